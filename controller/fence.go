@@ -90,7 +90,7 @@ func (m *Machine) died(name, life, why string) {
 func (m *Machine) release(name string, ended func(life string) bool, why string) bool {
 	var of *domain
 	for _, j := range m.jobs {
-		j.record.Held = slices.DeleteFunc(slices.Clone(j.record.Held), func(h wire.Holding) bool { // records said have it
+		j.record.Held = slices.DeleteFunc(slices.Clone(j.record.Held), func(h wire.Holding) bool { // others have it too
 			if h.Executor != name || !ended(h.Life) {
 				return false
 			}

@@ -11,7 +11,8 @@ import (
 func TestSoftmaxIsLeftOut(t *testing.T) {
 	conv := func(version int64, axis int) *Model {
 		return &Model{IR: 8, Opsets: []Opset{{Version: version}}, Graph: Graph{
-			Nodes:        []Node{node("Conv", list("x", "w"), list("h")), node("Softmax", list("h"), list("y"), "axis", axis)},
+			Nodes: []Node{node("Conv", list("x", "w"), list("h")),
+				node("Softmax", list("h"), list("y"), "axis", axis)},
 			Initializers: []Tensor{floats("w", sequence(3*2), 3, 2, 1, 1)},
 			Inputs:       []Value{typed("x", Float32, 4, 2, 5, 5)}, Outputs: []Value{typed("y", Float32, 4, 3, 5, 5)}}}
 	}
