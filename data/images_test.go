@@ -176,7 +176,7 @@ func TestLinkedImages(t *testing.T) {
 	link := func(from string, to ...string) string {
 		path := filepath.Join(append([]string{dir, "train"}, to...)...)
 		if err := os.Symlink(from, path); err != nil {
-			t.Skipf("no links: %v", err)
+			t.Skipf("needs symbolic links: test on a file system that has them: %v", err)
 		}
 		return path
 	}

@@ -167,11 +167,11 @@ func TestExternalDataOfMany(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := os.Truncate(filepath.Join(dir, name), size); err != nil {
-			t.Skipf("no file of %d bytes that is all hole: %v", size, err)
+			t.Skipf("needs sparse files: test on a file system that has them: %d bytes: %v", size, err)
 		}
 	}
 	if err := os.Link(filepath.Join(dir, "once.bin"), filepath.Join(dir, "twice.bin")); err != nil {
-		t.Skipf("no file of two names: %v", err)
+		t.Skipf("needs hard links: test on a file system that has them: %v", err)
 	}
 	for _, c := range []struct {
 		what string

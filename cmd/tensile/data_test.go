@@ -62,6 +62,15 @@ func TestArraysAfterAKill(t *testing.T) {
 	arrays := filepath.Join(t.TempDir(), "d.npz")
 	twenty(t, arrays)
 	job := []string{"lenet", "--batch", "6", "--data", arrays}
+	c.survives(job, "")
+	c.end()
+}
+
+// survives submits a job of some words, kills its executor, and compares what it saves that goes on from a checkpoint of
+// the job with what an undisturbed one saves, in files whose names end in such a way.
+func (c *cluster) survives(job []string, end string) {
+	t := c.t
+	t.Helper()
 	c.tell(slices.Concat([]string{"submit"}, job, []string{"--iterations", forever, "--checkpoint", "5it", "--save",
 		"job", "--name", "job"})...)
 	kill(t, executors(t, c.dir)[c.checkpointed("job", 1).Executor])
@@ -70,13 +79,12 @@ func TestArraysAfterAKill(t *testing.T) {
 	c.settles("job", job)
 	for name, more := range map[string][]string{"alone": nil, "from": {"--from", path}} {
 		c.tell(slices.Concat([]string{"submit"}, job, []string{"--iterations", fmt.Sprint(at.Iteration + 20), "--name",
-			name, "--save", name, "--wait"}, more)...)
+			name, "--save", filepath.Join(c.files, name+end), "--wait"}, more)...)
 	}
 	jobs := c.jobs()
 	if !bytes.Equal(read(t, jobs["alone"].Result.Saved), read(t, jobs["from"].Result.Saved)) {
 		t.Error("the saved files differ")
 	}
-	c.end()
 }
 
 // A job whose file of arrays is cut while it trains fails with one line that names the file.

@@ -269,7 +269,11 @@ func TestBenchObserveKilled(t *testing.T) {
 	t.Parallel()
 	for _, pattern := range []string{clientFile, filepath.Join("executors", "*.log")} {
 		p := start(t, t.TempDir(), "bench", "observe", "--jobs", "2", "--window", "24h")
+		end, limited := t.Deadline()
 		for found := []string(nil); len(found) == 0; {
+			if limited && time.Until(end) < reserve {
+				t.Fatalf("there is no %s in %s; stderr: %s", pattern, p.dir, &p.stderr)
+			}
 			time.Sleep(10 * time.Millisecond)
 			found, _ = filepath.Glob(filepath.Join(p.dir, "tensile-bench-*", pattern)) // the pattern is right
 		}
