@@ -743,6 +743,11 @@ func TestFolds(t *testing.T) {
 		{"Concat", attrs{is("axis", 1)}, []numbers{x, x}, of([]int64{2, 6}, 1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6)},
 		{"Tile", nil, []numbers{x, ints(1, 2)}, of([]int64{2, 6}, 1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6)},
 		{"Slice", nil, []numbers{x, ints(2), ints(-9), ints(1), ints(-2)}, of([]int64{2, 2}, 3, 1, 6, 4)},
+		{"Shape", nil, []numbers{x}, of([]int64{2}, 2, 3)},
+		{"Shape", attrs{is("start", 1)}, []numbers{x}, of([]int64{1}, 3)},
+		{"Shape", attrs{is("start", -9), is("end", -1)}, []numbers{x}, of([]int64{1}, 2)},
+		{"ReduceProd", nil, []numbers{x}, of([]int64{1, 1}, 720)},
+		{"ReduceProd", attrs{is("keepdims", 0)}, []numbers{ints(2, 5)}, of([]int64{}, 10)},
 	} {
 		one{op: c.op, version: 15, attrs: c.attrs, inputs: c.inputs}.check(t, d, c.want)
 	}
