@@ -66,8 +66,8 @@ func TestArraysAfterAKill(t *testing.T) {
 	c.end()
 }
 
-// survives submits a job of some words, kills its executor, and compares what it saves that goes on from a checkpoint of
-// the job with what an undisturbed one saves, in files whose names end in such a way.
+// survives submits a job of some words, kills its executor, and compares what it saves that goes on from a checkpoint
+// of the job with what an undisturbed one saves, in files whose names end in such a way.
 func (c *cluster) survives(job []string, end string) {
 	t := c.t
 	t.Helper()

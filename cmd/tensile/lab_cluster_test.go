@@ -35,7 +35,7 @@ func TestLab(t *testing.T) {
 	t.Run("own", func(t *testing.T) {
 		hosts := needs.OtherHosts(t, 2)
 		c := newLab(t, 16*graph.MiB, append(patience, "--listen", hosts[0].Here+":0")...)
-		c.survives(hosts, func() {})
+		c.losesHost(hosts, func() {})
 	})
 	t.Run("external", func(t *testing.T) {
 		hosts := needs.OtherHosts(t, 2)
@@ -47,12 +47,12 @@ func TestLab(t *testing.T) {
 		user := func(name string) string { return filepath.Join(s.dir, name) }
 		c := newLab(t, 16*graph.MiB, append(patience, "--nats", s.list(), "--nats-auth", user("boss"),
 			"--nats-executors", user("executors"))...)
-		c.survives(hosts, func() { s.kill(s.leads("KV_record")) }, "--nats-auth", user("executors"))
+		c.losesHost(hosts, func() { s.kill(s.leads("KV_record")) }, "--nats-auth", user("executors"))
 	})
 }
 
-// survives has eight jobs trained on two hosts, of which one is killed while something else happens.
-func (c *lab) survives(hosts []*needs.Host, meanwhile func(), login ...string) {
+// losesHost has eight jobs trained on two hosts, of which one is killed while something else happens.
+func (c *lab) losesHost(hosts []*needs.Host, meanwhile func(), login ...string) {
 	c.t.Helper()
 	all := map[string]*family{}
 	for i, h := range hosts {
