@@ -336,6 +336,10 @@ func (d *domain) improve(e *errand, jobs []PlannedJob) {
 		adopted := e.reason.event()
 		adopted.Gain, adopted.Transition = gain, transition
 		d.adopt(plans, adopted)
+	} else {
+		for _, p := range plans { // they keep plans that are about as good
+			p.job.record.Speed, p.job.record.Slowdown = p.Speed, p.Slowdown
+		}
 	}
 }
 
