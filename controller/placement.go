@@ -64,7 +64,11 @@ func (m *Machine) bind(j *job, d *domain) {
 	if j.domain == d {
 		return
 	}
-	if j.domain != nil {
+	if from := j.domain; from != nil {
+		if from.brought != nil && from.brought.Drained && j.record.Checkpoint != nil && !j.full {
+			m.event(Event{Kind: Moves, Job: j.record.Spec.Name, Device: d.config.Name,
+				Why: fmt.Sprintf("device %s is drained", from.on())})
+		}
 		m.unplace(j)
 	}
 	j.domain, j.page, j.record.On, j.record.Budget, j.fresh = d, d.config.Page, d.on(), d.config.Budget, true

@@ -388,7 +388,7 @@ func (m *Machine) weights(jobs []*job) map[*job]int {
 }
 
 // worth returns what jobs are worth against each other wherever they train: their priorities or, where there are
-// tenants, the share of each, divided among all jobs that it has at devices by their priorities. A job that waits counts
+// tenants, the share of each, divided among all jobs that it has at devices by their priorities. One that waits counts
 // among these if it is named. The mean of tenants' jobs is 1.
 func (m *Machine) worth(waits ...*job) func(*job) float64 {
 	if !m.tenanted() {

@@ -26,7 +26,7 @@ type lab struct {
 	asked   int // errands for which a job was tried
 }
 
-func newLab(t *testing.T, seed uint64) *lab {
+func newLab(t *testing.T, seed uint64, devices int) *lab {
 	l := &lab{t: t, rng: rand.New(rand.NewPCG(seed, 91)), now: time.Hour}
 	l.config = Config{NoDevice: true, Policy: "tensile", Silence: 1000 * time.Hour, GiveUp: 1000 * time.Hour}
 	if l.config.MemorySharing = wire.NoSharing; seed%2 == 0 {
@@ -36,14 +36,14 @@ func newLab(t *testing.T, seed uint64) *lab {
 	for range 3 {
 		l.graphs = append(l.graphs, randgraph.New(l.rng, randgraph.Options{Ops: 8 + l.rng.IntN(12)}))
 	}
-	for i := range 6 {
+	for i := range devices {
 		name := fmt.Sprint("d", i)
 		link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
 		device := &wire.Device{Name: name, Identity: []string{"slow", "slow", "fast"}[l.rng.IntN(3)], Align: 64,
 			Page: 64, Budget: graph.Bytes([]int{300, 600, 1500}[l.rng.IntN(3)]),
 			Facts: cost.Facts{Compute: 1e9, Bandwidth: 1e9, ComputeShare: 1, BandwidthShare: 1, Out: link, In: link,
 				Launch: 5 * time.Microsecond}}
-		l.step(Input{Status: &wire.Status{Executor: name, Life: name, Device: device.Identity, Host: name, Number: 1,
+		l.step(Input{Status: &wire.Status{Executor: name, Life: name, Device: device.Identity, Host: "lab", Number: 1,
 			Brings: device}})
 	}
 	if seed%3 == 2 {
@@ -158,7 +158,7 @@ func (l *lab) weight(j, comes *job) float64 {
 func TestFewAreAsked(t *testing.T) {
 	asked, all, placed := 0, 0, 0
 	for seed := range uint64(6) {
-		l := newLab(t, seed)
+		l := newLab(t, seed, 6)
 		for i := range 12 {
 			j, best := l.arrive(fmt.Sprint("job", i))
 			all += len(l.machine.domains)
