@@ -22,9 +22,9 @@ func (d *domain) waiting() []*job {
 	return d.unheld(waiting)
 }
 
-// takesFree reports whether the device takes a job, where it has a choice of devices.
+// takesFree reports whether the device takes a job that has a choice of devices.
 func (d *domain) takesFree(j *job) bool {
-	return d.brought == nil && len(d.m.domains) == 1 || !j.free() || d.takes(j)
+	return !j.free() || d.takes(j)
 }
 
 // unstick has the jobs looked at again that wait for a larger budget, or for what executors out of reach may have.
