@@ -42,6 +42,9 @@ type Config struct {
 	// NoReplan: no plans are made for latencies that have drifted, nor for better ones when a job has gone.
 	NoReplan bool `json:"no_replan,omitzero"`
 
+	// NoMoves: no job that trains is moved to another device because that gains time.
+	NoMoves bool `json:"no_moves,omitzero"`
+
 	// Silence is how long an executor may say nothing before it counts as out of reach; 0: 15 s. GiveUp is how long its
 	// jobs wait for it before they go on elsewhere; 0: 5 minutes.
 	Silence time.Duration `json:"silence_ns"`

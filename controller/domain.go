@@ -135,6 +135,7 @@ func (m *Machine) admit(d *domain) {
 		d.want.admission = true
 	}
 	m.look = true
+	m.stir()
 	for _, j := range m.jobs {
 		j.full = false
 	}

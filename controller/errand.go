@@ -21,6 +21,7 @@ type errand struct {
 	ticket   int64
 	jobs     []*job // in the order of the Plan
 	admitted int
+	plan     *Plan
 	must     bool   // the plans are to be adopted whatever they gain
 	reason   reason // why those that are admitted are planned for again, if nothing else is
 	asked    time.Duration
@@ -56,24 +57,28 @@ func (d *domain) ask() {
 // send has plans made for the jobs that are admitted, and those that wait.
 func (d *domain) send(waiting []*job) *errand {
 	active := d.reachable()
-	d.m.ticket++
-	e := &errand{ticket: d.m.ticket, jobs: active, admitted: len(active), reason: d.want.better, must: d.want.must,
-		asked: d.m.now, budget: d.config.Budget}
+	e := &errand{jobs: active, admitted: len(active), reason: d.want.better, must: d.want.must}
 	if len(waiting) > 0 {
 		e.jobs = append(e.jobs, waiting...)
 		d.want.admission = false
 	}
 	d.want.better, d.want.must = reason{}, false // an admission plans for all
-	p := d.planFor(e.jobs, e.admitted)
-	p.Ticket = e.ticket
+	d.post(e)
 	for _, j := range e.jobs {
 		if j.reports = 0; j.domain == d {
 			j.assumed = d.steady(j)
 		}
 	}
-	d.errand = e
-	d.m.say(Output{Plan: p})
 	return e
+}
+
+// post sends an errand out.
+func (d *domain) post(e *errand) {
+	d.m.ticket++
+	e.ticket, e.asked, e.budget, e.plan = d.m.ticket, d.m.now, d.config.Budget, d.planFor(e.jobs, e.admitted)
+	e.plan.Ticket = e.ticket
+	d.errand = e
+	d.m.say(Output{Plan: e.plan})
 }
 
 // planFor is what planners need to know to plan for jobs, of which so many are admitted.
@@ -111,7 +116,7 @@ func (d *domain) candidate(j *job) Candidate {
 	if c.Beside = j.beside; !j.active() {
 		c.Rests = j.hostClaim()
 	}
-	if last := j.newest(); last != nil && !j.stale(last) {
+	if last := j.newest(); last != nil && !j.stale(last) && j.domain == d {
 		c.Has = &last.ProvenLayout
 	}
 	return c
@@ -122,6 +127,13 @@ func (d *domain) candidate(j *job) Candidate {
 func (d *domain) cancel() {
 	e := d.errand
 	if e == nil || d.tries() {
+		return
+	}
+	if d.m.moves.plans(e) {
+		if d.pressed() {
+			d.m.dropTransfer()
+			d.m.stir()
+		}
 		return
 	}
 	over := !slices.ContainsFunc(e.jobs, func(j *job) bool { return !j.record.State.Over() })
@@ -144,9 +156,12 @@ func (m *Machine) planned(p *Planned) {
 					d.know(j, profile)
 				}
 			}
-			if d.tries() {
+			switch {
+			case d.tries():
 				m.tried(d, p)
-			} else {
+			case m.moves.plans(d.errand):
+				m.moves.answer(d, p)
+			default:
 				d.planned(p)
 			}
 			return
@@ -211,6 +226,8 @@ func (d *domain) never(e *errand, why map[int]string) {
 		case j.batch != nil && d.m.find(j.record.Spec.Name) == j: // its batch was not refused yet
 			d.m.refuse(j.batch, text)
 		case j.record.State != wire.Queued:
+		case j.chosen && j.fitted: // other devices may take it
+			j.chosen, d.m.look = false, true
 		case j.fitted:
 			j.stuck, j.record.Need, j.record.Why = true, 0, "waits for a larger budget: "+text
 			d.m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
@@ -270,6 +287,7 @@ func waits(jobs []*job) []*job {
 // wait says why a job waits.
 func (d *domain) wait(j *job, why *NoPlan) {
 	before := j.record.Why
+	d.m.look = d.m.look || j.chosen // on other devices it may fit
 	j.chosen = false
 	j.record.Need, j.wants, j.record.Why = 0, 0, why.Why
 	switch {
@@ -336,6 +354,11 @@ func (d *domain) improve(e *errand, jobs []PlannedJob) {
 		adopted := e.reason.event()
 		adopted.Gain, adopted.Transition = gain, transition
 		d.adopt(plans, adopted)
+	} else {
+		d.m.stir()
+		for _, p := range plans { // they keep plans that are about as good
+			p.job.record.Speed, p.job.record.Slowdown = p.Speed, p.Slowdown
+		}
 	}
 }
 
@@ -398,6 +421,7 @@ func (d *domain) adopt(plans []adoption, e Event) {
 		e.Kind = Adopted
 		d.m.event(e)
 	}
+	d.m.stir()
 }
 
 // overfull reports whether the newest plans of all jobs do not fit the budget together, which was larger before.

@@ -30,6 +30,7 @@ const (
 	Unplanned  EventKind = "unplanned"  // there are no new plans; Reason, Cause: what they were wanted for; Why
 	Granted    EventKind = "granted"    // Job may train with the layout of Epoch in Bytes
 	Moved      EventKind = "moved"      // Job, which had not begun, gets another executor; Why
+	Moves      EventKind = "moves"      // Job leaves for Device; Gain of the next Iterations and Transition, or Why
 	Restarted  EventKind = "restarted"  // Job goes on from its checkpoint after Iterations; Why
 	Rested     EventKind = "rested"     // Job is parked after Iterations
 	Preempted  EventKind = "preempted"  // Job is parked for a job of higher priority, or of another tenant: Reason; Why
@@ -120,6 +121,8 @@ func (e Event) String() string {
 		return fmt.Sprintf("job %s may train with layout %d in %s", e.Job, e.Epoch, e.Bytes)
 	case Moved:
 		return fmt.Sprintf("job %s had not begun: %s; it gets another executor", e.Job, e.Why)
+	case Moves:
+		return fmt.Sprintf("job %s %s", e.Job, e.moves())
 	case Troubled:
 		return fmt.Sprintf("job %s: %s", e.Job, e.Why)
 	case Ended:

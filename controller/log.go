@@ -20,7 +20,7 @@ func (e *Event) level() slog.Level {
 }
 
 // attrs are an event's facts for programs, under keys that stay: event, job, executor, epoch, state, iterations, bytes,
-// reason, why.
+// reason, why, device.
 func (e *Event) attrs() []slog.Attr {
 	list := []slog.Attr{slog.String("event", string(e.Kind))}
 	text := func(key, value string) {
@@ -38,6 +38,10 @@ func (e *Event) attrs() []slog.Attr {
 	text("host", e.Host)
 	number("epoch", e.Epoch)
 	text("state", string(e.State))
+	text("device", e.Device)
+	if e.Kind == Moves {
+		list = append(list, slog.Duration("gain", e.Gain), slog.Duration("transition", e.Transition))
+	}
 	if e.Kind == Ended || e.Kind == Rested || e.Kind == Restarted {
 		list = append(list, slog.Int("iterations", e.Iterations))
 	}

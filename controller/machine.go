@@ -18,6 +18,7 @@ type Machine struct {
 	own       *domain       // that of the device of this process; nil: it has none
 	trial     *trial        // a job that is tried on several; nil: none is
 	look      bool          // jobs are to be looked at that may be tried
+	moves     moves         // of jobs that train
 	now       time.Duration // of the newest input
 	ticked    time.Duration // when the newest tick came
 	jobs      []*job        // in the order of their submission
@@ -76,7 +77,7 @@ type reply struct {
 func NewMachine(c Config) *Machine {
 	c = c.withDefaults()
 	m := &Machine{config: c, given: c.Budget, executors: make(map[string]*executor), tallies: make(map[string]*Tally),
-		kinds: make(map[kind]*expectation)}
+		kinds: make(map[kind]*expectation), moves: moves{pause: firstPause}}
 	if !c.NoDevice {
 		m.own = m.open(c, nil)
 	}
@@ -115,6 +116,7 @@ func (m *Machine) begin(now time.Duration) {
 func (m *Machine) end() []Output {
 	m.assign()
 	m.try()
+	m.shift()
 	for _, d := range m.domains {
 		d.repay()
 		d.preempt()

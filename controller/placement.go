@@ -27,20 +27,24 @@ func (m *Machine) candidates(j *job) []*domain {
 	return list
 }
 
+// bound reports whether a job goes on with the bits alone with which it has begun.
+func (j *job) bound() bool {
+	return j.record.Checkpoint != nil && !j.record.Spec.AnyDevice && j.record.Device != ""
+}
+
 // takes reports whether a job may begin on a device: one of the bits with which it has begun, which executors have.
 func (d *domain) takes(j *job) bool {
 	r := &j.record
-	begun := r.Checkpoint != nil && !r.Spec.AnyDevice && r.Device != ""
 	switch {
+	case j.bound() && r.Device != d.config.Device:
+		return false
 	case d.brought == nil && len(d.m.domains) == 1:
 		return true
-	case d.brought == nil && begun && r.Device != d.config.Device:
-		return false
 	case d.brought == nil && !slices.ContainsFunc(j.tried, d.has): // it may start an executor
 		return j.lacking == 0 || d.vacant(j, nil) != ""
 	case d.brought == nil:
 		return d.vacant(j, nil) != ""
-	case d.brought.Drained || !d.alive() || r.Spec.Script || begun && r.Device != d.config.Device:
+	case d.brought.Drained || !d.alive() || r.Spec.Script:
 		return false
 	case strings.HasPrefix(d.config.Device, "sim:") && (r.Spec.Weights != "" || r.Spec.Save != ""):
 		return false // there is no data
@@ -64,7 +68,11 @@ func (m *Machine) bind(j *job, d *domain) {
 	if j.domain == d {
 		return
 	}
-	if j.domain != nil {
+	if from := j.domain; from != nil {
+		if from.brought != nil && from.brought.Drained && j.record.Checkpoint != nil && !j.full {
+			m.event(Event{Kind: Moves, Job: j.record.Spec.Name, Device: d.config.Name,
+				Why: fmt.Sprintf("device %s is drained", from.on())})
+		}
 		m.unplace(j)
 	}
 	j.domain, j.page, j.record.On, j.record.Budget, j.fresh = d, d.config.Page, d.on(), d.config.Budget, true
@@ -116,7 +124,7 @@ func (m *Machine) strand(j *job) {
 		why = fmt.Sprintf("waits for device %s, which is drained", r.Spec.Device)
 	case r.Spec.Device != "":
 		why = fmt.Sprintf("waits for device %s", r.Spec.Device)
-	case r.Checkpoint != nil && !r.Spec.AnyDevice && r.Device != "":
+	case j.bound():
 		why = fmt.Sprintf("waits for a device %s, with which it has begun", r.Device)
 	case slices.ContainsFunc(m.domains, func(d *domain) bool { return d.brought != nil && d.brought.Drained }):
 		why = "waits for a device that is not drained"

@@ -14,7 +14,7 @@ import (
 
 // kept is a planner with a store of plans of two jobs, and how often it was asked for plans that the store has not.
 func kept(t *testing.T, commands int) (*Planner, func(names []string, of []*graph.Graph) *Planned, *int) {
-	l := newLab(t, 4)
+	l := newLab(t, 4, 6)
 	d := l.machine.domains[0].brought
 	p, made := plannerOf(l.config.For(d), profiled(d.Identity)), 0
 	p.Plans = NewPlans(commands)
@@ -32,7 +32,7 @@ func kept(t *testing.T, commands int) (*Planner, func(names []string, of []*grap
 // Plans for equal jobs are made once, whatever their names, epochs and order, and each job gets its own.
 func TestPlansAreMadeOnce(t *testing.T) {
 	_, plan, made := kept(t, 100_000)
-	a, b := newLab(t, 4).graphs[0], newLab(t, 4).graphs[1]
+	a, b := newLab(t, 4, 6).graphs[0], newLab(t, 4, 6).graphs[1]
 	first := plan([]string{"x", "y", "z"}, []*graph.Graph{a, b, a})
 	before := *made
 	again := plan([]string{"one", "two", "three"}, []*graph.Graph{b, a, a})
@@ -66,7 +66,7 @@ func TestPlansAreMadeOnce(t *testing.T) {
 // What was not asked for for longest is dropped first, and a refusal is kept, too.
 func TestPlansAreDropped(t *testing.T) {
 	p, plan, made := kept(t, 400)
-	l := newLab(t, 4)
+	l := newLab(t, 4, 6)
 	for i := range 6 {
 		plan([]string{"x", "y"}, []*graph.Graph{l.graphs[i%3], l.graphs[i/2]})
 		if p.Plans.size > 400 || len(p.Plans.made) != p.Plans.used.Len() {

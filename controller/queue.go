@@ -22,9 +22,9 @@ func (d *domain) waiting() []*job {
 	return d.unheld(waiting)
 }
 
-// takesFree reports whether the device takes a job, where it has a choice of devices.
+// takesFree reports whether the device takes a job that has a choice of devices.
 func (d *domain) takesFree(j *job) bool {
-	return d.brought == nil && len(d.m.domains) == 1 || !j.free() || d.takes(j)
+	return !j.free() || d.takes(j)
 }
 
 // unstick has the jobs looked at again that wait for a larger budget, or for what executors out of reach may have.
@@ -185,7 +185,7 @@ func (m *Machine) goHome(j *job, to wire.Place) {
 	if !j.placed() {
 		to = wire.OnDisk // nothing of it is in memory
 	}
-	j.record.Park, j.record.Why, j.record.Need = to, "", 0
+	j.record.Park, j.record.Why, j.record.Need, j.target = to, "", 0, ""
 	if j.record.State = wire.Parking; !j.placed() {
 		m.parked(j)
 	}
@@ -197,7 +197,11 @@ func (m *Machine) parked(j *job) {
 	j.record.Arena, j.record.SlotPeak = 0, 0
 	m.changed = true
 	m.admit(j.domain)
-	if j.record.Preempted {
+	from := j.domain
+	switch {
+	case j.record.Preempted && j.target != "":
+		m.arrives(j)
+	case j.record.Preempted:
 		why := "gave way to a job of higher priority"
 		if m.tenanted() {
 			why = "gave way to another tenant"
@@ -206,11 +210,11 @@ func (m *Machine) parked(j *job) {
 			why = fmt.Sprintf("has left device %s, which is drained", d.on())
 		}
 		m.enqueue(j, why)
-	} else {
+	default:
 		j.record.State, j.record.Why = wire.Parked, ""
 	}
-	if !m.config.NoReplan && j.domain != nil {
-		j.domain.want.better = because(Departure, "job %s is parked", j.record.Spec.Name)
+	if !m.config.NoReplan && from != nil {
+		from.want.better = because(Departure, "job %s is parked", j.record.Spec.Name)
 	}
 	m.event(Event{Kind: Rested, Job: j.record.Spec.Name, Iterations: j.record.Iteration})
 }

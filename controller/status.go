@@ -169,6 +169,10 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
 			}
 		}
 	case wire.Resting:
+		if j.record.State == wire.Parking && j.target != "" && s.Error != "" && answers {
+			m.stays(j, s.Error) // no checkpoint could be written
+			return
+		}
 		if j.record.State == wire.Parking && j.record.Park == wire.InMemory && s.Arena == 0 && answers {
 			m.parked(j)
 		}

@@ -387,6 +387,29 @@ func (m *Machine) weights(jobs []*job) map[*job]int {
 	return weights
 }
 
+// worth returns what jobs are worth against each other wherever they train: their priorities or, where there are
+// tenants, the share of each, divided among all jobs that it has at devices by their priorities. One that waits counts
+// among these if it is named. The mean of tenants' jobs is 1.
+func (m *Machine) worth(waits ...*job) func(*job) float64 {
+	if !m.tenanted() {
+		return func(j *job) float64 { return float64(j.priority()) }
+	}
+	priorities, shares, jobs := make(map[string]int), 0, 0
+	for _, j := range m.jobs {
+		if !j.active() && !slices.Contains(waits, j) {
+			continue
+		}
+		if jobs++; priorities[j.tenant()] == 0 {
+			shares += m.share(j.tenant())
+		}
+		priorities[j.tenant()] += j.priority()
+	}
+	return func(j *job) float64 {
+		of := float64(max(j.priority(), priorities[j.tenant()]))
+		return float64(m.share(j.tenant())) * float64(j.priority()) / of * float64(jobs) / float64(max(1, shares))
+	}
+}
+
 // Tenants are how tenants fare, by name: those that have a share, or jobs that are not over. Nil: nobody was given one.
 func (m *Machine) Tenants() []wire.TenantState {
 	if !m.tenanted() {

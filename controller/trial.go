@@ -23,8 +23,9 @@ import (
 // whatever the plans. Devices are asked one after the other, in the order of these bounds, until none of those that are
 // left can be better than the best answer; and of devices that are alike the first by name alone.
 type trial struct {
-	job  *job
-	list []*attempt // by name
+	job    *job
+	list   []*attempt // by name
+	weight func(*job) float64
 }
 
 // attempt is a trial on one device.
@@ -51,7 +52,7 @@ type scene struct {
 
 // beginTrial has plans with a job made on some of several devices.
 func (m *Machine) beginTrial(j *job, list []*domain) {
-	m.trial = &trial{job: j}
+	m.trial = &trial{job: j, weight: m.worth(j)}
 	for _, d := range list {
 		m.trial.list = append(m.trial.list, &attempt{domain: d})
 	}
@@ -98,7 +99,7 @@ func (d *domain) waitingBeside(j *job) []*job {
 func (t *trial) next() *attempt {
 	for _, a := range t.list {
 		if a.scene == nil {
-			a.scene = a.domain.scene(t.job)
+			a.scene = a.domain.scene(t.job, t.weight)
 		}
 		if a.scene == nil && a.answer == nil {
 			return a
@@ -120,7 +121,7 @@ func (t *trial) next() *attempt {
 	if next == nil || best == nil {
 		return next
 	}
-	grows := best.grows(fastest)
+	grows := best.grows(fastest, t.weight)
 	if grows < least || grows == least && slices.Index(t.list, best) < slices.Index(t.list, next) {
 		return nil
 	}
@@ -142,7 +143,7 @@ func (t *trial) fastest() time.Duration {
 }
 
 // scene looks at a device with a job; nil: something that plans depend on is not known.
-func (d *domain) scene(j *job) *scene {
+func (d *domain) scene(j *job, weight func(*job) float64) *scene {
 	if d.brought == nil {
 		return nil // plans for it may reckon with other latencies under load
 	}
@@ -165,7 +166,7 @@ func (d *domain) scene(j *job) *scene {
 		}
 		c.Starts = starts[i]
 		of := c.Profile.Demand(c.Latency, d.config.Sharing)
-		of.Weight = float64(o.priority())
+		of.Weight = weight(o)
 		s.jobs, s.demands = append(s.jobs, c), append(s.demands, of)
 		if o != j {
 			s.slowdowns = append(s.slowdowns, cmp.Or(o.record.Slowdown, 1))
@@ -213,7 +214,8 @@ func (a *attempt) bound(fastest time.Duration) float64 {
 func (a *attempt) alike(b *attempt) bool {
 	s, o := a.scene, b.scene
 	if s == nil || o == nil || s.waits || o.waits || s.reserved != o.reserved || s.hostReserved != o.hostReserved ||
-		s.staying != o.staying || !slices.Equal(s.slowdowns, o.slowdowns) || !slices.EqualFunc(s.jobs, o.jobs, like) {
+		s.staying != o.staying || !slices.Equal(s.slowdowns, o.slowdowns) || !slices.Equal(s.demands, o.demands) ||
+		!slices.EqualFunc(s.jobs, o.jobs, like) {
 		return false
 	}
 	c, e := a.domain.config, b.domain.config
@@ -325,7 +327,7 @@ func (t *trial) best(fastest time.Duration) (best *attempt) {
 		if a.answer == nil || a.fits() == nil {
 			continue
 		}
-		if grows := a.grows(fastest); best == nil || grows < least {
+		if grows := a.grows(fastest, t.weight); best == nil || grows < least {
 			best, least = a, grows
 		}
 	}
@@ -333,12 +335,12 @@ func (t *trial) best(fastest time.Duration) (best *attempt) {
 }
 
 // grows is by how much the sum of weighted slowdowns grows.
-func (a *attempt) grows(fastest time.Duration) (sum float64) {
+func (a *attempt) grows(fastest time.Duration, weight func(*job) float64) (sum float64) {
 	for i, j := range a.errand.jobs[:a.errand.admitted] {
-		sum += float64(j.priority()) * (a.answer.Jobs[i].Slowdown - cmp.Or(j.record.Slowdown, 1))
+		sum += weight(j) * (a.answer.Jobs[i].Slowdown - cmp.Or(j.record.Slowdown, 1))
 	}
 	p := a.fits()
-	return sum + float64(a.errand.jobs[a.at].priority())*p.Slowdown*float64(p.Alone)/float64(fastest)
+	return sum + weight(a.errand.jobs[a.at])*p.Slowdown*float64(p.Alone)/float64(fastest)
 }
 
 // nearest is the attempt that lacks least of the memory that the job needs, of those on which it might fit; nil: there

@@ -26,7 +26,7 @@ type lab struct {
 	asked   int // errands for which a job was tried
 }
 
-func newLab(t *testing.T, seed uint64) *lab {
+func newLab(t *testing.T, seed uint64, devices int) *lab {
 	l := &lab{t: t, rng: rand.New(rand.NewPCG(seed, 91)), now: time.Hour}
 	l.config = Config{NoDevice: true, Policy: "tensile", Silence: 1000 * time.Hour, GiveUp: 1000 * time.Hour}
 	if l.config.MemorySharing = wire.NoSharing; seed%2 == 0 {
@@ -36,15 +36,18 @@ func newLab(t *testing.T, seed uint64) *lab {
 	for range 3 {
 		l.graphs = append(l.graphs, randgraph.New(l.rng, randgraph.Options{Ops: 8 + l.rng.IntN(12)}))
 	}
-	for i := range 6 {
+	for i := range devices {
 		name := fmt.Sprint("d", i)
 		link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
 		device := &wire.Device{Name: name, Identity: []string{"slow", "slow", "fast"}[l.rng.IntN(3)], Align: 64,
 			Page: 64, Budget: graph.Bytes([]int{300, 600, 1500}[l.rng.IntN(3)]),
 			Facts: cost.Facts{Compute: 1e9, Bandwidth: 1e9, ComputeShare: 1, BandwidthShare: 1, Out: link, In: link,
 				Launch: 5 * time.Microsecond}}
-		l.step(Input{Status: &wire.Status{Executor: name, Life: name, Device: device.Identity, Host: name, Number: 1,
+		l.step(Input{Status: &wire.Status{Executor: name, Life: name, Device: device.Identity, Host: "lab", Number: 1,
 			Brings: device}})
+	}
+	if seed%3 == 2 {
+		l.step(Input{Request: &wire.Request{Verb: wire.SetShare, Tenant: "ada", Share: 5}})
 	}
 	return l
 }
@@ -84,7 +87,8 @@ func (l *lab) arrive(name string) (*job, *domain) {
 	l.now += time.Millisecond
 	g := l.graphs[l.rng.IntN(len(l.graphs))]
 	spec := wire.Spec{Name: name, Graph: g.Digest(), Iterations: 1000, Priority: 1 + l.rng.IntN(3)}
-	outputs := l.machine.Step(l.now, Input{Submit: []Submission{{Spec: spec, Graph: g}}})
+	outputs := l.machine.Step(l.now, Input{By: []string{"ada", "bob"}[l.rng.IntN(2)],
+		Submit: []Submission{{Spec: spec, Graph: g}}})
 	j := l.machine.find(name)
 	best := l.best(j)
 	for _, o := range outputs {
@@ -120,14 +124,14 @@ func (l *lab) best(j *job) (best *domain) {
 			continue
 		}
 		for i, o := range there {
-			a.grows += float64(o.priority()) * (p.Jobs[i].Slowdown - o.record.Slowdown)
+			a.grows += l.weight(o, j) * (p.Jobs[i].Slowdown - o.record.Slowdown)
 		}
 		a.itself = p.Jobs[at].Slowdown
 		answers = append(answers, a)
 	}
 	var least float64
 	for _, a := range answers {
-		grows := a.grows + float64(j.priority())*a.itself*float64(a.alone)/float64(fastest)
+		grows := a.grows + l.weight(j, j)*a.itself*float64(a.alone)/float64(fastest)
 		if best == nil || grows < least {
 			best, least = a.on, grows
 		}
@@ -135,12 +139,26 @@ func (l *lab) best(j *job) (best *domain) {
 	return best
 }
 
+// weight is what a job is worth: its priority, or that part of its tenant's share, also of another that comes.
+func (l *lab) weight(j, comes *job) float64 {
+	if !l.machine.tenanted() {
+		return float64(j.priority())
+	}
+	all := 0
+	for _, o := range l.machine.jobs {
+		if o.tenant() == j.tenant() && (o.active() || o == comes) {
+			all += o.priority()
+		}
+	}
+	return float64(l.machine.share(j.tenant())*j.priority()) / float64(all)
+}
+
 // A job goes to the device that would have been chosen if all had been asked for plans, in labs of different devices
-// and budgets, of jobs that share memory and of some that do not; and few are asked.
+// and budgets, with tenants and without, of jobs that share memory and of some that do not; and few are asked.
 func TestFewAreAsked(t *testing.T) {
 	asked, all, placed := 0, 0, 0
 	for seed := range uint64(6) {
-		l := newLab(t, seed)
+		l := newLab(t, seed, 6)
 		for i := range 12 {
 			j, best := l.arrive(fmt.Sprint("job", i))
 			all += len(l.machine.domains)

@@ -81,6 +81,8 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	c.Flags().Lookup("device").Usage += "; none: those alone that executors bring"
 	f.plan.registerPolicy(c)
 	f.plan.registerReplan(c)
+	c.Flags().BoolVar(&f.plan.noMoves, "no-moves", false,
+		"leave each job that trains on its device, though another would serve all better")
 	f.plan.registerSharing(c, "gates where the device can back a part of an arena, else none")
 	f.plan.latency.register(c)
 	registerState(c, &f.state)
@@ -448,7 +450,7 @@ func (f *controllerFlags) control(ctx context.Context, server hub, o controller.
 // controllerConfig is what a controller plans by.
 func (f *planFlags) controllerConfig(budget graph.Bytes) controller.Config {
 	return controller.Config{Budget: budget, MemorySharing: f.sharing.Sharing, Context: f.context, Policy: f.policy,
-		Options: f.planning(), NoReplan: f.noReplan}
+		Options: f.planning(), NoReplan: f.noReplan, NoMoves: f.noMoves}
 }
 
 // checkAddress returns the error of a --nats that cannot be that of the controller of these credentials.

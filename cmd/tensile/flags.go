@@ -145,6 +145,7 @@ type planFlags struct {
 	priority   string
 	swapRate   string
 	noReplan   bool
+	noMoves    bool
 	options    scheduler.Options
 	tensile    tensilepolicy.Options // what of it has flags
 	latency    latencyFlags

@@ -1,0 +1,141 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"tensile/wire"
+)
+
+// movers is a lab whose executors do at once what they are told.
+type movers struct {
+	*lab
+	said  map[string]int64 // number of each executor's newest status
+	moves []Event
+	sums  []float64 // of weighted slowdowns, when each of these moves was decided
+}
+
+// step tells the machine something, has all plans made that it wants, and executors follow their orders.
+func (l *movers) step(in Input) {
+	l.now += time.Millisecond
+	for _, o := range l.machine.Step(l.now, in) {
+		switch {
+		case o.Plan != nil:
+			defer l.step(Input{Planned: l.plan(o.Plan)})
+		case o.Orders != nil:
+			defer l.obey(o.Orders)
+		case o.Event != nil && o.Event.Kind == Moves && o.Event.Why == "":
+			l.moves, l.sums = append(l.moves, *o.Event), append(l.sums, l.sum())
+		}
+	}
+}
+
+// obey has an executor say that it does what it was told.
+func (l *movers) obey(o *wire.Orders) {
+	if o.Number < l.machine.executors[o.Executor].orders.Number {
+		return // it has heard newer ones
+	}
+	l.said[o.Executor]++
+	s := &wire.Status{Executor: o.Executor, Life: o.Executor, Device: l.machine.named(o.Executor).config.Device,
+		Host: "lab", Number: 1 + l.said[o.Executor], Orders: o.Number, Brings: l.machine.named(o.Executor).brought}
+	for _, a := range o.Jobs {
+		j := l.machine.find(a.Spec.Name)
+		js := wire.JobStatus{Name: a.Spec.Name, ID: a.Spec.ID, Incarnation: a.Incarnation, State: wire.Running,
+			Epoch: a.Epoch, Iteration: j.record.Iteration}
+		switch {
+		case a.Stop:
+			js.State = wire.Stopped
+		case a.Park == wire.OnDisk:
+			js.State = wire.Suspended
+			js.Checkpoint = &wire.Checkpoint{Iteration: js.Iteration, File: "file", Host: "lab"}
+		case a.Epoch == 0:
+			js.State = wire.Waiting
+		}
+		s.Jobs = append(s.Jobs, js)
+	}
+	l.step(Input{Status: s})
+}
+
+// sum is the sum of weighted slowdowns of all jobs at devices.
+func (l *movers) sum() (sum float64) {
+	for _, j := range l.machine.jobs {
+		if !j.active() {
+			continue
+		}
+		sum += l.weight(j, nil) * j.expects() * float64(j.alone()) / float64(j.fastest())
+	}
+	return sum
+}
+
+// settle lets turns pass until no job moves any more, and holds that each move has lowered the sum.
+func (l *movers) settle(what string) {
+	l.t.Helper()
+	first := len(l.moves)
+	for was := -1; was < len(l.moves); {
+		was = len(l.moves)
+		if was-first > 2*len(l.machine.jobs) {
+			l.t.Fatalf("%s: %d moves, the last is %v", what, was-first, l.moves[was-1])
+		}
+		for range 3 {
+			l.now += time.Minute
+			l.step(Input{Tick: &Tick{}})
+		}
+	}
+	for i, sum := range append(l.sums[first:], l.sum())[min(1, len(l.sums)-first):] {
+		if at := first + i; at < len(l.moves) {
+			if e := l.moves[at]; sum >= l.sums[at] || e.Gain <= e.Transition {
+				l.t.Errorf("%s: %v: the sum of slowdowns is %v and was %v", what, e, sum, l.sums[at])
+			}
+		}
+	}
+	for _, j := range l.machine.jobs {
+		if s := j.record.State; s != wire.Training && s != wire.Queued && !s.Over() ||
+			s == wire.Training && !j.domain.has(j.record.Executor) {
+			l.t.Fatalf("%s: job %s is %s on %q (%s)", what, j.record.Spec.Name, s, j.domain.on(), j.record.Why)
+		}
+	}
+}
+
+// Jobs come and go on three devices, which are drained and come back. Each move lowers the sum of weighted slowdowns
+// and gains more than it costs, there are no more than two for each job until something changes again, and no job is
+// lost by one.
+func TestMovesPay(t *testing.T) {
+	var moves int
+	for seed := range uint64(6) {
+		l := &movers{lab: newLab(t, seed, 3), said: make(map[string]int64)}
+		l.machine.config.Horizon = 1e5 // iterations take less than a millisecond
+		for _, d := range l.machine.domains {
+			d.config.Horizon, d.config.Budget = 1e5, 2500
+		}
+		for i := range 14 {
+			what := fmt.Sprintf("seed %d, step %d", seed, i)
+			running := slices.DeleteFunc(slices.Clone(l.machine.jobs), func(j *job) bool {
+				return j.record.State.Over()
+			})
+			switch pick := l.rng.IntN(6); {
+			case pick < 3 && len(running) > 3 || len(running) > 6:
+				j := running[l.rng.IntN(len(running))]
+				l.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: j.record.Spec.Name}})
+			case pick == 3 && i > 5:
+				l.step(Input{Request: &wire.Request{Verb: wire.Drain, Device: fmt.Sprint("d", l.rng.IntN(3)),
+					Undo: l.rng.IntN(3) > 0}})
+			default:
+				g := l.graphs[l.rng.IntN(len(l.graphs))]
+				l.step(Input{By: []string{"ada", "bob"}[l.rng.IntN(2)], Submit: []Submission{{Graph: g,
+					Spec: wire.Spec{Name: fmt.Sprint("job", i), Graph: g.Digest(), Iterations: 1e6,
+						Priority: 1 + l.rng.IntN(3), AnyDevice: l.rng.IntN(2) == 0,
+						Checkpoint: wire.Interval{Iterations: 100}}}}})
+			}
+			l.settle(what)
+		}
+		moves += len(l.moves)
+		for _, e := range l.moves {
+			t.Logf("seed %d: %v", seed, e)
+		}
+	}
+	if moves < 5 {
+		t.Errorf("only %d moves", moves)
+	}
+}
