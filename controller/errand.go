@@ -38,6 +38,9 @@ func (e *errand) improves() bool { return e.admitted == len(e.jobs) }
 // ask has plans made, unless some are being made already. Those that memory waits for come first, then the jobs that
 // wait, then what may be better.
 func (d *domain) ask() {
+	if d.errand == nil && !d.want.admission && d.want.better.none() {
+		return
+	}
 	active, waiting := d.reachable(), slices.DeleteFunc(d.waiting(), d.m.roams)
 	d.want.admission = d.want.admission && len(waiting) > 0
 	if len(active) == 0 {

@@ -23,9 +23,9 @@ type Machine struct {
 	ticked    time.Duration // when the newest tick came
 	jobs      []*job        // in the order of their submission
 	executors map[string]*executor
-	kinds     map[kind]*expectation // of graphs on devices that executors bring
-	last      int64                 // Record.Order of the youngest job
-	ticket    int64                 // of the newest errand
+	kinds     map[kind]*known // of graphs on devices that executors bring
+	last      int64           // Record.Order of the youngest job
+	ticket    int64           // of the newest errand
 
 	tallies map[string]*Tally // by owner
 	reports int64             // of iterations that were counted
@@ -77,7 +77,7 @@ type reply struct {
 func NewMachine(c Config) *Machine {
 	c = c.withDefaults()
 	m := &Machine{config: c, given: c.Budget, executors: make(map[string]*executor), tallies: make(map[string]*Tally),
-		kinds: make(map[kind]*expectation), moves: moves{pause: firstPause}}
+		kinds: make(map[kind]*known), moves: moves{pause: firstPause}}
 	if !c.NoDevice {
 		m.own = m.open(c, nil)
 	}

@@ -171,10 +171,18 @@ func (d *domain) scene(j *job, weight func(*job) float64) *scene {
 		if o != j {
 			s.slowdowns = append(s.slowdowns, cmp.Or(o.record.Slowdown, 1))
 		}
-		needs = append(needs, scheduler.WorkingSetOf(c.Profile.Job("", 0, o.graph), d.config.Align).Bytes)
+		needs = append(needs, d.need(o, c.Profile))
 	}
 	s.alone, s.small = total(s.jobs[len(jobs)-1].Latency), d.tooSmall(needs)
 	return s
+}
+
+// need is the largest working set of a job.
+func (d *domain) need(j *job, p *planner.Profile) graph.Bytes {
+	if k := d.m.kinds[d.kind(j)]; k != nil {
+		return k.need
+	}
+	return scheduler.WorkingSetOf(p.Job("", 0, j.graph), d.config.Align).Bytes
 }
 
 // tooSmall reports whether no plans fit the device's budget since single ops of the jobs need more.
