@@ -256,3 +256,37 @@ func TestTenantsThatSleep(t *testing.T) {
 		}
 	}
 }
+
+// A job that gave way to another tenant does not come back while another is owed more than its own, although no debt is
+// so large that it is paid; a new job waits for debts that are paid alone.
+func TestThoseThatGaveWayComeBackInOrder(t *testing.T) {
+	m := NewMachine(Config{Device: "model", Turn: shopTurn})
+	m.shares = map[string]int{"ada": 1}
+	d := m.own
+	debts := func(ada, bob time.Duration, paid bool) {
+		d.ledger.accounts = map[string]*account{"ada": {debt: ada, owed: paid}, "bob": {debt: bob}}
+	}
+	for _, c := range []struct {
+		ada, bob          time.Duration
+		paid              bool // what ada is owed
+		fresh, back, adas bool // who is held: a new job of bob, one of bob's that gave way, one of ada's that did
+	}{
+		{ada: time.Second, bob: -time.Second, back: true},
+		{ada: time.Second, bob: 2 * time.Second, adas: true},
+		{ada: -time.Second, bob: -2 * time.Second},
+		{ada: 2 * shopTurn, bob: -time.Second, paid: true, fresh: true, back: true},
+		{ada: 2 * shopTurn, bob: 3 * shopTurn, paid: true, fresh: true, back: true},
+	} {
+		debts(c.ada, c.bob, c.paid)
+		held := func(owner string, gaveWay bool) bool {
+			_, held := d.holds(&job{domain: d, record: wire.Record{Spec: wire.Spec{Name: "a", Owner: owner},
+				State: wire.Queued, Preempted: gaveWay}})
+			return held
+		}
+		if fresh, back, adas := held("bob", false), held("bob", true), held("ada", true); fresh != c.fresh ||
+			back != c.back || adas != c.adas {
+			t.Errorf("%+v: held are a new job of bob: %v, one that gave way: %v, one of ada's that did: %v", c, fresh,
+				back, adas)
+		}
+	}
+}

@@ -39,8 +39,8 @@ func openSim(seed uint64) func() device.Device { return openSlow(seed, 1) }
 func openSlow(seed uint64, times int) func() device.Device {
 	rate, latency := 1e9/float64(times), time.Duration(times)*time.Microsecond
 	link := cost.Link{Rate: cost.BytesPerSecond(rate / 5), Latency: latency}
-	facts := cost.Facts{Name: "test", Compute: cost.FLOPsPerSecond(rate), Bandwidth: cost.BytesPerSecond(rate), ComputeShare: 0.5,
-		BandwidthShare: 0.5, Launch: latency, Out: link, In: link}
+	facts := cost.Facts{Name: "test", Compute: cost.FLOPsPerSecond(rate), Bandwidth: cost.BytesPerSecond(rate),
+		ComputeShare: 0.5, BandwidthShare: 0.5, Launch: latency, Out: link, In: link}
 	return func() device.Device {
 		return sim.New(facts, sim.Options{Noise: 0.05, Seed: seed, Page: 64 << (seed % 5)})
 	}

@@ -236,7 +236,8 @@ func (ts *tenants) getTheirShares() {
 			w.names++
 			w.graphs[g.Digest()] = g
 			spec := wire.Spec{Name: fmt.Sprint("job", w.names), Model: "random", Graph: g.Digest(), Device: at.name(),
-				Iterations: 1 << 20, Restarts: 100, Priority: 1 + w.rng.IntN(3), Checkpoint: wire.Interval{Iterations: 50}}
+				Iterations: 1 << 20, Restarts: 100, Priority: 1 + w.rng.IntN(3),
+				Checkpoint: wire.Interval{Iterations: 50}}
 			ts.owners[spec.Name], endless[spec.Name] = name, true
 			w.step(controller.Input{By: name, Submit: []controller.Submission{{Spec: spec, Graph: g}}})
 		}

@@ -65,6 +65,7 @@ type world struct {
 	ranOn    map[string]*site                 // jobs, by name
 	moved    int                              // jobs that went from one device to another
 	leaders  *leadership                      // nil: there is one controller
+	turned   map[string]bool                  // jobs of which they have heard that they are not
 	accepted map[string]bool                  // jobs of which whoever submitted them has heard that they are taken
 	asks     int64                            // the number of the newest request
 	handed   map[graph.Digest]*graph.Graph    // to executors, which keep them
@@ -124,7 +125,7 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 		records: map[string]wire.Record{},
 		graphs:  map[graph.Digest]*graph.Graph{}, layouts: map[string]*wire.Layout{}, orders: map[string]wire.Orders{},
 		results: map[string]wire.Result{}, devices: map[string]wire.Device{}, cameFrom: map[string]*site{},
-		ranOn: map[string]*site{}, accepted: map[string]bool{},
+		ranOn: map[string]*site{}, accepted: map[string]bool{}, turned: map[string]bool{},
 		handed: map[graph.Digest]*graph.Graph{},
 		slow:   1, sidecars: map[string]bool{},
 		asked: map[int64]func(wire.Answer){}, recorded: map[graph.Digest][]time.Duration{}, hurt: map[string]bool{},
@@ -209,6 +210,9 @@ func (w *world) do(o controller.Output, m *controller.Machine) {
 			hears(o.Answer.Answer)
 		}
 	case o.Record != nil:
+		if w.turned[o.Record.Spec.Name] {
+			w.t.Fatalf("job %s was refused, and is %s", o.Record.Spec.Name, o.Record.State)
+		}
 		w.records[o.Record.Spec.Name] = again(w.t, *o.Record)
 	case o.Tenants != nil:
 		shares := again(w.t, *o.Tenants)
@@ -263,6 +267,9 @@ func (w *world) do(o controller.Output, m *controller.Machine) {
 		if w.events = append(w.events, *o.Event); o.Event.Kind == controller.Joined {
 			at := w.siteOf(o.Event.Executor)
 			at.taken += at.context() // nobody asks whether there is room
+		}
+		if came, _ := strings.CutSuffix(o.Event.Reason, " has come"); w.turned[strings.TrimPrefix(came, "job ")] {
+			w.t.Fatalf("it was refused: %s", o.Event)
 		}
 		if w.tenants != nil && o.Event.Kind == controller.Preempted {
 			w.tenants.giveWay(o.Event, m)
@@ -629,8 +636,14 @@ func (w *world) restored() *controller.Machine {
 	return m
 }
 
-// submit submits a job with a random graph, or a few together.
-func (w *world) submit(iterations int) { w.submitGraph(w.graphsOf(1)[0], iterations) }
+// submit submits a job with a random graph, or some together, which are taken all or none.
+func (w *world) submit(iterations int) {
+	n := 1
+	if w.rng.IntN(4) == 0 {
+		n += 1 + w.rng.IntN(2)
+	}
+	w.submitGraphs(w.graphsOf(n), iterations)
+}
 
 // graphsOf makes random graphs.
 func (w *world) graphsOf(n int) []*graph.Graph {
@@ -641,22 +654,31 @@ func (w *world) graphsOf(n int) []*graph.Graph {
 	return graphs
 }
 
-func (w *world) submitGraph(g *graph.Graph, iterations int) {
-	w.names++
-	w.graphs[g.Digest()] = g
-	spec := wire.Spec{Name: fmt.Sprint("job", w.names), Model: "random", Graph: g.Digest(), Seed: uint64(w.names),
-		Iterations: iterations, Priority: w.rng.IntN(3), Restarts: w.rng.IntN(8), Keep: 1 + w.rng.IntN(3)}
-	if w.rng.IntN(4) > 0 {
-		spec.Checkpoint.Iterations = 1 + w.rng.IntN(5)
+func (w *world) submitGraphs(graphs []*graph.Graph, iterations int) {
+	var in controller.Input
+	var names []string
+	for _, g := range graphs {
+		w.names++
+		w.graphs[g.Digest()] = g
+		spec := wire.Spec{Name: fmt.Sprint("job", w.names), Model: "random", Graph: g.Digest(), Seed: uint64(w.names),
+			Iterations: iterations, Priority: w.rng.IntN(3), Restarts: w.rng.IntN(8), Keep: 1 + w.rng.IntN(3)}
+		if w.rng.IntN(4) > 0 {
+			spec.Checkpoint.Iterations = 1 + w.rng.IntN(5)
+		}
+		if len(w.sites) > 1 {
+			w.choose(&spec)
+		}
+		in.Submit = append(in.Submit, controller.Submission{Spec: spec, Graph: g})
+		names = append(names, spec.Name)
 	}
-	if len(w.sites) > 1 {
-		w.choose(&spec)
-	}
-	in := controller.Input{Submit: []controller.Submission{{Spec: spec, Graph: g}}}
 	w.tenants.signs(&in)
 	w.request(in, func(a wire.Answer) {
-		if a.Error == "" {
-			w.accepted[spec.Name] = true
+		for _, name := range names {
+			if a.Error == "" {
+				w.accepted[name] = true
+			} else {
+				w.turned[name] = true
+			}
 		}
 	})
 }
@@ -707,7 +729,8 @@ func (p *process) heal() {
 	}
 }
 
-// calmDown ends the mishaps: processes are heard again, somebody tells of those that have died, and one controller leads.
+// calmDown ends the mishaps: processes are heard again, somebody tells of those that have died, and one controller
+// leads.
 func (w *world) calmDown() {
 	if w.calm {
 		return
