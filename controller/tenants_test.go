@@ -173,64 +173,81 @@ func (l *shop) executorOf(j *fakeJob) string {
 }
 
 // A tenant that always wants a device gets at least its share of it over a window of 120 turns, but for what six turns
-// are worth: whoever else comes, with however many jobs, of whatever priority, and however few fit.
+// are worth: whoever else comes, with however many jobs, of whatever priority, however few fit, and where the controller
+// is started again after every five turns as well, as it finds what it owed.
 func TestTenantsGetTheirShares(t *testing.T) {
-	const window, forgiven = 120 * shopTurn, 6 * shopTurn
 	parked := 0
 	for seed := range uint64(12) {
-		l := newShop(t, seed, int(seed%4)*2)
-		shares := map[string]int{}
-		for i := range 2 + l.rng.IntN(3) {
-			shares[fmt.Sprint("tenant", i)] = 1 + l.rng.IntN(4)
+		restart := time.Duration(0)
+		if seed%3 == 2 {
+			restart = 5 * shopTurn
 		}
-		names := slices.Sorted(maps.Keys(shares))
-		always := names[0] // the others come and go
-		for _, name := range names {
-			l.share(name, shares[name])
-		}
-		keeps := 1 + l.rng.IntN(2) // jobs at a time
-		var due, total time.Duration
-		for end := l.clock + window; l.clock < end; {
-			for l.live(always) < keeps {
-				l.submit(always, 5+l.rng.IntN(200))
-			}
-			for _, name := range names[1:] {
-				if l.rng.IntN(100) == 0 && l.live(name) < 6 {
-					for range 1 + l.rng.IntN(6) {
-						l.submit(name, 1+l.rng.IntN(100))
-					}
-				}
-			}
-			sum := 0
-			for _, name := range names {
-				if l.live(name) > 0 {
-					sum += shares[name]
-				}
-			}
-			l.pass()
-			due += shopStep * time.Duration(shares[always]) / time.Duration(sum)
-		}
-		for _, got := range l.got {
-			total += got
-		}
-		due = time.Duration(float64(due) * min(1, float64(total)/float64(window)))
-		for _, e := range l.events {
-			if e.Kind == Preempted {
-				parked++
-			}
-		}
-		t.Logf("seed %d: %d fit, shares %v, busy %.2f: %s with %d jobs at a time got %v, is due %v; all got %v of %v",
-			seed, seed%4*2, shares, l.busy, always, keeps, l.got[always], due, total, window)
-		if l.got[always] < due-forgiven {
-			t.Errorf("seed %d: %s got %v, and is due %v", seed, always, l.got[always], due)
-		}
-		if total < window*8/10 {
-			t.Errorf("seed %d: the device did %v of %v", seed, total, window)
-		}
+		parked += shopFor(t, seed, restart)
 	}
 	if parked < 20 {
 		t.Errorf("%d jobs were parked", parked)
 	}
+}
+
+// shopFor has a tenant want a device for 120 turns in which others come and go. The controller is started again after
+// so much time; 0: never. It returns how many jobs were parked.
+func shopFor(t *testing.T, seed uint64, restart time.Duration) (parked int) {
+	const window, forgiven = 120 * shopTurn, 6 * shopTurn
+	l := newShop(t, seed, int(seed%4)*2)
+	shares := map[string]int{}
+	for i := range 2 + l.rng.IntN(3) {
+		shares[fmt.Sprint("tenant", i)] = 1 + l.rng.IntN(4)
+	}
+	names := slices.Sorted(maps.Keys(shares))
+	always := names[0] // the others come and go
+	for _, name := range names {
+		l.share(name, shares[name])
+	}
+	keeps := 1 + l.rng.IntN(2) // jobs at a time
+	var due, total time.Duration
+	began := l.clock
+	for end := l.clock + window; l.clock < end; {
+		if restart > 0 && l.clock-began >= restart {
+			began = l.clock
+			l.restart()
+		}
+		for l.live(always) < keeps {
+			l.submit(always, 5+l.rng.IntN(200))
+		}
+		for _, name := range names[1:] {
+			if l.rng.IntN(100) == 0 && l.live(name) < 6 {
+				for range 1 + l.rng.IntN(6) {
+					l.submit(name, 1+l.rng.IntN(100))
+				}
+			}
+		}
+		sum := 0
+		for _, name := range names {
+			if l.live(name) > 0 {
+				sum += shares[name]
+			}
+		}
+		l.pass()
+		due += shopStep * time.Duration(shares[always]) / time.Duration(sum)
+	}
+	for _, got := range l.got {
+		total += got
+	}
+	due = time.Duration(float64(due) * min(1, float64(total)/float64(window)))
+	for _, e := range l.events {
+		if e.Kind == Preempted {
+			parked++
+		}
+	}
+	t.Logf("seed %d: %d fit, shares %v, busy %.2f: %s with %d jobs at a time got %v, is due %v; all got %v of %v",
+		seed, seed%4*2, shares, l.busy, always, keeps, l.got[always], due, total, window)
+	if l.got[always] < due-forgiven {
+		t.Errorf("seed %d: %s got %v, and is due %v", seed, always, l.got[always], due)
+	}
+	if total < window*8/10 {
+		t.Errorf("seed %d: the device did %v of %v", seed, total, window)
+	}
+	return parked
 }
 
 // A tenant whose jobs begin and do nothing, such as a script that sleeps, does not keep the device from the others.
