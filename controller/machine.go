@@ -34,6 +34,7 @@ type Machine struct {
 	given    graph.Bytes    // the budget with which this controller was started; 0: none
 	settings *wire.Settings // that were set while a controller ran; nil: none
 	shares   map[string]int // of tenants; none: there are no tenants
+	debts    *wire.Tenants  // as they were stored last; nil: never by this controller
 
 	stored  map[string]wire.Orders // of a controller before this one
 	changed bool                   // in this step: something that others are to know

@@ -47,6 +47,7 @@ func Restore(c Config, s Stored) (*Machine, error) {
 	for _, brought := range s.Devices {
 		m.open(m.config.For(&brought), &brought)
 	}
+	m.restoreDebts(s.Tenants)
 	for _, d := range m.domains {
 		for _, o := range s.Orders {
 			if o.Lease != nil && o.On == d.on() && o.Lease.Name == d.config.Lease && o.Lease.Number > d.lease.Number {

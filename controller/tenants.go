@@ -45,7 +45,8 @@ type account struct {
 type ledger struct {
 	accounts map[string]*account // of those that want the device or were served since the last tick
 	since    time.Duration       // the last tick
-	rate     float64             // service of all in a second, over the last turns
+	rate     float64             // service of all in a second, over the last turns, times weight
+	weight   float64             // of what is in rate; below 1 in the first turns
 	looked   time.Duration       // when the largest debt that is paid was looked at last; 0: none was
 	was      time.Duration       // what it was then
 }
@@ -92,17 +93,69 @@ func (m *Machine) setShare(q *wire.Request) error {
 	default:
 		delete(m.shares, q.Tenant)
 	}
-	m.say(Output{Tenants: &wire.Tenants{Shares: maps.Clone(m.shares)}})
 	m.changed = true
 	for _, d := range m.domains {
 		if !m.tenanted() {
 			d.ledger = ledger{}
 		}
+	}
+	m.storeTenants(m.tenants())
+	for _, d := range m.domains {
 		if m.admit(d); len(d.active()) > 0 {
 			d.want.better = because(Reweighed, "the share of tenant %s is %d", q.Tenant, m.share(q.Tenant))
 		}
 	}
 	return nil
+}
+
+// tenants are the shares and debts as they are stored.
+func (m *Machine) tenants() *wire.Tenants {
+	t := &wire.Tenants{Shares: maps.Clone(m.shares)}
+	for _, d := range m.domains {
+		for _, name := range slices.Sorted(maps.Keys(d.ledger.accounts)) {
+			t.Debts = append(t.Debts, wire.TenantDebt{Device: d.on(), Tenant: name, Debt: d.ledger.accounts[name].debt})
+		}
+	}
+	return t
+}
+
+func (m *Machine) storeTenants(t *wire.Tenants) {
+	m.debts = t
+	m.say(Output{Tenants: t})
+}
+
+// storeDebts has debts stored of which one has changed by a part of a turn since they were: a controller that is started
+// again and again pays as one that goes on.
+func (m *Machine) storeDebts() {
+	now := m.tenants()
+	changed := make(map[wire.TenantDebt]time.Duration)
+	count := func(t *wire.Tenants, sign time.Duration) {
+		for _, d := range t.Debts {
+			changed[wire.TenantDebt{Device: d.Device, Tenant: d.Tenant}] += sign * d.Debt
+		}
+	}
+	if count(now, 1); m.debts != nil {
+		count(m.debts, -1)
+	}
+	for _, by := range changed {
+		if by.Abs() > m.config.Turn/patience {
+			m.storeTenants(now)
+			return
+		}
+	}
+}
+
+// restoreDebts takes up what a controller before this one had stored.
+func (m *Machine) restoreDebts(t *wire.Tenants) {
+	if m.debts = t; t == nil {
+		return
+	}
+	for _, o := range t.Debts {
+		if d := m.named(o.Device); d != nil && m.tenanted() {
+			turn := d.config.Turn
+			d.ledger.of(o.Tenant).debt = min(max(o.Debt, -turn), maxDebt*turn)
+		}
+	}
 }
 
 // of is the account of a tenant.
@@ -157,13 +210,15 @@ func (d *domain) reckon() {
 	}
 	weight := float64(passed) / float64(passed+smoothing*turn)
 	l.rate += float64(weight * (float64(served)/float64(passed) - l.rate))
-	due := float64(passed) * min(1, l.rate)
+	l.weight += float64(weight * (1 - l.weight))
+	rate := l.rate / l.weight
+	due := float64(passed) * min(1, rate)
 	for t, a := range l.accounts {
 		if !wants[t] {
 			delete(l.accounts, t)
 			continue
 		}
-		if only != nil && t == *only && l.rate < atRest {
+		if only != nil && t == *only && rate < atRest {
 			a.served = max(a.served, passed) // it has the device for itself and does nothing there
 		}
 		part := time.Duration(due * float64(d.m.share(t)) / float64(shares))
@@ -203,6 +258,7 @@ func (m *Machine) reckon() {
 	for _, d := range m.domains {
 		d.reckon()
 	}
+	m.storeDebts()
 	for _, j := range m.jobs {
 		if j.record.State != wire.Queued {
 			j.held = false

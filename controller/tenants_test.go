@@ -176,64 +176,81 @@ func (l *shop) executorOf(j *fakeJob) string {
 var tenantSeeds = flag.Uint64("tenant-seeds", 6, "seeds of TestTenantsGetTheirShares")
 
 // A tenant that always wants a device gets at least its share of it over a window of 120 turns, but for what six turns
-// are worth: whoever else comes, with however many jobs, of whatever priority, and however few fit.
+// are worth: whoever else comes, with however many jobs, of whatever priority, however few fit, and where the controller
+// is started again after every five turns as well, as it finds what it owed.
 func TestTenantsGetTheirShares(t *testing.T) {
-	const window, forgiven = 120 * shopTurn, 6 * shopTurn
 	parked := 0
 	for seed := range *tenantSeeds {
-		l := newShop(t, seed, int(seed%4)*2)
-		shares := map[string]int{}
-		for i := range 2 + l.rng.IntN(3) {
-			shares[fmt.Sprint("tenant", i)] = 1 + l.rng.IntN(4)
+		restart := time.Duration(0)
+		if seed%3 == 2 {
+			restart = 5 * shopTurn
 		}
-		names := slices.Sorted(maps.Keys(shares))
-		always := names[0] // the others come and go
-		for _, name := range names {
-			l.share(name, shares[name])
-		}
-		keeps := 1 + l.rng.IntN(2) // jobs at a time
-		var due, total time.Duration
-		for end := l.clock + window; l.clock < end; {
-			for l.live(always) < keeps {
-				l.submit(always, 5+l.rng.IntN(200))
-			}
-			for _, name := range names[1:] {
-				if l.rng.IntN(100) == 0 && l.live(name) < 6 {
-					for range 1 + l.rng.IntN(6) {
-						l.submit(name, 1+l.rng.IntN(100))
-					}
-				}
-			}
-			sum := 0
-			for _, name := range names {
-				if l.live(name) > 0 {
-					sum += shares[name]
-				}
-			}
-			l.pass()
-			due += shopStep * time.Duration(shares[always]) / time.Duration(sum)
-		}
-		for _, got := range l.got {
-			total += got
-		}
-		due = time.Duration(float64(due) * min(1, float64(total)/float64(window)))
-		for _, e := range l.events {
-			if e.Kind == Preempted {
-				parked++
-			}
-		}
-		t.Logf("seed %d: %d fit, shares %v, busy %.2f: %s with %d jobs at a time got %v, is due %v; all got %v of %v",
-			seed, seed%4*2, shares, l.busy, always, keeps, l.got[always], due, total, window)
-		if l.got[always] < due-forgiven {
-			t.Errorf("seed %d: %s got %v, and is due %v", seed, always, l.got[always], due)
-		}
-		if total < window*8/10 {
-			t.Errorf("seed %d: the device did %v of %v", seed, total, window)
-		}
+		parked += shopFor(t, seed, restart)
 	}
 	if parked < 20 {
 		t.Errorf("%d jobs were parked", parked)
 	}
+}
+
+// shopFor has a tenant want a device for 120 turns in which others come and go. The controller is started again after
+// so much time; 0: never. It returns how many jobs were parked.
+func shopFor(t *testing.T, seed uint64, restart time.Duration) (parked int) {
+	const window, forgiven = 120 * shopTurn, 6 * shopTurn
+	l := newShop(t, seed, int(seed%4)*2)
+	shares := map[string]int{}
+	for i := range 2 + l.rng.IntN(3) {
+		shares[fmt.Sprint("tenant", i)] = 1 + l.rng.IntN(4)
+	}
+	names := slices.Sorted(maps.Keys(shares))
+	always := names[0] // the others come and go
+	for _, name := range names {
+		l.share(name, shares[name])
+	}
+	keeps := 1 + l.rng.IntN(2) // jobs at a time
+	var due, total time.Duration
+	began := l.clock
+	for end := l.clock + window; l.clock < end; {
+		if restart > 0 && l.clock-began >= restart {
+			began = l.clock
+			l.restart()
+		}
+		for l.live(always) < keeps {
+			l.submit(always, 5+l.rng.IntN(200))
+		}
+		for _, name := range names[1:] {
+			if l.rng.IntN(100) == 0 && l.live(name) < 6 {
+				for range 1 + l.rng.IntN(6) {
+					l.submit(name, 1+l.rng.IntN(100))
+				}
+			}
+		}
+		sum := 0
+		for _, name := range names {
+			if l.live(name) > 0 {
+				sum += shares[name]
+			}
+		}
+		l.pass()
+		due += shopStep * time.Duration(shares[always]) / time.Duration(sum)
+	}
+	for _, got := range l.got {
+		total += got
+	}
+	due = time.Duration(float64(due) * min(1, float64(total)/float64(window)))
+	for _, e := range l.events {
+		if e.Kind == Preempted {
+			parked++
+		}
+	}
+	t.Logf("seed %d: %d fit, shares %v, busy %.2f: %s with %d jobs at a time got %v, is due %v; all got %v of %v",
+		seed, seed%4*2, shares, l.busy, always, keeps, l.got[always], due, total, window)
+	if l.got[always] < due-forgiven {
+		t.Errorf("seed %d: %s got %v, and is due %v", seed, always, l.got[always], due)
+	}
+	if total < window*8/10 {
+		t.Errorf("seed %d: the device did %v of %v", seed, total, window)
+	}
+	return parked
 }
 
 // A tenant whose jobs begin and do nothing, such as a script that sleeps, does not keep the device from the others.
@@ -256,6 +273,40 @@ func TestTenantsThatSleep(t *testing.T) {
 		t.Logf("seed %d: bob got %v of the first %v, and %v later", seed, before, window, l.got["bob"]-before)
 		if l.got["bob"]-before < window/3 {
 			t.Errorf("seed %d: bob got %v in %v", seed, l.got["bob"]-before, window)
+		}
+	}
+}
+
+// A job that gave way to another tenant does not come back while another is owed more than its own, although no debt is
+// so large that it is paid; a new job waits for debts that are paid alone.
+func TestThoseThatGaveWayComeBackInOrder(t *testing.T) {
+	m := NewMachine(Config{Device: "model", Turn: shopTurn})
+	m.shares = map[string]int{"ada": 1}
+	d := m.own
+	debts := func(ada, bob time.Duration, paid bool) {
+		d.ledger.accounts = map[string]*account{"ada": {debt: ada, owed: paid}, "bob": {debt: bob}}
+	}
+	for _, c := range []struct {
+		ada, bob          time.Duration
+		paid              bool // what ada is owed
+		fresh, back, adas bool // who is held: a new job of bob, one of bob's that gave way, one of ada's that did
+	}{
+		{ada: time.Second, bob: -time.Second, back: true},
+		{ada: time.Second, bob: 2 * time.Second, adas: true},
+		{ada: -time.Second, bob: -2 * time.Second},
+		{ada: 2 * shopTurn, bob: -time.Second, paid: true, fresh: true, back: true},
+		{ada: 2 * shopTurn, bob: 3 * shopTurn, paid: true, fresh: true, back: true},
+	} {
+		debts(c.ada, c.bob, c.paid)
+		held := func(owner string, gaveWay bool) bool {
+			_, held := d.holds(&job{domain: d, record: wire.Record{Spec: wire.Spec{Name: "a", Owner: owner},
+				State: wire.Queued, Preempted: gaveWay}})
+			return held
+		}
+		if fresh, back, adas := held("bob", false), held("bob", true), held("ada", true); fresh != c.fresh ||
+			back != c.back || adas != c.adas {
+			t.Errorf("%+v: held are a new job of bob: %v, one that gave way: %v, one of ada's that did: %v", c, fresh,
+				back, adas)
 		}
 	}
 }

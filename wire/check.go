@@ -496,6 +496,14 @@ func (t Tenants) check() error {
 		atLeast(c, "share", t.Shares[name], 1)
 		atMost(c, "share", int64(t.Shares[name]), MaxShare)
 	}
+	for _, d := range t.Debts {
+		if d.Device != "" {
+			c.name("device", d.Device)
+		}
+		if d.Tenant != "" {
+			c.name("tenant", d.Tenant)
+		}
+	}
 	return c.err
 }
 

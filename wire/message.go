@@ -456,9 +456,18 @@ type Settings struct {
 	Budget graph.Bytes `json:"budget_bytes"` // for the arenas of all jobs together; 0: no limit
 }
 
-// Tenants are the shares that an administrator has given to users. A controller finds them again after a restart.
+// Tenants are the shares that an administrator has given to users, and what devices owe these. A controller finds them
+// again after a restart.
 type Tenants struct {
-	Shares map[string]int `json:"shares"` // by user: from 1 to MaxShare
+	Shares map[string]int `json:"shares"`          // by user: from 1 to MaxShare
+	Debts  []TenantDebt   `json:"debts,omitempty"` // as they were not long ago
+}
+
+// TenantDebt is by how much a tenant got less than its share of a device; below 0: by how much more.
+type TenantDebt struct {
+	Device string        `json:"device,omitzero"` // by name; "": that of the controller's process
+	Tenant string        `json:"tenant,omitzero"` // "": the administrator
+	Debt   time.Duration `json:"debt_ns"`
 }
 
 // MaxShare is the largest share of a tenant.

@@ -137,7 +137,7 @@ func samples() []Message {
 		brought,
 		Recorded{Latency: []time.Duration{1000, 0}},
 		Settings{Device: "cpu", Budget: 1 << 20},
-		Tenants{Shares: map[string]int{"ada": 3}},
+		Tenants{Shares: map[string]int{"ada": 3}, Debts: []TenantDebt{{Device: "gpu0", Tenant: "ada", Debt: -4}}},
 		Leadership{ID: "K5ZQ", Where: "lab1, process 4711", Term: 2, Beat: 17, Lease: "B7WX"},
 		Learnt{Device: "cpu", Ops: []LearntOp{{Signature: graph.Signature(digest[:graph.SignatureDigits]),
 			Latency: 2 * time.Millisecond, Reports: 16}}},
@@ -321,7 +321,8 @@ func (r maker) message() Message {
 	case 7:
 		return Settings{Device: r.line(), Budget: r.bytes()}
 	case 9:
-		return Tenants{Shares: map[string]int{r.name(): 1 + r.IntN(MaxShare)}}
+		return Tenants{Shares: map[string]int{r.name(): 1 + r.IntN(MaxShare)},
+			Debts: []TenantDebt{{Device: r.name(), Tenant: r.name(), Debt: time.Duration(r.number())}}}
 	case 8:
 		return Leadership{ID: r.line(), Where: r.line(), Term: 1 + r.number(), Beat: r.number(), Lease: r.line()}
 	default:

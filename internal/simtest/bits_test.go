@@ -102,7 +102,7 @@ func outcome(t *testing.T, seed uint64, budget graph.Bytes, open func() device.D
 	w.share(sharing)
 	w.restart()
 	for i, g := range graphs {
-		w.submitGraph(g, 12)
+		w.submitGraphs([]*graph.Graph{g}, 12)
 		for range 40 * (i + 1) {
 			w.wander(budget > 0)
 		}

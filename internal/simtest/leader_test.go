@@ -264,7 +264,7 @@ func streamOf(o *controller.Output) string {
 		return "layouts of " + o.Layout.Executor
 	case o.Drop != nil && o.Drop.Executor != "":
 		return "layouts of " + o.Drop.Executor
-	case o.Result != nil, o.Learnt != nil, o.Set != nil, o.Drop != nil:
+	case o.Result != nil, o.Learnt != nil, o.Set != nil, o.Tenants != nil, o.Drop != nil:
 		return "others"
 	}
 	return ""

@@ -173,7 +173,7 @@ type holds struct {
 
 func newScript(p *process) *script {
 	w := p.w
-	s := &script{w: w, sidecar: p.host.(*guestHost), job: p.job, left: 3 + w.rng.IntN(60)}
+	s := &script{w: w, sidecar: p.host.(*guestHost), job: p.job, left: 10 + w.rng.IntN(100)}
 	for range 1 + w.rng.IntN(2) {
 		g := randgraph.Script(w.rng)
 		h := &shape{Graph: g, held: graph.Bytes(w.rng.IntN(300)), host: map[graph.StorageID]holds{},
@@ -306,7 +306,7 @@ func (s *script) iterate() {
 		plan = nil
 	}
 	said := external.Iteration{Iteration: s.done + 1, Graph: h.number,
-		Wall: time.Microsecond * time.Duration(len(h.Ops)), Touched: external.Need(h.Graph) + h.held}
+		Wall: s.w.slow * time.Microsecond * time.Duration(len(h.Ops)), Touched: external.Need(h.Graph) + h.held}
 	if plan == nil {
 		s.goHome()
 		maps.Copy(h.device, h.host)
@@ -325,7 +325,7 @@ func (s *script) iterate() {
 	if s.done, s.left = s.done+1, s.left-1; plan != nil {
 		said.Touched, s.before = x.most+h.held, 0
 		for range x.steps {
-			said.Steps = append(said.Steps, time.Microsecond)
+			said.Steps = append(said.Steps, s.w.slow*time.Microsecond)
 		}
 		if said.Touched > plan.Bytes {
 			s.w.t.Fatalf("job %s had %s on the device under plan %d of %s", s.job, said.Touched, plan.Number,
@@ -339,7 +339,7 @@ func (s *script) iterate() {
 		h.number = s.told
 		r := external.Recorded{Number: h.number, Graph: h.Graph, Held: h.held}
 		for range h.Ops {
-			r.Latency = append(r.Latency, time.Microsecond)
+			r.Latency = append(r.Latency, s.w.slow*time.Microsecond)
 		}
 		s.say(r)
 	}
@@ -493,12 +493,13 @@ func (w *world) submitScript() {
 	name := fmt.Sprint("job", w.names)
 	g := external.Claim(graph.Bytes(2_000 + w.rng.IntN(8_000)))
 	w.graphs[g.Digest()], w.recorded[g.Digest()] = g, make([]time.Duration, len(g.Ops))
-	w.request(controller.Input{Submit: []controller.Submission{{Spec: wire.Spec{Name: name, Model: "train.py",
+	in := controller.Input{Submit: []controller.Submission{{Spec: wire.Spec{Name: name, Model: "train.py",
 		Graph: g.Digest(), Priority: 1 + w.rng.IntN(3), Script: true}, Graph: g, At: w.clock,
-		Latency: make([]time.Duration, len(g.Ops))}}}, func(a wire.Answer) {
+		Latency: make([]time.Duration, len(g.Ops))}}}
+	w.tenants.signs(&in)
+	w.request(in, func(a wire.Answer) {
 		if a.Error == "" {
 			w.accepted[name] = true
-			w.own.taken += w.own.context() // nobody asks whether there is room for its sidecar
 			w.join(a.Jobs[0].Executor, name)
 		}
 	})

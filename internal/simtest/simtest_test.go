@@ -3,6 +3,7 @@ package simtest
 import (
 	"errors"
 	"flag"
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -28,14 +29,18 @@ var (
 	// A soak of one way: -args -seeds 2000 -sharing shift.
 	sharing = flag.String("sharing", "", "how its jobs share memory, such as none or pairs; without, by seed")
 	mix     = flag.String("mix", "", "what is in its worlds beside jobs and executors of one device: any of devices, "+
-		"controllers, scripts, separated by commas, or none; without, by seed")
+		"controllers, scripts, tenants, separated by commas, or none; without, by seed")
 )
 
 // openSim opens a device that is slow enough for copies to matter to small graphs.
-func openSim(seed uint64) func() device.Device {
-	facts := cost.Facts{Name: "test", Compute: 1e9, Bandwidth: 1e9, ComputeShare: 0.5, BandwidthShare: 0.5,
-		Launch: time.Microsecond,
-		Out:    cost.Link{Rate: 2e8, Latency: time.Microsecond}, In: cost.Link{Rate: 2e8, Latency: time.Microsecond}}
+func openSim(seed uint64) func() device.Device { return openSlow(seed, 1) }
+
+// openSlow opens one that is so many times slower.
+func openSlow(seed uint64, times int) func() device.Device {
+	rate, latency := 1e9/float64(times), time.Duration(times)*time.Microsecond
+	link := cost.Link{Rate: cost.BytesPerSecond(rate / 5), Latency: latency}
+	facts := cost.Facts{Name: "test", Compute: cost.FLOPsPerSecond(rate), Bandwidth: cost.BytesPerSecond(rate),
+		ComputeShare: 0.5, BandwidthShare: 0.5, Launch: latency, Out: link, In: link}
 	return func() device.Device {
 		return sim.New(facts, sim.Options{Noise: 0.05, Seed: seed, Page: 64 << (seed % 5)})
 	}
@@ -43,6 +48,10 @@ func openSim(seed uint64) func() device.Device {
 
 // chaos lets something happen.
 func (w *world) chaos() {
+	if w.tenants != nil && w.rng.IntN(60) == 0 {
+		w.tenants.change()
+		return
+	}
 	if len(w.sites) > 1 && w.rng.IntN(100) == 0 {
 		w.devicesChange()
 		return
@@ -129,7 +138,9 @@ func (w *world) chaos() {
 // mixed reports whether something is in the world of a seed, which has it in one of so many.
 func mixed(what string, seed, of uint64) bool {
 	if *mix == "" {
-		return rand.New(rand.NewPCG(seed, uint64(len(what)))).Uint64N(of) == 0
+		h := fnv.New64()
+		h.Write([]byte(what))
+		return rand.New(rand.NewPCG(seed, h.Sum64())).Uint64N(of) == 0
 	}
 	return slices.Contains(strings.Split(*mix, ","), what)
 }
@@ -153,7 +164,7 @@ func TestEverythingTogether(t *testing.T) {
 	phases := make(map[wire.JobState]int)
 	happened := make(map[controller.EventKind]int)
 	var plans, drifts, refused, shrunk, seconds, resumed, missed int
-	var gated, drained, killed, moved, played int
+	var gated, drained, killed, moved, played, gaveWay, cameBack int
 	var terms leadership
 	tooFew := func(format string, args ...any) {
 		if *mix == "" {
@@ -167,7 +178,11 @@ func TestEverythingTogether(t *testing.T) {
 		}
 	}()
 	for ; seed < *first+*seeds; seed++ {
-		w := newWorld(t, seed, seed%2 == 0, openSim(seed))
+		slow := 1
+		if mixed("tenants", seed, 8) {
+			slow = slowly
+		}
+		w := newWorld(t, seed, seed%2 == 0, openSlow(seed, slow))
 		w.config.Budget = graph.Bytes(12_000 + 500*(seed%40))
 		w.config.Watched, w.config.Preempt = seed%3 > 0, seed%4 > 1
 		w.apart = seed%5 == 0
@@ -185,10 +200,13 @@ func TestEverythingTogether(t *testing.T) {
 			w.config.Context = graph.Bytes(100 + 50*(seed%8))
 		}
 		if mixed("devices", seed, 5) {
-			w.addSites(1+int(seed%3), seed%4 > 0, 20_000, openThird(seed))
+			w.addSites(1+int(seed%3), seed%4 > 0, 20_000, openThird(seed, slow))
+		}
+		if slow > 1 {
+			w.letTenantsShare(slow)
 		}
 		w.share(drawn(seed))
-		w.scripts = mixed("scripts", seed, 5) && !w.config.NoDevice
+		w.scripts = mixed("scripts", seed, 4) && !w.config.NoDevice
 		if mixed("controllers", seed, 4) {
 			w.several(2 + int(seed%5/4))
 		} else {
@@ -197,9 +215,9 @@ func TestEverythingTogether(t *testing.T) {
 		for range 3000 {
 			w.chaos()
 		}
-		online := true
-		for _, name := range slices.Sorted(maps.Keys(w.processes)) {
-			w.processes[name].step(agent.Input{Online: &online})
+		w.calmDown()
+		if w.tenants != nil {
+			w.tenants.getTheirShares()
 		}
 		w.settle()
 		w.kept()
@@ -232,6 +250,9 @@ func TestEverythingTogether(t *testing.T) {
 		}
 		killed += w.killed
 		moved, played = moved+w.moved, played+w.played
+		if ts := w.tenants; ts != nil {
+			gaveWay, cameBack = gaveWay+ts.gaveWay, cameBack+ts.cameBack
+		}
 		if l := w.leaders; l != nil {
 			terms.begun, terms.deposed = terms.begun+l.begun, terms.deposed+l.deposed
 			terms.refused, terms.torn = terms.refused+l.refused, terms.torn+l.torn
@@ -279,6 +300,10 @@ func TestEverythingTogether(t *testing.T) {
 	t.Logf("%d iterations of scripts followed plans", played)
 	if *seeds >= 20 && played < int(*seeds)/4 {
 		tooFew("%d iterations of scripts followed plans", played)
+	}
+	t.Logf("%d jobs gave way to another tenant, %d times one was to come back", gaveWay, cameBack)
+	if *seeds >= 20 && min(gaveWay, cameBack) < int(*seeds)/20 {
+		tooFew("%d jobs gave way to another tenant, %d times one was to come back", gaveWay, cameBack)
 	}
 	t.Logf("%d terms of leaders of several controllers, %d were deposed, %d writes of such were refused, %d died "+
 		"between two writes", terms.begun, terms.deposed, terms.refused, terms.torn)

@@ -136,12 +136,12 @@ func (w *world) addSites(n int, own bool, around graph.Bytes, open func(i int) f
 
 // openThird opens simulated devices of which every third is slower, and of another identity: what has begun on one of
 // the others does not go on there.
-func openThird(seed uint64) func(i int) func() device.Device {
+func openThird(seed uint64, slow int) func(i int) func() device.Device {
 	return func(i int) func() device.Device {
 		if i%3 < 2 {
-			return openSim(seed)
+			return openSlow(seed, slow)
 		}
-		facts := openSim(seed)().Facts()
+		facts := openSlow(seed, slow)().Facts()
 		facts.Name, facts.Compute, facts.Bandwidth = "slow", facts.Compute/2, facts.Bandwidth/2
 		return func() device.Device {
 			return sim.New(facts, sim.Options{Noise: 0.05, Seed: seed, Page: 64 << (seed % 5)})
@@ -305,6 +305,12 @@ func (s *site) check() {
 		}
 	}
 	records := w.controller.Records()
+	for _, r := range records {
+		if r.Spec.Script && s == w.own && r.Executor != "" && !w.sidecars[r.Executor] {
+			w.sidecars[r.Executor] = true
+			s.taken += s.context() // nobody asks whether there is room for its sidecar
+		}
+	}
 	claims, unknown := s.together(records)
 	others, _ := s.together(slices.DeleteFunc(records, func(r wire.Record) bool { return r.Spec.Script }))
 	taken := claims + s.contexts(claims)

@@ -65,6 +65,7 @@ type world struct {
 	ranOn    map[string]*site                 // jobs, by name
 	moved    int                              // jobs that went from one device to another
 	leaders  *leadership                      // nil: there is one controller
+	turned   map[string]bool                  // jobs of which they have heard that they are not
 	accepted map[string]bool                  // jobs of which whoever submitted them has heard that they are taken
 	asks     int64                            // the number of the newest request
 	handed   map[graph.Digest]*graph.Graph    // to executors, which keep them
@@ -74,8 +75,11 @@ type world struct {
 	orphans  []*script                        // whose sidecars have ended
 	hurt     map[string]bool                  // scripts that have died, or lost their sidecars
 	played   int                              // iterations of scripts by plans
+	sidecars map[string]bool                  // executors of scripts that the controller counts with
 	cameFrom map[string]*site                 // executors that were started by hand, by name
 	doubled  map[string]bool                  // names that two processes have had
+	tenants  *tenants                         // nil: nobody has a share
+	slow     time.Duration                    // how many times as long as others the devices of this world take
 }
 
 // planning is the work of a set of plans: enough for most to be what more work would find. What is tested here is what
@@ -95,6 +99,7 @@ type process struct {
 	name   string
 	agent  *agent.Machine
 	device device.Device
+	opened time.Duration // when that began to count its time
 	host   host
 	job    string // of a script, whose sidecar it is; "": it is none
 	cut    bool   // no message passes
@@ -120,9 +125,10 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 		records: map[string]wire.Record{},
 		graphs:  map[graph.Digest]*graph.Graph{}, layouts: map[string]*wire.Layout{}, orders: map[string]wire.Orders{},
 		results: map[string]wire.Result{}, devices: map[string]wire.Device{}, cameFrom: map[string]*site{},
-		ranOn: map[string]*site{}, accepted: map[string]bool{},
+		ranOn: map[string]*site{}, accepted: map[string]bool{}, turned: map[string]bool{},
 		handed: map[graph.Digest]*graph.Graph{},
-		asked:  map[int64]func(wire.Answer){}, recorded: map[graph.Digest][]time.Duration{}, hurt: map[string]bool{},
+		slow:   1, sidecars: map[string]bool{},
+		asked: map[int64]func(wire.Answer){}, recorded: map[graph.Digest][]time.Duration{}, hurt: map[string]bool{},
 		dropped: map[string]bool{}, ended: map[string]string{}, doubled: map[string]bool{}}
 	w.own = &site{w: w, open: open}
 	w.sites = []*site{w.own}
@@ -164,6 +170,9 @@ func (w *world) step(in controller.Input) {
 		return
 	}
 	w.carryOut(w.controller.Step(w.clock, in))
+	if in.Tick != nil && w.tenants != nil {
+		w.tenants.there = training(w.controller)
+	}
 }
 
 // plan has plans made, which come when they come, unless the controller has died meanwhile.
@@ -201,7 +210,13 @@ func (w *world) do(o controller.Output, m *controller.Machine) {
 			hears(o.Answer.Answer)
 		}
 	case o.Record != nil:
+		if w.turned[o.Record.Spec.Name] {
+			w.t.Fatalf("job %s was refused, and is %s", o.Record.Spec.Name, o.Record.State)
+		}
 		w.records[o.Record.Spec.Name] = again(w.t, *o.Record)
+	case o.Tenants != nil:
+		shares := again(w.t, *o.Tenants)
+		w.tenants.stored = &shares
 	case o.Graph != nil:
 		w.graphs[o.Graph.Graph.Digest()] = o.Graph.Graph
 		w.handed[o.Graph.Graph.Digest()] = o.Graph.Graph
@@ -244,11 +259,20 @@ func (w *world) do(o controller.Output, m *controller.Machine) {
 			p.end("it does not answer")
 		}
 	case o.Plan != nil:
+		if w.tenants != nil {
+			w.tenants.enter(o.Plan, m)
+		}
 		w.plan(o.Plan, m)
 	case o.Event != nil:
 		if w.events = append(w.events, *o.Event); o.Event.Kind == controller.Joined {
 			at := w.siteOf(o.Event.Executor)
 			at.taken += at.context() // nobody asks whether there is room
+		}
+		if came, _ := strings.CutSuffix(o.Event.Reason, " has come"); w.turned[strings.TrimPrefix(came, "job ")] {
+			w.t.Fatalf("it was refused: %s", o.Event)
+		}
+		if w.tenants != nil && o.Event.Kind == controller.Preempted {
+			w.tenants.giveWay(o.Event, m)
 		}
 	}
 }
@@ -305,8 +329,9 @@ func (w *world) launch(at *site, name, key string, dead ...string) {
 func (w *world) process(at *site, name, key string) *process {
 	w.lives++
 	p := &process{w: w, site: at, name: name, key: key, life: fmt.Sprint("life", w.lives), device: at.open(),
-		far:   w.apart && w.lives%3 == 2,
-		hosts: map[string]graph.Bytes{}, loads: map[string]graph.Bytes{},
+		opened: w.clock,
+		far:    w.apart && w.lives%3 == 2,
+		hosts:  map[string]graph.Bytes{}, loads: map[string]graph.Bytes{},
 		arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
 	w.processes[key] = p
 	return p
@@ -510,8 +535,14 @@ func (p *process) work() {
 	if p.stands {
 		return
 	}
-	if _, err := p.host.Poll(context.Background()); err != nil {
+	moved, err := p.host.Poll(context.Background())
+	if err != nil {
 		p.w.t.Fatalf("executor %s: %v", p.name, err)
+	}
+	if now := p.opened + p.device.Now(); !moved {
+		p.opened += p.w.clock - now // it was idle until now
+	} else if p.w.tenants != nil {
+		p.w.clock = max(p.w.clock, now) // what devices do counts
 	}
 	if p.left {
 		p.end("it has left")
@@ -589,6 +620,9 @@ func (w *world) restored() *controller.Machine {
 			}
 		}
 	}
+	if w.tenants != nil {
+		s.Tenants = w.tenants.stored
+	}
 	c := w.config
 	if c.NoDevice {
 		s.Profiles = nil
@@ -602,8 +636,14 @@ func (w *world) restored() *controller.Machine {
 	return m
 }
 
-// submit submits a job with a random graph.
-func (w *world) submit(iterations int) { w.submitGraph(w.graphsOf(1)[0], iterations) }
+// submit submits a job with a random graph, or some together, which are taken all or none.
+func (w *world) submit(iterations int) {
+	n := 1
+	if w.rng.IntN(4) == 0 {
+		n += 1 + w.rng.IntN(2)
+	}
+	w.submitGraphs(w.graphsOf(n), iterations)
+}
 
 // graphsOf makes random graphs.
 func (w *world) graphsOf(n int) []*graph.Graph {
@@ -614,20 +654,31 @@ func (w *world) graphsOf(n int) []*graph.Graph {
 	return graphs
 }
 
-func (w *world) submitGraph(g *graph.Graph, iterations int) {
-	w.names++
-	w.graphs[g.Digest()] = g
-	spec := wire.Spec{Name: fmt.Sprint("job", w.names), Model: "random", Graph: g.Digest(), Seed: uint64(w.names),
-		Iterations: iterations, Priority: w.rng.IntN(3), Restarts: w.rng.IntN(8), Keep: 1 + w.rng.IntN(3)}
-	if w.rng.IntN(4) > 0 {
-		spec.Checkpoint.Iterations = 1 + w.rng.IntN(5)
+func (w *world) submitGraphs(graphs []*graph.Graph, iterations int) {
+	var in controller.Input
+	var names []string
+	for _, g := range graphs {
+		w.names++
+		w.graphs[g.Digest()] = g
+		spec := wire.Spec{Name: fmt.Sprint("job", w.names), Model: "random", Graph: g.Digest(), Seed: uint64(w.names),
+			Iterations: iterations, Priority: w.rng.IntN(3), Restarts: w.rng.IntN(8), Keep: 1 + w.rng.IntN(3)}
+		if w.rng.IntN(4) > 0 {
+			spec.Checkpoint.Iterations = 1 + w.rng.IntN(5)
+		}
+		if len(w.sites) > 1 {
+			w.choose(&spec)
+		}
+		in.Submit = append(in.Submit, controller.Submission{Spec: spec, Graph: g})
+		names = append(names, spec.Name)
 	}
-	if len(w.sites) > 1 {
-		w.choose(&spec)
-	}
-	w.request(controller.Input{Submit: []controller.Submission{{Spec: spec, Graph: g}}}, func(a wire.Answer) {
-		if a.Error == "" {
-			w.accepted[spec.Name] = true
+	w.tenants.signs(&in)
+	w.request(in, func(a wire.Answer) {
+		for _, name := range names {
+			if a.Error == "" {
+				w.accepted[name] = true
+			} else {
+				w.turned[name] = true
+			}
 		}
 	})
 }
@@ -678,9 +729,16 @@ func (p *process) heal() {
 	}
 }
 
-// settle goes on without mishaps until every job is over and every process has left. What is parked goes on, of those
-// that have died somebody tells, and an administrator forgets executors that were started by hand and never come back.
-func (w *world) settle() {
+// calmDown ends the mishaps: processes are heard again, somebody tells of those that have died, and one controller
+// leads.
+func (w *world) calmDown() {
+	if w.calm {
+		return
+	}
+	online := true
+	for _, name := range slices.Sorted(maps.Keys(w.processes)) {
+		w.processes[name].step(agent.Input{Online: &online})
+	}
 	w.calm = true
 	for _, name := range slices.Sorted(maps.Keys(w.processes)) {
 		w.processes[name].heal()
@@ -691,6 +749,12 @@ func (w *world) settle() {
 	for _, tell := range w.unknown {
 		tell()
 	}
+}
+
+// settle goes on without mishaps until every job is over and every process has left. What is parked goes on, and an
+// administrator forgets executors that were started by hand and never come back.
+func (w *world) settle() {
+	w.calmDown()
 	if b := w.controller.Budget(); b > 0 {
 		w.config.Budget = max(b, 40_000)
 		w.step(controller.Input{Request: &wire.Request{Verb: wire.SetBudget, Budget: w.config.Budget}})
