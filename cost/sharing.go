@@ -52,7 +52,7 @@ func (s Sharing) Stretch(others float64) float64 {
 
 // Stretches returns, for each of some jobs that run together, how many times as long as alone its work takes.
 func (s Sharing) Stretches(jobs []Use) []float64 {
-	stretches := s.Others(jobs)
+	stretches := s.others(jobs, quickMixes)
 	for i, others := range stretches {
 		stretches[i] = s.Stretch(others)
 	}
@@ -71,17 +71,24 @@ func (s Sharing) Alone(beside time.Duration, stretch float64) time.Duration {
 	return launch + time.Duration(math.Round(float64(beside-launch)/stretch))
 }
 
-// maxMixes limits the time of Others.
-const maxMixes = 1 << 14
+// maxMixes and quickMixes limit the time of Others and of Stretches, which is asked for at each turn of jobs' courses.
+const (
+	maxMixes   = 1 << 14
+	quickMixes = 1 << 7
+)
 
 // Others returns, for each of some jobs that run together, how many of the others are at work in the mean while it is.
 //
 // Jobs alternate between launches and work, and share the unit evenly: a closed queueing network of one server with
 // processor sharing and one of delays, in which a job that begins work finds the others as they would be without it
 // (Reiser and Lavenberg, Mean-Value Analysis of Closed Multichain Queuing Networks, 1980). Equal jobs are one class, so
-// that the means follow from those of all smaller mixes of classes; where there are more than maxMixes of these, from
-// the mean of all jobs less the job's own, which is a little too many.
-func (s Sharing) Others(jobs []Use) []float64 {
+// that the means follow from those of all smaller mixes of classes. Where there are too many of these, they follow from
+// those of the mixes with one job less, and these from the mean of all their jobs less the job's own, which is a little
+// too many.
+func (s Sharing) Others(jobs []Use) []float64 { return s.others(jobs, maxMixes) }
+
+// others is Others by at most so many mixes.
+func (s Sharing) others(jobs []Use, most int) []float64 {
 	class := make(map[Use]int)
 	var uses []Use
 	var count []int
@@ -95,13 +102,13 @@ func (s Sharing) Others(jobs []Use) []float64 {
 		count[c]++
 	}
 	for _, n := range count {
-		if mixes *= n + 1; mixes > maxMixes {
+		if mixes *= n + 1; mixes > most {
 			break
 		}
 	}
 	mean := s.byMixes
-	if mixes > maxMixes {
-		mean = s.byMean
+	if mixes > most {
+		mean = s.byLess
 	}
 	of := mean(uses, count)
 	others := make([]float64, len(jobs))
@@ -134,18 +141,37 @@ func (s Sharing) byMixes(uses []Use, count []int) []float64 {
 	return others
 }
 
-// byMean works out Others per class from the mean of all jobs, in rounds that come nearer to it.
-func (s Sharing) byMean(uses []Use, count []int) []float64 {
-	const rounds = 64
+// byLess works out Others per class from what byMean says of the mixes that have one job less.
+func (s Sharing) byLess(uses []Use, count []int) []float64 {
 	others := make([]float64, len(uses))
+	met := make([]float64, len(uses))
+	for c := range uses {
+		count[c]--
+		s.byMean(uses, count, met)
+		for o, u := range uses {
+			others[c] += float64(float64(count[o]) * u.busy(s.Stretch(met[o])))
+		}
+		count[c]++
+	}
+	return others
+}
+
+// byMean works out Others per class from the mean of all jobs, in rounds that come nearer to it.
+func (s Sharing) byMean(uses []Use, count []int, others []float64) {
+	const rounds, near = 64, 1e-6
+	clear(others)
+	var before float64
 	for range rounds {
 		var working float64
 		for c, u := range uses {
 			working += float64(float64(count[c]) * u.busy(s.Stretch(others[c])))
 		}
 		for c, u := range uses {
-			others[c] = working - u.busy(s.Stretch(others[c]))
+			others[c] = max(0, working-u.busy(s.Stretch(others[c])))
 		}
+		if math.Abs(working-before) < near {
+			return
+		}
+		before = working
 	}
-	return others
 }

@@ -157,6 +157,7 @@ type fold struct {
 	machine *lease.Machine
 	sharing cost.Sharing
 	jobs    []folded
+	rates   []float64 // of speeds; nil: the unit has others than then
 	now     float64
 }
 
@@ -238,11 +239,15 @@ func (f *fold) next(i int) {
 	}
 	j.left = float64(j.part(j.begun).Took())
 	j.begun++
+	f.rates = nil
 	f.want(i)
 }
 
 // speeds returns how fast each job gets on with the group that the unit has, against alone.
 func (f *fold) speeds() []float64 {
+	if f.rates != nil {
+		return f.rates
+	}
 	speeds := make([]float64, len(f.jobs))
 	var working []int
 	var uses []cost.Use
@@ -256,6 +261,7 @@ func (f *fold) speeds() []float64 {
 		beside := float64(u.Launch) + float64(stretch*float64(u.Work))
 		speeds[working[k]] = float64(u.Launch+u.Work) / max(1, beside)
 	}
+	f.rates = speeds
 	return speeds
 }
 
@@ -295,7 +301,7 @@ func (f *fold) step() {
 		}
 		return
 	}
-	j.left = 0
+	j.left, f.rates = 0, nil
 	end := f.now + float64(j.part(j.begun-1).Lag)
 	if n := len(j.ends); n > 0 {
 		end = max(end, j.ends[n-1])

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"tensile/graph"
 	"tensile/program"
@@ -16,13 +17,19 @@ import (
 // them more than a hundredth, plans for smaller budgets are tried too. These are steps of a scale that is the same for
 // all budgets, so that a larger budget has the plans of a smaller one to choose from.
 func (d Device) gates(ctx context.Context, r scheduler.Request) (*Planned, error) {
-	best, err := d.inPages(ctx, r)
-	if err != nil || r.Budget == 0 || len(r.Jobs) == 1 {
-		return best, err
+	best, capacity, err := d.inPages(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if best.Expected, err = d.Expect(ctx, best, &r, capacity); err != nil {
+		return nil, err
 	}
 	all := best.Arena + graph.Bytes(len(r.Jobs))*d.page()
+	if r.Budget == 0 || len(r.Jobs) == 1 || all <= r.Budget { // nobody waits
+		return best, nil
+	}
 	roomy := *best
-	if roomy.Expected, err = d.Expect(ctx, best, &r, max(r.Budget, all)); err != nil {
+	if roomy.Expected, err = d.Expect(ctx, best, &r, all); err != nil {
 		return nil, err
 	}
 	work := best.Work
@@ -32,7 +39,7 @@ func (d Device) gates(ctx context.Context, r scheduler.Request) (*Planned, error
 		}
 		smaller := r
 		smaller.Budget = lower
-		p, err := d.inPages(ctx, smaller)
+		p, _, err := d.inPages(ctx, smaller)
 		if errors.Is(err, scheduler.ErrNoPlan) {
 			continue
 		} else if err != nil {
@@ -73,37 +80,42 @@ func (d Device) below(budget graph.Bytes) func(func(graph.Bytes) bool) {
 // page is the unit in which jobs share memory.
 func (d Device) page() graph.Bytes { return max(1, d.Page, d.Align) }
 
-// inPages plans until what the jobs need by their programs fits the budget, and says what is expected. Policies reckon
-// with whole pages, too, but pack arenas last: one that ends in another page needs another attempt with so much less.
-func (d Device) inPages(ctx context.Context, r scheduler.Request) (*Planned, error) {
+// inPages plans until what the jobs need by their programs fits the budget, and returns that, or what they need where
+// there is none. Policies reckon with whole pages, too, but pack arenas last: one that ends in another page needs
+// another attempt with so much less.
+func (d Device) inPages(ctx context.Context, r scheduler.Request) (p *Planned, capacity graph.Bytes, err error) {
 	const attempts = 3
 	smaller := r
 	for range attempts {
-		p, err := Plan(ctx, smaller)
-		if err != nil {
-			return nil, err
+		if p, err = Plan(ctx, smaller); err != nil {
+			return nil, 0, err
 		}
 		need := d.page() * graph.Bytes(leastPages(d.courses(p, &r)))
-		capacity := r.Budget
-		if capacity == 0 {
+		if capacity = r.Budget; capacity == 0 {
 			capacity = max(p.Least, need)
 		}
 		if need <= capacity {
-			p.Expected, err = d.Expect(ctx, p, &r, capacity)
-			return p, err
+			return p, capacity, nil
 		}
 		smaller.Budget = max(1, smaller.Budget-(need-capacity))
 	}
-	return nil, &scheduler.OverBudgetError{Need: r.Budget + d.page(), Budget: r.Budget,
+	return nil, 0, &scheduler.OverBudgetError{Need: r.Budget + d.page(), Budget: r.Budget,
 		Why: fmt.Sprintf("in whole pages of %s", d.page())}
 }
 
-// courses are those of a request's planned jobs.
+// courses are those of a request's planned jobs. Jobs with equal programs share the division of these.
 func (d Device) courses(p *Planned, r *scheduler.Request) []Course {
 	all := make([]Course, len(p.Jobs))
+	groups := make([]*program.Groups, len(p.Jobs))
 	for i := range p.Jobs {
 		compiled := p.Programs[i].Program()
-		all[i] = CourseOf(&p.Jobs[i], compiled, program.Divide(compiled, d.page(), 0), d.Sharing)
+		same := func(o scheduler.Scheduled) bool { return p.Jobs[i].SameProgram(&o) }
+		if k := slices.IndexFunc(p.Jobs[:i], same); k >= 0 {
+			groups[i] = groups[k]
+		} else {
+			groups[i] = program.Divide(compiled, d.page(), 0)
+		}
+		all[i] = CourseOf(&p.Jobs[i], compiled, groups[i], d.Sharing)
 		all[i].Weight = r.Jobs[i].Worth()
 	}
 	return all

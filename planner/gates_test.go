@@ -69,7 +69,10 @@ func TestGatesTakeLowerBudgets(t *testing.T) {
 	lower := 0
 	for percent := graph.Bytes(60); percent <= 100; percent += 5 {
 		r.Budget = free.Least * percent / 100 / d.Page * d.Page
-		own, err := d.inPages(t.Context(), r)
+		own, capacity, err := d.inPages(t.Context(), r)
+		if err == nil {
+			own.Expected, err = d.Expect(t.Context(), own, &r, capacity)
+		}
 		if errors.Is(err, scheduler.ErrNoPlan) {
 			continue
 		} else if err != nil {
