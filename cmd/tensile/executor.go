@@ -166,7 +166,7 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	defer conn.Close()
 	say.Info(fmt.Sprintf("connected to %s, device %s", credentials.URL, d.Identity()))
 	o := agent.Options{Executor: name, Device: d, Host: agent.On(d), Bus: conn, Log: log, Checkpoints: folder,
-		Interrupt: ctx.Done(), Notice: say, Record: recorder}
+		Interrupt: ctx.Done(), Notice: say, Record: recorder, Address: conn.Address()}
 	if !f.locked { // one that a controller has started trains on that one's device
 		if o.Brings, err = f.brings.brings(d, &f.device, link); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"regexp"
 	"sync"
 	"time"
@@ -151,6 +152,15 @@ func (c *Conn) server() string {
 
 // User is who is connected.
 func (c *Conn) User() string { return c.credentials.User }
+
+// Address is the address of this host by which it is connected; zero: it is not, or it has no such address.
+func (c *Conn) Address() netip.Addr {
+	at, err := netip.ParseAddrPort(c.nats.LocalAddr())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return at.Addr().Unmap()
+}
 
 // Connected reports whether there is a connection now.
 func (c *Conn) Connected() bool { return c.nats.IsConnected() }

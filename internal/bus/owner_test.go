@@ -80,6 +80,9 @@ func TestUserAccess(t *testing.T) {
 	ctx, c := within(t), rule(t, s)
 	must(t, c.Put(ctx, "record.job", []byte("genuine")))
 	ada := join(t, s, User("ada"))
+	if at := ada.Address(); at.String() != "127.0.0.1" {
+		t.Errorf("it is connected by address %v, and the server listens at 127.0.0.1", at)
+	}
 	_, err := ada.Get(ctx, "record.job")
 	must(t, err)
 	must(t, ada.Store(ctx, wire.Graphs, "it", []byte("graph")))
