@@ -124,7 +124,7 @@ func (m *Machine) holds(x *executor, s *wire.Status) {
 	if s.Orders < x.orders.Number {
 		return
 	}
-	any := false
+	any, why := false, "it is back"
 	for _, j := range m.jobs {
 		n := len(j.record.Held)
 		j.record.Held = slices.DeleteFunc(slices.Clone(j.record.Held), func(h wire.Holding) bool { // as above
@@ -136,10 +136,14 @@ func (m *Machine) holds(x *executor, s *wire.Status) {
 			return h.Executor == x.name && h.Life == x.life && !slices.ContainsFunc(x.orders.Jobs, named) &&
 				!slices.ContainsFunc(s.Jobs, has)
 		})
-		any = any || len(j.record.Held) < n
+		if len(j.record.Held) < n {
+			if any = true; j.replica() {
+				why = "its replicas have left it"
+			}
+		}
 	}
 	if any {
-		m.freed(x.domain, x.name, "it is back")
+		m.freed(x.domain, x.name, why)
 	}
 }
 

@@ -201,7 +201,7 @@ func (m *Machine) park(j *job, to wire.Place) error {
 func (m *Machine) goHome(j *job, to wire.Place) {
 	g := m.all(j)
 	trains := func(o *job) bool { return !o.claim().none() }
-	if j.replica() && slices.ContainsFunc(g, trains) {
+	if j.replica() && j.record.State != wire.Parking && slices.ContainsFunc(g, trains) {
 		m.chooseAt(g)
 	}
 	for _, o := range g {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -452,12 +453,12 @@ func (m *Machine) siblingStatus(j *job, s *wire.JobStatus, answers bool) (done b
 		m.endTogether(j)
 		return true
 	case wire.Suspended:
-		switch {
-		case j.record.State == wire.Parking && j.record.Park == wire.OnDisk && m.home(j):
+		written := s.Checkpoint != nil && s.Checkpoint.Iteration == j.record.At
+		if j.record.State == wire.Parking && j.record.Park == wire.OnDisk && (written || m.home(j)) {
 			k.left = true
 			m.leaveTogether(j)
-		default:
-			m.scatter(j, wordOr(s.Error, "its executor has left"), s.Error != "")
+		} else {
+			m.scatter(j, cmp.Or(s.Error, "its executor has left"), s.Error != "")
 		}
 		return true
 	case wire.Failed:
@@ -473,13 +474,6 @@ func (m *Machine) siblingStatus(j *job, s *wire.JobStatus, answers bool) (done b
 	m.rested(j, s, answers)
 	m.alone(j, "the connection to another replica broke")
 	return s.State == wire.Resting
-}
-
-func wordOr(word, other string) string {
-	if word == "" {
-		return other
-	}
-	return word
 }
 
 // rested takes down whether a replica rests as it was told. When all do they are parked, or told to leave or to end. At
