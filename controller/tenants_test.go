@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -172,12 +173,14 @@ func (l *shop) executorOf(j *fakeJob) string {
 	return ""
 }
 
+var tenantSeeds = flag.Uint64("tenant-seeds", 6, "seeds of TestTenantsGetTheirShares")
+
 // A tenant that always wants a device gets at least its share of it over a window of 120 turns, but for what six turns
 // are worth: whoever else comes, with however many jobs, of whatever priority, and however few fit.
 func TestTenantsGetTheirShares(t *testing.T) {
 	const window, forgiven = 120 * shopTurn, 6 * shopTurn
 	parked := 0
-	for seed := range uint64(12) {
+	for seed := range *tenantSeeds {
 		l := newShop(t, seed, int(seed%4)*2)
 		shares := map[string]int{}
 		for i := range 2 + l.rng.IntN(3) {
