@@ -120,9 +120,9 @@ func (m *Machine) refusesReplicas(list []Submission) error {
 		case first.Graph.Replicas() != of:
 			return fmt.Errorf("job %s: its graph is of %d replicas, not of %d: submit it with --replicas %[3]d", name,
 				first.Graph.Replicas(), of)
-		case m.config.MemorySharing != wire.NoSharing && m.config.MemorySharing != wire.Gates:
-			return fmt.Errorf("job %s: its replicas wait for each other, which --memory-sharing %s of this controller "+
-				"does not know of: they train with gates and none", name, m.config.MemorySharing)
+		case m.config.MemorySharing != wire.NoSharing:
+			return fmt.Errorf("job %s: a replica that waits for memory keeps the others waiting, which may have it: "+
+				"start the controller with --memory-sharing none", name)
 		}
 		for n := range of {
 			want := first.Spec
