@@ -66,19 +66,6 @@ func (f *checkpointFlags) check(models []string) (err error) {
 	return nil
 }
 
-// withoutCheckpoints has no checkpoints taken of replicas: one that was lost and went on from its own would be behind
-// the others.
-func (f *checkpointFlags) withoutCheckpoints() error {
-	for _, flag := range []string{"from", "checkpoint", "restarts"} {
-		if f.isSet(flag) {
-			return fmt.Errorf("--%s: the replicas of a job begin together, and end when one of them does: leave it "+
-				"out with --replicas", flag)
-		}
-	}
-	f.every = "none"
-	return nil
-}
-
 func isNumber(s string) bool {
 	_, err := strconv.Atoi(s)
 	return err == nil
@@ -101,10 +88,8 @@ func parseInterval(text string) (wire.Interval, error) {
 }
 
 // into sets what the flags say of a job.
-func (f *checkpointFlags) into(s *wire.Spec) (err error) {
+func (f *checkpointFlags) into(s *wire.Spec) {
 	s.Checkpoint, s.Keep, s.Restarts, s.AnyDevice = f.interval, f.keep, f.restarts, f.anyDevice
-	s.From, err = absolute(f.from)
-	return err
 }
 
 // checkpointsName is the folder of checkpoints in a state folder.

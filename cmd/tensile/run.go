@@ -113,11 +113,6 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if err := checkIterations(f.iterations); err != nil {
 		return err
 	}
-	if f.replicas > 1 {
-		if err := f.withoutCheckpoints(); err != nil {
-			return err
-		}
-	}
 	if err := f.checkpointFlags.check(names); err != nil {
 		return err
 	}
@@ -217,12 +212,19 @@ func (f *runFlags) begins(s *session) error {
 	if f.from == "" {
 		return nil
 	}
-	t := s.workload[0]
-	spec := wire.Spec{Name: t.Name, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: f.iterations, From: f.from,
-		AnyDevice: f.anyDevice}
-	checkpoints := agent.Checkpoints{Device: s.device.Identity(), NoData: f.simulated()}
-	_, _, err := checkpoints.Start(&agent.Prepare{Spec: spec}, &t)
-	return err
+	for _, t := range s.workload { // one job, or its replicas
+		replica := replicaOf(&t)
+		if f.simulated() {
+			replica = wire.Replica{}
+		}
+		spec := wire.Spec{Name: t.Name, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: f.iterations,
+			From: fromOf(f.from, replica, t.Name), AnyDevice: f.anyDevice}
+		checkpoints := agent.Checkpoints{Device: s.device.Identity(), NoData: f.simulated()}
+		if _, _, err := checkpoints.Start(&agent.Prepare{Spec: spec}, &t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // trained trains the jobs as planned and, to compare, without a plan. Where time is real the two runs alternate, a

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -241,10 +240,11 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.R
 	defer stop()
 	jobs := make([]newJob, len(index))
 	for i, task := range t.session.workload {
-		if jobs[i], err = t.submission(i).job(task, len(index)); err != nil {
-			return nil, err
+		replica := replicaOf(&task)
+		if t.flags.simulated() { // such a device is that of one replica
+			replica = wire.Replica{}
 		}
-		if jobs[i].spec.Replica, err = t.replica(i); err != nil {
+		if jobs[i], err = t.submission(i).job(task, len(index), replica); err != nil {
 			return nil, err
 		}
 	}
@@ -340,18 +340,6 @@ func (t *training) submission(job int) *submission {
 	}
 	s.save = t.keeps()
 	return s
-}
-
-// replica is the place of a job among the replicas, if it is one of some. They meet in a folder that is named after the
-// first of them.
-func (t *training) replica(job int) (wire.Replica, error) {
-	task := &t.session.workload[job]
-	if task.Graph.Replicas() == 1 {
-		return wire.Replica{}, nil
-	}
-	r := wire.Replica{Number: task.Replica,
-		Folder: filepath.Join(t.dir, "replicas", strconv.Itoa(job-task.Replica))}
-	return r, os.MkdirAll(r.Folder, 0o700)
 }
 
 // absolute is a path that another process understands.
