@@ -44,6 +44,8 @@ type Config struct {
 
 	// NoMoves: no job that trains is moved to another device because that gains time.
 	NoMoves bool `json:"no_moves,omitzero"`
+	// Pause is what a move is expected to take beside what is reckoned, before any was seen; 0: a second.
+	Pause time.Duration `json:"pause_ns,omitzero"`
 
 	// Silence is how long an executor may say nothing before it counts as out of reach; 0: 15 s. GiveUp is how long its
 	// jobs wait for it before they go on elsewhere; 0: 5 minutes.
@@ -72,6 +74,7 @@ func (c Config) withDefaults() Config {
 	c.Alpha = cmp.Or(c.Alpha, 0.3)
 	c.Threshold = cmp.Or(c.Threshold, 0.1)
 	c.Settle = cmp.Or(c.Settle, 5)
+	c.Pause = cmp.Or(c.Pause, time.Second)
 	c.Horizon = cmp.Or(c.Horizon, 100)
 	return c
 }

@@ -78,7 +78,7 @@ type reply struct {
 func NewMachine(c Config) *Machine {
 	c = c.withDefaults()
 	m := &Machine{config: c, given: c.Budget, executors: make(map[string]*executor), tallies: make(map[string]*Tally),
-		kinds: make(map[kind]*known), moves: moves{pause: firstPause}}
+		kinds: make(map[kind]*known), moves: moves{pause: c.Pause}}
 	if !c.NoDevice {
 		m.own = m.open(c, nil)
 	}

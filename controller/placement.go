@@ -27,9 +27,12 @@ func (m *Machine) candidates(j *job) []*domain {
 	return m.apart(j, list)
 }
 
-// bound reports whether a job goes on with the bits alone with which it has begun.
+// bound reports whether a job goes on with the bits alone with which it has begun: there is a checkpoint of it, or an
+// executor was lost that may have written one of which nobody has heard.
 func (j *job) bound() bool {
-	return j.record.Checkpoint != nil && !j.record.Spec.AnyDevice && j.record.Device != ""
+	r := &j.record
+	lost := r.Spec.Checkpoint != wire.Interval{} && r.Incarnation > 0
+	return (r.Checkpoint != nil || lost) && !r.Spec.AnyDevice && r.Device != ""
 }
 
 // takes reports whether a job may begin on a device: one of the bits with which it has begun, which executors have.

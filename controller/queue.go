@@ -162,6 +162,9 @@ func (m *Machine) there(j *job) bool {
 
 // displace takes a job from its executor. What is left of it is its newest checkpoint.
 func (m *Machine) displace(j *job) {
+	if j.record.Granted == 0 && j.record.Checkpoint == nil {
+		j.record.Device = "" // it has not begun
+	}
 	m.clear(j, true)
 	j.record.Executor, j.record.Applied, j.record.Arena, j.record.SlotPeak, j.record.Park = "", 0, 0, 0, ""
 	j.record.Iteration, j.progress = 0, progress{}

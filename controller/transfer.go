@@ -31,7 +31,6 @@ import (
 const CheckpointRate = 500e6
 
 const (
-	firstPause = time.Second // that a move is expected to take beside what is reckoned, before any was seen
 	lookEvery  = time.Second // at the earliest devices are looked at for moves again
 	maxOptions = 4           // that are planned for when devices are looked at
 )

@@ -23,7 +23,7 @@ func newBaseline(w *world) *baseline {
 
 func (b *baseline) tick() (time.Duration, error) { return never, nil }
 
-func (b *baseline) counts() int { return 0 }
+func (b *baseline) counts() (replans, moves int) { return 0, 0 }
 
 func (b *baseline) arrive(j *job) error {
 	if j.kind.peak > b.Budget {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"tensile/agent"
@@ -11,6 +12,7 @@ import (
 	"tensile/executor"
 	"tensile/lease"
 	"tensile/lease/method"
+	"tensile/program"
 	"tensile/wire"
 )
 
@@ -19,6 +21,9 @@ const heartbeat = 30 * time.Second
 
 // patience is for how long an executor may be silent: none is ever lost here.
 const patience = 100 * heartbeat
+
+// lab is the host of all devices, so that each reads the checkpoints of all.
+const lab = "lab"
 
 // mostCommands are those of plans that are kept: about a gigabyte.
 const mostCommands = 5_000_000
@@ -33,7 +38,16 @@ type cluster struct {
 	mail      []func() error      // that is on its way, in order
 	layouts   map[string]*wire.Layout
 	plans     *controller.Plans
+	carried   []carried
+	saved     map[string]*wire.Checkpoint // of jobs that move
 	replanned int
+	moved     int
+}
+
+// carried is a checkpoint that is being written or read.
+type carried struct {
+	until time.Duration
+	done  func() error
 }
 
 // process is that of an executor.
@@ -46,9 +60,9 @@ type process struct {
 
 func newCluster(w *world) (*cluster, error) {
 	c := &cluster{world: w, processes: make(map[string]*process), layouts: make(map[string]*wire.Layout),
-		plans: controller.NewPlans(mostCommands)}
+		saved: make(map[string]*wire.Checkpoint), plans: controller.NewPlans(mostCommands)}
 	c.config = controller.Config{NoDevice: true, MemorySharing: wire.Gates, Policy: "tensile", Silence: patience,
-		GiveUp: patience}
+		GiveUp: patience, NoMoves: w.NoMoves}
 	c.machine = controller.NewMachine(c.config)
 	for _, n := range w.nodes {
 		c.start(n)
@@ -60,22 +74,23 @@ func newCluster(w *world) (*cluster, error) {
 func (c *cluster) start(n *node) {
 	on := c.world.planner
 	p := &process{cluster: c, node: n, lease: lease.NewMachine(lease.Options{Methods: method.Of})}
-	p.agent = agent.NewMachine(agent.Process{Executor: n.name, Life: n.name, Device: on.Identity, Host: n.name,
-		Brings: &wire.Device{Name: n.name, Model: on.Identity, Identity: on.Identity, Host: n.name, Align: on.Align,
+	p.agent = agent.NewMachine(agent.Process{Executor: n.name, Life: n.name, Device: on.Identity, Host: lab,
+		Brings: &wire.Device{Name: n.name, Model: on.Identity, Identity: on.Identity, Host: lab, Align: on.Align,
 			Page: on.Page, Budget: c.Budget, Facts: c.Facts}})
 	c.processes[n.name] = p
 	online := true
 	p.step(agent.Input{Online: &online})
 }
 
-func (c *cluster) counts() int { return c.replanned }
+func (c *cluster) counts() (replans, moves int) { return c.replanned, c.moved }
 
 // clock is the time of machines, which is above 0.
 func (c *cluster) clock() time.Duration { return time.Hour + c.now }
 
 func (c *cluster) arrive(j *job) error {
 	spec := wire.Spec{Name: j.name, Model: j.Model, Graph: j.kind.task.Graph.Digest(), Seed: 1,
-		Iterations: j.Iterations}
+		Iterations: j.Iterations,
+		Checkpoint: wire.Interval{Iterations: j.Iterations}} // none is due but when it moves
 	c.step(controller.Input{By: j.Tenant, From: 1,
 		Submit: []controller.Submission{{Spec: spec, Graph: j.kind.task.Graph, At: c.clock()}}})
 	return c.deliver()
@@ -86,7 +101,23 @@ func (c *cluster) tick() (time.Duration, error) {
 		c.processes[n.name].step(agent.Input{Tick: true})
 	}
 	c.step(controller.Input{Tick: &controller.Tick{}})
+	c.carried = slices.DeleteFunc(c.carried, func(k carried) bool {
+		if k.until <= c.now {
+			c.send(k.done)
+			return true
+		}
+		c.wake = min(c.wake, k.until)
+		return false
+	})
 	return c.now + heartbeat, c.deliver()
+}
+
+// carry does something when a checkpoint of a job has been written, or read.
+func (c *cluster) carry(j *job, done func() error) {
+	_, bytes := program.SnapshotSlots(j.kind.task.Graph)
+	until := c.now + time.Duration(float64(bytes)/controller.CheckpointRate*float64(time.Second))
+	c.carried = append(c.carried, carried{until, done})
+	c.wake = min(c.wake, until)
 }
 
 func (c *cluster) heard(n *node, events []executor.Event) error {
@@ -137,6 +168,8 @@ func (c *cluster) step(in controller.Input) {
 			})
 		case o.Event != nil && o.Event.Kind == controller.Adopted:
 			c.replanned++
+		case o.Event != nil && o.Event.Kind == controller.Moves:
+			c.moved++
 		}
 	}
 }
@@ -168,15 +201,23 @@ func (p *process) step(in agent.Input) {
 	for _, o := range outputs {
 		switch {
 		case o.Prepare != nil:
-			p.later(func() agent.Input {
-				t := p.find(o.Prepare.Spec.Name).kind.task
-				t.Name = o.Prepare.Spec.Name
-				return agent.Input{Prepared: &agent.Prepared{Ticket: o.Prepare.Ticket, Task: t}}
-			})
+			j := p.find(o.Prepare.Spec.Name)
+			prepared := &agent.Prepared{Ticket: o.Prepare.Ticket, Task: j.kind.task}
+			prepared.Task.Name = j.name
+			in := func() agent.Input { return agent.Input{Prepared: prepared} }
+			if c := p.saved[j.name]; c != nil {
+				prepared.Begin = &agent.Begin{Iteration: c.Iteration, File: c.File, Checkpoint: c}
+				p.carry(j, func() error { p.step(in()); return nil })
+			} else {
+				p.later(in)
+			}
 		case o.Fetch != nil:
 			p.later(func() agent.Input { return agent.Input{Fetched: p.fetch(o.Fetch)} })
 		case o.Open != nil:
 			spec := executor.SpecOf(o.Open.Task, o.Open.Spec.Iterations, nil)
+			if o.Open.Begin != nil {
+				spec.Begin = o.Open.Begin.Iteration
+			}
 			p.host(func(h *executor.Host) {
 				p.node.add(spec)
 				h.Submit(spec, o.Open.Proven)
@@ -195,6 +236,10 @@ func (p *process) step(in agent.Input) {
 			p.host(func(h *executor.Host) { h.Park(o.Park.Job, o.Park.Number, o.Park.At) })
 		case o.Resume != "":
 			p.host(func(h *executor.Host) { h.Resume(o.Resume) })
+		case o.Take != nil:
+			p.host(func(h *executor.Host) { h.Checkpoint(o.Take.Job, o.Take.At) })
+		case o.Write != nil:
+			p.write(o.Write)
 		case o.Keep != nil:
 			kept := o.Keep.Take(nil)
 			p.later(func() agent.Input { return agent.Input{Kept: kept} })
@@ -206,6 +251,17 @@ func (p *process) step(in agent.Input) {
 			p.send(func() error { p.cluster.step(controller.Input{Report: o.Report}); return nil })
 		}
 	}
+}
+
+// write takes as long as a checkpoint does.
+func (p *process) write(w *agent.Write) {
+	p.carry(p.find(w.Spec.Name), func() error {
+		w.Snapshot.Release()
+		c := &wire.Checkpoint{Iteration: w.Snapshot.Iteration, File: w.Spec.Name, Host: lab}
+		p.saved[w.Spec.Name] = c
+		p.step(agent.Input{Written: &agent.Written{Ticket: w.Ticket, Checkpoint: c}})
+		return nil
+	})
 }
 
 func (p *process) fetch(o *agent.Fetch) *agent.Fetched {

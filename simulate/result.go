@@ -15,6 +15,7 @@ type Result struct {
 	Moved    float64 `json:"moved_bytes"`       // by copies within iterations
 	Link     float64 `json:"link_used"`         // by these, of what all links could have, 0 to 1, over the makespan
 	Replans  int     `json:"replans"`           // sets of plans that were adopted
+	Moves    int     `json:"moves"`             // of jobs that trained, to another device
 }
 
 // Job is what became of one.
@@ -32,7 +33,8 @@ type Job struct {
 }
 
 func (w *world) result() *Result {
-	r := &Result{Way: w.Way, Devices: w.Devices, Replans: w.way.counts()}
+	r := &Result{Way: w.Way, Devices: w.Devices}
+	r.Replans, r.Moves = w.way.counts()
 	for _, j := range w.jobs {
 		took := j.end - j.Submit
 		r.Jobs = append(r.Jobs, Job{Name: j.name, Model: j.Model, Batch: j.Batch, Iterations: j.Iterations,

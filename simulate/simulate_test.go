@@ -139,3 +139,20 @@ func TestLengthsOfPublicTraces(t *testing.T) {
 		t.Errorf("a job of 2 s alone takes %.4f s", end)
 	}
 }
+
+// When a short job ends beside which two long ones have shared the other device, one of these moves: both end earlier.
+// Without moves nobody does.
+func TestMovesEndEarlier(t *testing.T) {
+	trace := []Arrival{{Model: "vgg11-cifar", Batch: 2048, Iterations: 2000},
+		{Submit: time.Second, Model: "vgg11-cifar", Batch: 2048, Iterations: 300},
+		{Submit: 2 * time.Second, Model: "vgg11-cifar", Batch: 2048, Iterations: 2000}}
+	o := options(t, Tensile, 2, 40*graph.GiB)
+	with := run(t, trace, o)
+	o.NoMoves = true
+	without := run(t, trace, o)
+	t.Logf("makespan %.1f s with %d moves, %.1f s without", with.Makespan, with.Moves, without.Makespan)
+	if with.Moves != 1 || without.Moves != 0 || with.Makespan > 0.9*without.Makespan {
+		t.Errorf("makespan %.1f s with %d moves, %.1f s with %d", with.Makespan, with.Moves, without.Makespan,
+			without.Moves)
+	}
+}

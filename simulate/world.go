@@ -37,6 +37,9 @@ type Options struct {
 	// before them, to two in a thousand. Time jumps then to where the next job comes, ends or changes there.
 	Fold bool
 
+	// NoMoves leaves each job on the device on which it has begun.
+	NoMoves bool
+
 	// Load makes the task of a network; equal ones share their graph.
 	Load func(model string, batch int) (task.Task, error)
 }
@@ -51,7 +54,8 @@ type world struct {
 	jobs    []*job
 	graphs  map[Kind]*kind
 	way     way
-	over    int // jobs that have ended
+	over    int           // jobs that have ended
+	wake    time.Duration // before its next tick, when the way of scheduling has something to do; never: nothing
 }
 
 // job is an arrival and what becomes of it.
@@ -69,12 +73,12 @@ type way interface {
 	arrive(j *job) error                          // a job is submitted
 	heard(n *node, events []executor.Event) error // what a host has told since it was heard last
 	tick() (next time.Duration, err error)        // its time has come; when the next one does
-	counts() (replans int)
+	counts() (replans, moves int)
 }
 
 // Run simulates a trace until all jobs are over.
 func Run(ctx context.Context, trace []Arrival, o Options) (*Result, error) {
-	w := &world{Options: o, ctx: ctx, graphs: make(map[Kind]*kind)}
+	w := &world{Options: o, ctx: ctx, graphs: make(map[Kind]*kind), wake: never}
 	for i := range o.Devices {
 		w.nodes = append(w.nodes, newNode(fmt.Sprintf("%s-%d", o.Facts.Name, 1+i), o.Facts, o.Fold))
 	}
@@ -142,7 +146,7 @@ func (w *world) run() error {
 		if arrived < len(w.jobs) {
 			next = min(next, w.jobs[arrived].Submit)
 		}
-		next = min(next, tick)
+		next = min(next, tick, w.wake)
 		if next == never {
 			return fmt.Errorf("after %v nothing happens any more, and %d jobs are not over", w.now, len(w.jobs)-w.over)
 		}
@@ -151,7 +155,8 @@ func (w *world) run() error {
 		case arrived < len(w.jobs) && w.jobs[arrived].Submit <= w.now:
 			err = w.way.arrive(w.jobs[arrived])
 			arrived++
-		case tick <= w.now:
+		case min(tick, w.wake) <= w.now:
+			w.wake = never
 			tick, err = w.way.tick()
 		default:
 			err = at.work(w.now)
@@ -208,8 +213,10 @@ func (w *world) follow(n *node, e *executor.Event) {
 			j.begun, j.start, j.node = true, n.now(), n
 		}
 	case e.Ended != nil:
-		w.find(e.Job).end = n.now()
-		w.over++
+		if j := w.find(e.Job); e.Ended.Err != nil || e.Ended.Iterations == j.Iterations { // else it moves
+			j.end = n.now()
+			w.over++
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ import (
 type simulateFlags struct {
 	devices, way, format, mix, budget string
 	image                             int
-	unfolded, json                    bool
+	unfolded, noMoves, json           bool
 }
 
 // mostDevices is the largest lab that is simulated.
@@ -63,6 +63,7 @@ Iterations that are alike are counted, not trained one by one, unless --unfolded
 		"device memory for all jobs of a device: a size such as 16GiB (default: all that a device has)")
 	c.Flags().IntVar(&f.image, "image", 0, "height and width of images in pixels (default: the networks' own)")
 	c.Flags().BoolVar(&f.unfolded, "unfolded", false, "train every iteration")
+	c.Flags().BoolVar(&f.noMoves, "no-moves", false, "leave each job on the device on which it has begun")
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
 	c.AddCommand(generateCommand())
 	return c
@@ -121,7 +122,7 @@ func (f *simulateFlags) run(c *cobra.Command, path string) error {
 }
 
 func (f *simulateFlags) options() (simulate.Options, error) {
-	o := simulate.Options{Way: simulate.Way(f.way), Fold: !f.unfolded}
+	o := simulate.Options{Way: simulate.Way(f.way), Fold: !f.unfolded, NoMoves: f.noMoves}
 	if !slices.Contains(simulate.Ways(), o.Way) {
 		return o, fmt.Errorf("--scheduler %q: give one of %s", f.way, wayNames())
 	}
@@ -200,9 +201,11 @@ func writeSimulated(out io.Writer, r *simulate.Result) error {
 	}
 	_, err := fmt.Fprintf(out,
 		"%d jobs on %d devices by %s: makespan %.1f s, completion %.1f s, wait %.1f s, slowdown %.2f "+
-			"in the mean\nmemory %.0f %% used, links %.1f %%, %s copied, %d sets of plans\n", len(r.Jobs), r.Devices,
+			"in the mean\nmemory %.0f %% used, links %.1f %%, %s copied, %d sets of plans, %d moves\n",
+		len(r.Jobs), r.Devices,
 		r.Way,
-		r.Makespan, r.Mean, r.Waiting, r.Slowdown, 100*r.Memory, 100*r.Link, graph.Bytes(r.Moved), r.Replans)
+		r.Makespan, r.Mean, r.Waiting, r.Slowdown, 100*r.Memory, 100*r.Link, graph.Bytes(r.Moved), r.Replans,
+		r.Moves)
 	return err
 }
 

@@ -200,7 +200,8 @@ func TestEverythingTogether(t *testing.T) {
 			w.config.Context = graph.Bytes(100 + 50*(seed%8))
 		}
 		if mixed("devices", seed, 5) {
-			w.addSites(1+int(seed%3), seed%4 > 0, 20_000, openThird(seed, slow))
+			w.config.Turn, w.config.Pause, w.config.Horizon = time.Millisecond, time.Nanosecond, 1e6
+			w.addSites(1+int(seed%3), seed%4 > 1, 20_000, openThird(seed, slow))
 		}
 		if slow > 1 {
 			w.letTenantsShare(slow)
@@ -292,8 +293,9 @@ func TestEverythingTogether(t *testing.T) {
 		tooFew("%d iterations waited at gates, %d times the lease wanted a job in Home, %d executors were killed",
 			gated, drained, killed)
 	}
-	t.Logf("%d times executors brought a device, %d times one was given up, %d jobs went from one to another",
-		happened[controller.Opened], happened[controller.Closed], moved)
+	t.Logf("%d times executors brought a device, %d times one was given up, %d jobs went from one to another, "+
+		"%d moves were decided",
+		happened[controller.Opened], happened[controller.Closed], moved, happened[controller.Moves])
 	if *seeds >= 20 && (happened[controller.Closed] < int(*seeds)/50 || moved < int(*seeds)/20) {
 		tooFew("%d devices went, %d jobs went to another", happened[controller.Closed], moved)
 	}

@@ -115,7 +115,7 @@ func (s *site) profiles() map[graph.Digest]*planner.Profile {
 	return all
 }
 
-// addSites has executors bring so many devices of budgets around some bytes, each on a host of its own; w.own is of the
+// addSites has executors bring so many devices of budgets around some bytes, some on one host; w.own is of the
 // controller's process if that has one as well.
 func (w *world) addSites(n int, own bool, around graph.Bytes, open func(i int) func() device.Device) {
 	if w.config.NoDevice = !own; !own {
@@ -125,7 +125,11 @@ func (w *world) addSites(n int, own bool, around graph.Bytes, open func(i int) f
 		s := &site{w: w, open: open(i)}
 		on, d := s.planner(), s.open()
 		name := fmt.Sprint("d", i)
-		s.brings = &wire.Device{Name: name, Model: d.Name(), Identity: on.Identity, Host: "host of " + name,
+		host := "d0"
+		if w.rng.IntN(4) == 0 {
+			host = name
+		}
+		s.brings = &wire.Device{Name: name, Model: d.Name(), Identity: on.Identity, Host: "host of " + host,
 			Align: on.Align, Page: on.Page, Facts: d.Facts(),
 			Budget:  around/2 + graph.Bytes(w.rng.Int64N(int64(around))),
 			Context: graph.Bytes(w.rng.IntN(2) * 200)}
