@@ -173,6 +173,27 @@ func (m *Machine) domainOf(s *wire.Status) (*domain, string) {
 	return d, ""
 }
 
+// budgeted takes what the executor that alone has a device says of the memory there: its process may have been started
+// again with another --budget, before the device was forgotten.
+func (d *domain) budgeted(x *executor, brings *wire.Device) {
+	if d.brought == nil || brings == nil ||
+		brings.Budget == d.brought.Budget && brings.HostMemory == d.brought.HostMemory {
+		return
+	}
+	for other := range d.executors() {
+		if other != x && !other.gone {
+			return // they share it with the budget of the first
+		}
+	}
+	stored := *d.brought
+	stored.Budget, stored.HostMemory, stored.Limited = brings.Budget, brings.HostMemory, brings.Limited
+	d.brought, d.m.changed = &stored, true
+	d.config.Budget, d.config.HostMemory, d.config.Limited = stored.Budget, stored.HostMemory, stored.Limited
+	d.m.say(Output{Device: &stored})
+	d.refit()
+	d.m.admit(d)
+}
+
 // alive reports whether a job may begin on the device: its own process can start an executor, or one is heard of.
 func (d *domain) alive() bool {
 	if d.brought == nil {

@@ -47,13 +47,16 @@ func (d *domain) takes(j *job) bool {
 		return j.lacking == 0 || d.vacant(j, nil) != ""
 	case d.brought == nil:
 		return d.vacant(j, nil) != ""
-	case d.brought.Drained || !d.alive() || r.Spec.Script:
+	case d.drained() || !d.alive() || r.Spec.Script:
 		return false
 	case strings.HasPrefix(d.config.Device, "sim:") && (r.Spec.Weights != "" || r.Spec.Save != ""):
 		return false // there is no data
 	}
 	return d.vacant(j, nil) != ""
 }
+
+// drained reports whether the device takes no jobs since somebody says so.
+func (d *domain) drained() bool { return d.brought != nil && d.brought.Drained }
 
 // has reports whether an executor of a name has the device open.
 func (d *domain) has(executor string) bool {
@@ -123,13 +126,17 @@ func (m *Machine) strand(j *job) {
 	why := "waits for an executor that brings a device"
 	r := &j.record
 	switch d := m.device(r.Spec.Device); {
-	case r.Spec.Device != "" && d != nil && d.brought != nil && d.brought.Drained:
+	case r.Spec.Device != "" && d != nil && d.drained():
 		why = fmt.Sprintf("waits for device %s, which is drained", r.Spec.Device)
 	case r.Spec.Device != "":
 		why = fmt.Sprintf("waits for device %s", r.Spec.Device)
+	case j.bound() && slices.ContainsFunc(m.domains, func(d *domain) bool {
+		return d.drained() && d.config.Device == r.Device
+	}):
+		why = "waits for a device that is not drained"
 	case j.bound():
 		why = fmt.Sprintf("waits for a device %s, with which it has begun", r.Device)
-	case slices.ContainsFunc(m.domains, func(d *domain) bool { return d.brought != nil && d.brought.Drained }):
+	case slices.ContainsFunc(m.domains, (*domain).drained):
 		why = "waits for a device that is not drained"
 	}
 	if r.Why != why {

@@ -146,9 +146,7 @@ func (m *Machine) Resume(now time.Duration) []Output {
 		if d.bare() {
 			d.want.better = because(Resumed, "the controller was started again")
 		}
-		if d.rebudget(); d.want.better.none() && d.hostFull() {
-			d.want.better = because(Memory, "there are %s of host memory", d.config.HostMemory)
-		}
+		d.refit()
 	}
 	return m.end()
 }
@@ -172,14 +170,27 @@ func (m *Machine) budgeted() {
 	m.say(Output{Drop: &Drop{Settings: wire.SettingsObject(m.own.config.Device)}})
 }
 
-// rebudget has all jobs planned for again if a controller before this one had another budget.
+// refit has the jobs of a device planned for again if its budget is another, or they have more of its host's memory
+// than there is now.
+func (d *domain) refit() {
+	if d.rebudget(); d.want.better.none() && d.hostFull() {
+		d.want.better = because(Memory, "there are %s of host memory", d.config.HostMemory)
+	}
+}
+
+// rebudget has all jobs planned for again if the plans before were for another budget.
 func (d *domain) rebudget() {
 	live := slices.DeleteFunc(slices.Collect(d.jobs()), func(j *job) bool { return j.record.State.Over() })
 	other := slices.IndexFunc(live, func(j *job) bool { return j.record.Budget != d.config.Budget })
 	if other < 0 {
 		return
 	}
-	change := fmt.Sprintf("the budget is %s, and was %s", words(d.config.Budget), words(live[other].record.Budget))
+	of := ""
+	if d.brought != nil {
+		of = " of device " + d.on()
+	}
+	change := fmt.Sprintf("the budget%s is %s, and was %s", of, words(d.config.Budget),
+		words(live[other].record.Budget))
 	d.m.event(Event{Kind: Rebudgeted, Reason: change})
 	d.want.better = because(Memory, "%s", change)
 	for _, j := range live {

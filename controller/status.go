@@ -47,6 +47,7 @@ func (m *Machine) status(s *wire.Status) {
 	}
 	x.life, x.host, x.since, x.seen, x.joined, x.heard = s.Life, s.Host, s.Since, s.Number, true, m.now
 	x.leaving = s.Leaves
+	x.domain.budgeted(x, s.Brings)
 	if x.rival != nil {
 		m.repel(x)
 	}

@@ -36,6 +36,8 @@ without any there are no tenants. Only an administrator may.`,
 		switch {
 		case remove && share != 0:
 			return nil, errors.New("--remove takes the share: leave --share out")
+		case !remove && share == 0:
+			return nil, fmt.Errorf("give --share, 1 to %d, or --remove", wire.MaxShare)
 		case !remove && (share < 1 || share > wire.MaxShare):
 			return nil, fmt.Errorf("--share %d: give 1 to %d, or --remove", share, wire.MaxShare)
 		}
