@@ -483,7 +483,8 @@ func (p *process) fetch(o *agent.Fetch) *agent.Fetched {
 func (p *process) submit(o *agent.Open) {
 	name := o.Spec.Name
 	for _, other := range p.w.processes {
-		givenUp := slices.ContainsFunc(p.w.records[name].Held, func(h wire.Holding) bool { return h.Life == other.life })
+		held := p.w.records[name].Held
+		givenUp := slices.ContainsFunc(held, func(h wire.Holding) bool { return h.Life == other.life })
 		if _, trains := other.losses[name]; trains && other.name == p.name && other != p && !givenUp {
 			p.w.t.Fatalf("two processes of executor %s train job %s", p.name, name)
 		}
