@@ -124,8 +124,8 @@ func (m *Machine) storeTenants(t *wire.Tenants) {
 	m.say(Output{Tenants: t})
 }
 
-// storeDebts has debts stored of which one has changed by a part of a turn since they were: a controller that is started
-// again and again pays as one that goes on.
+// storeDebts has debts stored of which one has changed by a part of a turn since they were: a controller that is
+// started again and again pays as one that goes on.
 func (m *Machine) storeDebts() {
 	now := m.tenants()
 	changed := make(map[wire.TenantDebt]time.Duration)

@@ -176,8 +176,8 @@ func (l *shop) executorOf(j *fakeJob) string {
 var tenantSeeds = flag.Uint64("tenant-seeds", 6, "seeds of TestTenantsGetTheirShares")
 
 // A tenant that always wants a device gets at least its share of it over a window of 120 turns, but for what six turns
-// are worth: whoever else comes, with however many jobs, of whatever priority, however few fit, and where the controller
-// is started again after every five turns as well, as it finds what it owed.
+// are worth: whoever else comes, with however many jobs, of whatever priority, however few fit, and where the
+// controller is started again after every five turns as well, as it finds what it owed.
 func TestTenantsGetTheirShares(t *testing.T) {
 	parked := 0
 	for seed := range *tenantSeeds {

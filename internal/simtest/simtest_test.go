@@ -24,7 +24,7 @@ import (
 var errInterrupted = errors.New("interrupted")
 
 var (
-	seeds = flag.Uint64("seeds", 100, "how many seeds TestEverythingTogether tries")
+	seeds = flag.Uint64("seeds", 90, "how many seeds TestEverythingTogether tries")
 	first = flag.Uint64("first", 0, "the first seed that TestEverythingTogether tries")
 	// A soak of one way: -args -seeds 2000 -sharing shift.
 	sharing = flag.String("sharing", "", "how its jobs share memory, such as none or pairs; without, by seed")
@@ -92,6 +92,8 @@ func (w *world) chaos() {
 			p := some()
 			if p.cut = !p.cut; !p.cut {
 				p.heal()
+			} else if w.rng.IntN(3) == 0 {
+				w.goOn(25) // so long that it is given up
 			}
 		}
 	case pick < 14:
@@ -167,7 +169,7 @@ func TestEverythingTogether(t *testing.T) {
 	var gated, drained, killed, moved, played, gaveWay, cameBack int
 	var terms leadership
 	tooFew := func(format string, args ...any) {
-		if *mix == "" {
+		if *mix == "" && *sharing == "" {
 			t.Errorf(format, args...)
 		}
 	}

@@ -124,6 +124,10 @@ func (w *world) addSites(n int, own bool, around graph.Bytes, open func(i int) f
 	for i := range n {
 		s := &site{w: w, open: open(i)}
 		on, d := s.planner(), s.open()
+		budget := around/2 + graph.Bytes(w.rng.Int64N(int64(around)))
+		if i == 2 {
+			budget /= 8 // most jobs never fit there
+		}
 		name := fmt.Sprint("d", i)
 		host := "d0"
 		if w.rng.IntN(4) == 0 {
@@ -131,7 +135,7 @@ func (w *world) addSites(n int, own bool, around graph.Bytes, open func(i int) f
 		}
 		s.brings = &wire.Device{Name: name, Model: d.Name(), Identity: on.Identity, Host: "host of " + host,
 			Align: on.Align, Page: on.Page, Facts: d.Facts(),
-			Budget:  around/2 + graph.Bytes(w.rng.Int64N(int64(around))),
+			Budget:  budget,
 			Context: graph.Bytes(w.rng.IntN(2) * 200)}
 		d.Close()
 		w.sites = append(w.sites, s)
@@ -153,9 +157,13 @@ func openThird(seed uint64, slow int) func(i int) func() device.Device {
 	}
 }
 
-// choose says on which devices a job may train.
-func (w *world) choose(spec *wire.Spec) {
-	switch w.rng.IntN(8) {
+// choose says on which devices a job may train. Those that are submitted together often name theirs.
+func (w *world) choose(spec *wire.Spec, together bool) {
+	pick := w.rng.IntN(8)
+	if together && pick > 2 {
+		pick = 0
+	}
+	switch pick {
 	case 0:
 		if at := w.sites[w.rng.IntN(len(w.sites))]; at.brings != nil {
 			spec.Device = at.brings.Name
