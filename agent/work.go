@@ -64,7 +64,7 @@ func (r *runner) open(o *Open) {
 		if o.Begin != nil {
 			begin = o.Begin.Iteration
 		}
-		line := reduce.Open(reduce.Meeting{Folder: folder, Number: o.Spec.Replica.Number,
+		line := reduce.OpenIn(folder, reduce.Place{Number: o.Spec.Replica.Number,
 			Replicas: t.Graph.Replicas(), Begin: begin, Network: string(t.Graph.Network())})
 		t.Mean, r.lines[o.Spec.Name] = line.Mean, line
 	}

@@ -170,7 +170,7 @@ func TestReplicas(t *testing.T) {
 				}
 				folder := t.TempDir()
 				got := trainReplicas(t, d, all, programs, iterations, func(r int) mean {
-					line := reduce.Open(reduce.Meeting{Folder: folder, Number: r, Replicas: test.n})
+					line := reduce.OpenIn(folder, reduce.Place{Number: r, Replicas: test.n})
 					t.Cleanup(line.Close)
 					random := rand.New(rand.NewPCG(seed, uint64(r)))
 					return func(ctx context.Context, iteration int, name string, gradient []float32) error {
@@ -226,7 +226,7 @@ func TestReplicaWithoutMean(t *testing.T) {
 	lines := make([]*reduce.Line, n)
 	folder := t.TempDir()
 	for r := range lines {
-		lines[r] = reduce.Open(reduce.Meeting{Folder: folder, Number: r, Replicas: n})
+		lines[r] = reduce.OpenIn(folder, reduce.Place{Number: r, Replicas: n})
 		defer lines[r].Close()
 	}
 	ended := make(map[string]error)
@@ -265,7 +265,7 @@ func TestReplicaAlone(t *testing.T) {
 	all := replicas(t, "lenet", 2)
 	programs := planned(t, d, all, 0)
 	ctx, cancel := context.WithCancel(t.Context())
-	line := reduce.Open(reduce.Meeting{Folder: t.TempDir(), Number: 0, Replicas: 2})
+	line := reduce.OpenIn(t.TempDir(), reduce.Place{Number: 0, Replicas: 2})
 	defer line.Close()
 	waits := sync.OnceFunc(cancel)
 	h := executor.NewHost(d, func(executor.Event) {})

@@ -12,6 +12,11 @@
 // connection carries a gradient once in each direction, where a ring carries 2(N-1)/N of it in one direction, and the
 // chunks follow one another: a long gradient takes as long as its bytes over one connection.
 //
-// The replicas find each other in a folder that all of them see ([Open]): each that has a next one listens there, on
-// this host, and writes down where and with which key. Whoever can read the folder can take part.
+// Each replica that has a next one listens for it ([Open]), and each that has one before it is told where that listens
+// ([Line.Join]), by a wire.Meeting: an address, a key, and the digest of a certificate. Connections are TLS 1.3; who
+// listens shows the certificate, who dials shows that it knows the key. Replicas on one host may also find each other in
+// a folder ([OpenIn]), which nobody else can read.
+//
+// A connection breaks when the process at its other side ends, and within some seconds when the host does; then all
+// calls of Mean end with a [LostError].
 package reduce

@@ -8,6 +8,8 @@ import (
 	"io"
 	"math"
 	"sync"
+
+	"tensile/wire"
 )
 
 // chunk is how many elements go from one replica to the next at a time: 64 KiB.
@@ -19,6 +21,7 @@ type Line struct {
 	joined           chan struct{} // closed when the connections are there, or cannot be any more
 	below, above     io.ReadWriteCloser
 	cancel           context.CancelFunc // of the joining
+	before           chan wire.Meeting  // where the replica before this one listens: the newest, until it is looked at
 
 	mu  sync.Mutex
 	err error // why no mean can be taken any more
@@ -179,12 +182,22 @@ func (l *Line) down(data []float32) error {
 	return nil
 }
 
-func (l *Line) lost(replica int, err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("replica %d has ended", replica)
-	}
-	return fmt.Errorf("the connection to replica %d: %w", replica, err)
+func (l *Line) lost(replica int, err error) error { return &LostError{replica, err} }
+
+// LostError is why a line takes no mean any more when the way to a neighbour broke: that has ended, or is out of reach.
+type LostError struct {
+	Replica int
+	Err     error
 }
+
+func (e *LostError) Error() string {
+	if errors.Is(e.Err, io.EOF) || errors.Is(e.Err, io.ErrUnexpectedEOF) {
+		return fmt.Sprintf("replica %d has ended", e.Replica)
+	}
+	return fmt.Sprintf("the connection to replica %d: %v", e.Replica, e.Err)
+}
+
+func (e *LostError) Unwrap() error { return e.Err }
 
 // header says what is reduced.
 func header(iteration int, name string, elements int) []byte {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -87,10 +88,13 @@ func (c *checker) rates(r Rates) {
 }
 
 // digest checks the digest of a graph: the name of an object.
-func (c *checker) digest(d graph.Digest) {
+func (c *checker) digest(d graph.Digest) { c.sha256("graph", string(d)) }
+
+// sha256 checks a digest.
+func (c *checker) sha256(what, d string) {
 	const length = 64
-	if len(d) != length || strings.Trim(string(d), "0123456789abcdef") != "" {
-		c.fail("graph %s is no digest of %d hexadecimal digits", clip(string(d)), length)
+	if len(d) != length || strings.Trim(d, "0123456789abcdef") != "" {
+		c.fail("%s %s is no digest of %d hexadecimal digits", what, clip(d), length)
 	}
 }
 
@@ -102,11 +106,7 @@ func (c *checker) spec(s *Spec) {
 	c.short("data", s.Data)
 	c.short("save", s.Save)
 	c.short("from", s.From)
-	c.short("replica folder", s.Replica.Folder)
-	if n := s.Replica.Number; n < 0 || n >= graph.MaxReplicas || n > 0 && s.Replica.Folder == "" {
-		c.fail("replica number %d with folder %q: numbers are below %d, and each meets the others in a folder", n,
-			clip(s.Replica.Folder), graph.MaxReplicas)
-	}
+	c.replica(s.Replica)
 	if s.Owner != "" {
 		c.name("owner", s.Owner)
 	}
@@ -124,6 +124,38 @@ func (c *checker) spec(s *Spec) {
 	if !(s.SwapRate >= 0 && s.SwapRate <= 1) { // NaN too
 		c.fail("max_swap_rate is %v, and must lie in 0 to 1", s.SwapRate)
 	}
+}
+
+func (c *checker) replica(r Replica) {
+	c.short("replica folder", r.Folder)
+	atLeast(c, "replica group", r.Group, 0)
+	switch {
+	case r.Of == 0 && r.Folder != "": // the graph says of how many it is
+		if r.Number < 0 || r.Number >= graph.MaxReplicas {
+			c.fail("replica number %d: numbers are below %d", r.Number, graph.MaxReplicas)
+		}
+	case r.Of == 0:
+		if r != (Replica{}) {
+			c.fail("replica number %d of group %d says not of how many it is", r.Number, r.Group)
+		}
+	case r.Of < 2 || r.Of > graph.MaxReplicas || r.Number < 0 || r.Number >= r.Of:
+		c.fail("replica %d of %d: there are 2 to %d, with numbers from 0", r.Number, r.Of, graph.MaxReplicas)
+	}
+}
+
+func (c *checker) meeting(m *Meeting) {
+	if m == nil {
+		return
+	}
+	if at, err := netip.ParseAddrPort(m.Address); err != nil || at.Port() == 0 {
+		c.fail("meeting at %s: it is no IP address with a port", clip(m.Address))
+	}
+	c.short("address of a meeting", m.Address) // its zone may be anything
+	const shortest = 16
+	if c.short("key of a meeting", m.Key); len(m.Key) < shortest {
+		c.fail("key of a meeting has %d characters, and cannot have less than %d", len(m.Key), shortest)
+	}
+	c.sha256("certificate", m.Certificate)
 }
 
 // ofScript checks what a script has beside its graph, and what it does not move.
@@ -217,6 +249,9 @@ func (o Orders) check() error {
 		atLeast(c, "number of a trace", o.Jobs[i].Trace.Number, 0)
 		atLeast(c, "iterations of a trace", o.Jobs[i].Trace.Iterations, 0)
 		c.short("unplanned", o.Jobs[i].Unplanned)
+		atLeast(c, "at", o.Jobs[i].At, 0)
+		atLeast(c, "seniority", o.Jobs[i].Seniority, 0)
+		c.meeting(o.Jobs[i].Neighbour)
 	}
 	once(c, o.Jobs, func(j *Assignment) string { return j.Spec.Name })
 	c.rates(o.Link)
@@ -267,6 +302,9 @@ func (s Status) check() error {
 		}
 		atLeast(c, "iteration", j.Iteration, 0)
 		atMost(c, "iteration", int64(j.Iteration), maxNumber)
+		atLeast(c, "begun", j.Begun, 0)
+		atMost(c, "begun", int64(j.Begun), maxNumber)
+		c.meeting(j.Meets)
 		if len(j.Error) > maxText {
 			c.fail("error has %d bytes, and %d at most", len(j.Error), maxText)
 		}

@@ -198,6 +198,9 @@ func TestCheck(t *testing.T) {
 	job := func(change func(*JobStatus)) Message { return status(func(s *Status) { change(&s.Jobs[0]) }) }
 	result := func(change func(*Result)) Message { return job(func(j *JobStatus) { change(j.Result) }) }
 	report := func(change func(*Report)) Message { m := sample("report").(Report); change(&m); return m }
+	meets := func(change func(*Meeting)) Message {
+		return job(func(j *JobStatus) { m := *j.Meets; change(&m); j.Meets = &m })
+	}
 	layout := func(change func(*Layout)) Message { m := sample("layout").(Layout); change(&m); return m }
 	record := func(change func(*Record)) Message { m := sample("record").(Record); change(&m); return m }
 	learnt := func(change func(*Learnt)) Message { m := sample("learnt").(Learnt); change(&m); return m }
@@ -213,6 +216,13 @@ func TestCheck(t *testing.T) {
 		{orders(func(o *Orders) { o.Executor = strings.Repeat("a", maxName+1) }), "129 bytes"},
 		{orders(func(o *Orders) { o.Number = -1 }), "number is -1"},
 		{orders(func(o *Orders) { o.Jobs[0].Epoch = -1 }), "epoch is -1"},
+		{orders(func(o *Orders) { o.Jobs[0].At = -1 }), "at is -1"},
+		{orders(func(o *Orders) { o.Jobs[0].Seniority = -1 }), "seniority is -1"},
+		{meets(func(m *Meeting) { m.Address = "lab1:80" }), `meeting at "lab1:80"`},
+		{meets(func(m *Meeting) { m.Address = "10.0.0.7:0" }), `meeting at "10.0.0.7:0"`},
+		{meets(func(m *Meeting) { m.Address = "[fe80::1%\n]:80" }), "address of a meeting"},
+		{meets(func(m *Meeting) { m.Key = "short" }), "key of a meeting has 5 characters"},
+		{meets(func(m *Meeting) { m.Certificate = "" }), "certificate \"\" is no digest"},
 		{orders(func(o *Orders) { o.Link.Out = -1 }), "link is -1 bytes a second"},
 		{orders(func(o *Orders) { o.Lease.Sharing = NoSharing }),
 			`no memory sharing "" (there are [gates shift pairs slices])`},
@@ -225,8 +235,13 @@ func TestCheck(t *testing.T) {
 		{spec(func(s *Spec) { s.Save = "a\nb" }), "save"},
 		{spec(func(s *Spec) { s.Graph = "" }), "no digest"},
 		{spec(func(s *Spec) { s.Graph = graph.Digest(strings.Repeat(">", 64)) }), "no digest"},
-		{spec(func(s *Spec) { s.Replica.Number = -1 }), "replica number -1"},
-		{spec(func(s *Spec) { s.Replica.Folder = "" }), "replica number 1 with folder"},
+		{spec(func(s *Spec) { s.Replica.Number = -1 }), "replica -1 of 3"},
+		{spec(func(s *Spec) { s.Replica.Number = 3 }), "replica 3 of 3"},
+		{spec(func(s *Spec) { s.Replica = Replica{Of: 1} }), "replica 0 of 1"},
+		{spec(func(s *Spec) { s.Replica.Of = graph.MaxReplicas + 1 }), "replica 1 of 1025"},
+		{spec(func(s *Spec) { s.Replica.Group = -1 }), "replica group is -1"},
+		{spec(func(s *Spec) { s.Replica = Replica{Number: -1, Folder: "a"} }), "replica number -1"},
+		{spec(func(s *Spec) { s.Replica = Replica{Number: 1} }), "replica number 1 of group 0 says not of how many"},
 		{spec(func(s *Spec) { s.Replica.Folder = "a\nb" }), "replica folder"},
 		{spec(func(s *Spec) { s.Iterations = -1 }), "iterations is -1"},
 		{spec(func(s *Spec) { s.Priority = -1 }), "priority is -1"},
@@ -247,6 +262,7 @@ func TestCheck(t *testing.T) {
 		{job(func(j *JobStatus) { j.Epoch = -1 }), "epoch"},
 		{job(func(j *JobStatus) { j.Arena = -1 }), "arena_bytes"},
 		{job(func(j *JobStatus) { j.Iteration = -1 }), "iteration"},
+		{job(func(j *JobStatus) { j.Begun = -1 }), "begun is -1"},
 		{result(func(r *Result) { r.Losses = make([]float32, MaxLosses+1) }), "262145 losses"},
 		{result(func(r *Result) { r.Weights = map[int32]string{-1: ""} }), "storage -1"},
 		{result(func(r *Result) { r.Begin = -1 }), "begin_ns"},

@@ -52,9 +52,18 @@ type Spec struct {
 
 // Replica is the place of a job among those that train one network together.
 type Replica struct {
-	Number int `json:"number,omitzero"` // from 0; the graph says of how many
-	// where they meet: a folder on the host of their executors, of them alone; "": the job is no replica
+	Number int   `json:"number,omitzero"` // from 0
+	Of     int   `json:"of,omitzero"`     // so many train together, as the graph says; 0: the job is no replica
+	Group  int64 `json:"group,omitzero"`  // given by the controller: the ID of replica 0
+	// where they meet: a folder on the host of their executors, of them alone; "": where their executors say
 	Folder string `json:"folder,omitzero"`
+}
+
+// Meeting is where a replica waits for the connection of the next one. Whoever knows the key may be that.
+type Meeting struct {
+	Address     string `json:"address"`     // IP address and TCP port
+	Key         string `json:"key"`         // made for this meeting
+	Certificate string `json:"certificate"` // SHA-256 of the certificate that it shows, in hexadecimal
 }
 
 // Interval is the time or the iterations between two checkpoints; one of them is set.
@@ -143,6 +152,16 @@ type Assignment struct {
 	Park        Place `json:"park,omitzero"`        // to rest after these, there; "": to train
 	Copies      bool  `json:"copies,omitzero"`      // its reports are to say what each copy took
 	Trace       Trace `json:"trace,omitzero"`       // what it does is to be told
+
+	// Of a replica. From is exact then: it begins with its checkpoint after so many iterations, whatever newer ones
+	// there are, and no checkpoint from there on is removed to keep few.
+	//
+	// At is the number of complete iterations after which it does what Park or Stop says, or without these takes a
+	// checkpoint; 0: there is nothing to do. One that has begun more iterations trains on, and its status says so.
+	At        int      `json:"at,omitzero"`
+	Neighbour *Meeting `json:"neighbour,omitempty"` // with the replica before it; nil: it is not known yet
+	Seniority int64    `json:"seniority,omitzero"`  // its rank where jobs share memory: the smallest first
+
 	// of a script: why there is no plan for the Spec's graph, and what helps; "": there is one, or it is being made
 	Unplanned string `json:"unplanned,omitzero"`
 }
@@ -186,8 +205,13 @@ type JobStatus struct {
 	Arena       graph.Bytes `json:"arena_bytes"`          // what the job has of the device now
 	Iteration   int         `json:"iteration"`            // complete iterations
 	Checkpoint  *Checkpoint `json:"checkpoint,omitempty"` // the newest
-	Error       string      `json:"error,omitzero"`
-	Lacks       bool        `json:"lacks,omitzero"` // it has failed: its newest checkpoint is elsewhere
+	// of a replica
+	Begun int      `json:"begun,omitzero"`  // iterations that the device was given, the complete ones included
+	Meets *Meeting `json:"meets,omitempty"` // with the next replica; nil: it is the last one, or waits for no other yet
+	// it has failed only because a connection to another replica broke: from a checkpoint that all have it can go on
+	Alone bool   `json:"alone,omitzero"`
+	Error string `json:"error,omitzero"`
+	Lacks bool   `json:"lacks,omitzero"` // it has failed: its newest checkpoint is elsewhere
 	// it has failed: the device has no room for its arena now, but for so many bytes; nil: that was not the reason
 	Free   *graph.Bytes `json:"free_bytes,omitempty"`
 	Result *Result      `json:"result,omitempty"` // of a job that is over; its losses and weights are stored

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -23,7 +24,7 @@ func samples() []Message {
 		Data:     "data/mnist", Weights: "in/lenet.safetensors", Source: "in/lenet.onnx", Save: "out/lenet.safetensors",
 		From: "in/40.safetensors", Checkpoint: Interval{5 * time.Minute, 100}, Keep: 3, Restarts: 5, AnyDevice: true,
 		Owner: "ada", Device: "lab-cpu", Script: true, Held: 512, Least: 1024,
-		Replica: Replica{Number: 1, Folder: "run/replicas/0"},
+		Replica: Replica{Number: 1, Of: 3, Group: 5, Folder: "run/replicas/0"},
 	}
 	checkpoint := &Checkpoint{Iteration: 10, File: "lenet.1-6/1-10.safetensors", Host: "lab", Bytes: 4096}
 	result := &Result{
@@ -35,6 +36,7 @@ func samples() []Message {
 		Plans: 2, Transition: 700, Last: &loss, Stored: "result-lenet_2e1-6",
 		Saved: "out/lenet.safetensors",
 	}
+	meeting := &Meeting{Address: "10.0.0.7:40123", Key: "QG5ZKDYV6A2MUE7XHXN5LTXQHU", Certificate: string(digest)}
 	free := graph.Bytes(2048)
 	brought := Device{Name: "lab-cpu", Model: "cpu", Identity: "cpu/gonum", Host: "lab", Threads: 2, Align: 64,
 		Page: 4096, Context: 1 << 28, Budget: 1 << 30, HostMemory: 1 << 31, Limited: true, Drained: true,
@@ -83,7 +85,8 @@ func samples() []Message {
 	return []Message{
 		Orders{Executor: "e1", On: "d1", Number: 9, Jobs: []Assignment{{Spec: spec, Incarnation: 2, From: 10,
 			Park: InMemory, Epoch: 3, Stop: true, Copies: true,
-			Trace: Trace{Number: 8, Iterations: 3}, Unplanned: "a 512MiB op"}},
+			Trace: Trace{Number: 8, Iterations: 3}, Unplanned: "a 512MiB op",
+			At: 40, Neighbour: meeting, Seniority: 7}},
 			Leave: true, Elsewhere: []int64{5}, Life: "4711-1",
 			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1",
 				Why: "e1 runs already on lab since 12:01"},
@@ -92,6 +95,7 @@ func samples() []Message {
 			Orders: 9, Dead: []string{"4711-0"}, Leaves: true, Brings: &brought, Jobs: []JobStatus{{
 				Name: "lenet.1", ID: 6, Incarnation: 2, Checkpoint: checkpoint, State: Failed, Epoch: 3,
 				Arena: 4096, Iteration: 12,
+				Begun: 14, Meets: meeting, Alone: true,
 				Error:  "device: out of memory",
 				Lacks:  true,
 				Free:   &free,
@@ -182,7 +186,25 @@ func (r maker) spec() Spec {
 		Iterations: int(r.number()), Priority: r.IntN(3),
 		SwapRate: r.Float64() * float64(r.IntN(2)), Data: r.line(), Save: r.line(), From: r.line(),
 		Checkpoint: Interval{r.duration(), int(r.number())}, Keep: r.IntN(3), Restarts: r.IntN(9), Owner: r.name(),
+		Replica: r.replica(),
 	}
+}
+
+func (r maker) replica() Replica {
+	if r.IntN(2) == 0 {
+		return Replica{}
+	}
+	of := 2 + r.IntN(graph.MaxReplicas-1)
+	return Replica{Number: r.IntN(of), Of: of, Group: r.number()}
+}
+
+func (r maker) meeting() *Meeting {
+	if r.IntN(2) == 0 {
+		return nil
+	}
+	address := []string{"127.0.0.1", "[fe80::1%eth0]", "[2001:db8::7]"}[r.IntN(3)]
+	return &Meeting{Address: fmt.Sprintf("%s:%d", address, 1+r.IntN(1<<16-1)), Key: string(r.digest()[:26]),
+		Certificate: string(r.digest())}
 }
 
 func (r maker) checkpoint() *Checkpoint {
@@ -263,7 +285,8 @@ func (r maker) message() Message {
 		}
 		for i := range r.IntN(4) {
 			o.Jobs = append(o.Jobs, Assignment{Spec: r.spec(), Incarnation: r.number(), From: int(r.number()),
-				Epoch: r.number(), Stop: r.IntN(2) == 0, Park: r.place()})
+				Epoch: r.number(), Stop: r.IntN(2) == 0, Park: r.place(), At: int(r.number()),
+				Neighbour: r.meeting(), Seniority: r.number()})
 			o.Jobs[i].Spec.Name += string(rune('a' + i)) // each another
 		}
 		return o
@@ -276,7 +299,8 @@ func (r maker) message() Message {
 				State:      []State{Waiting, Running, Resting, Finished, Stopped, Failed, Suspended}[r.IntN(7)],
 				Checkpoint: r.checkpoint(),
 				Epoch:      r.number(), Arena: r.bytes(), Iteration: int(r.number()), Error: r.text(),
-				Lacks: r.IntN(2) == 0, Result: r.result(),
+				Lacks: r.IntN(2) == 0, Result: r.result(), Begun: int(r.number()), Meets: r.meeting(),
+				Alone: r.IntN(2) == 0,
 			})
 			if free := r.bytes(); r.IntN(2) == 0 {
 				s.Jobs[i].Free = &free

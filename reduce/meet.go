@@ -1,0 +1,344 @@
+package reduce
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"tensile/wire"
+)
+
+// Place is where a replica stands among those of its job, and what they train.
+type Place struct {
+	Number, Replicas int
+	Begin            int    // the iteration before which this replica begins
+	Network          string // what it trains; all replicas must name the same
+}
+
+const (
+	// greeting is how long two replicas may take to make sure of each other; one that is later tries again
+	greeting = 30 * time.Second
+	// patience is how long a replica tries to reach the one before it, which listened before anybody heard of it
+	patience = time.Minute
+	// strangers is how many connections are greeted at a time
+	strangers = 64
+)
+
+// Open returns a replica's place in a line that is made meanwhile: the first Mean waits for it. Each replica but the
+// last listens for the next one, at an address of this host, and returns where; each but the first is told that by
+// Join. The connections are TLS 1.3, and both sides know each other by the Meeting.
+func Open(address netip.Addr, p Place) (*Line, *wire.Meeting, error) {
+	var next *listener
+	if p.Number < p.Replicas-1 {
+		var err error
+		if next, err = listen(address); err != nil {
+			return nil, nil, fmt.Errorf("replica %d of %d cannot listen for the next one: %w", p.Number, p.Replicas, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &Line{number: p.Number, replicas: p.Replicas, joined: make(chan struct{}), cancel: cancel,
+		before: make(chan wire.Meeting, 1)}
+	go func() {
+		defer close(l.joined)
+		below, above, err := p.join(ctx, l.before, next)
+		l.mu.Lock()
+		if l.err == nil && err == nil {
+			l.below, l.above = below, above
+		}
+		l.mu.Unlock()
+		switch {
+		case err != nil:
+			l.fail(err)
+		case l.failure() != nil:
+			closeAll(below, above)
+		}
+	}()
+	if next == nil {
+		return l, nil, nil
+	}
+	return l, &next.meeting, nil
+}
+
+// Join tells where the replica before this one listens. What is told later counts, until the connection is there.
+func (l *Line) Join(m wire.Meeting) {
+	select {
+	case <-l.before:
+	default:
+	}
+	l.before <- m
+}
+
+// join connects a replica with those before and behind it.
+func (p Place) join(ctx context.Context, before <-chan wire.Meeting, next *listener) (below, above io.ReadWriteCloser,
+	err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var joining sync.WaitGroup
+	if p.Number > 0 {
+		joining.Go(func() {
+			var err error
+			if below, err = p.dial(ctx, before); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	if next != nil {
+		joining.Go(func() {
+			var err error
+			if above, err = p.await(ctx, next); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	joining.Wait()
+	if err := context.Cause(ctx); err != nil {
+		closeAll(below, above)
+		return nil, nil, err
+	}
+	return below, above, nil
+}
+
+func closeAll(all ...io.ReadWriteCloser) {
+	for _, c := range all {
+		if c != nil {
+			c.Close()
+		}
+	}
+}
+
+// alive has the system notice within seconds that the host at the other side of a connection is gone.
+var alive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 4}
+
+// listener is where a replica listens for the next one.
+type listener struct {
+	net.Listener
+	meeting     wire.Meeting
+	certificate tls.Certificate
+}
+
+func listen(address netip.Addr) (*listener, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(1)},
+		&x509.Certificate{}, &key.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	config := net.ListenConfig{KeepAliveConfig: alive, Control: acknowledged}
+	l, err := config.Listen(context.Background(), "tcp", netip.AddrPortFrom(address, 0).String())
+	if err != nil {
+		return nil, err
+	}
+	return &listener{l, wire.Meeting{Address: l.Addr().String(), Key: rand.Text(), Certificate: fingerprint(der)},
+		tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}, nil
+}
+
+// fingerprint is what a Meeting says of a certificate.
+func fingerprint(der []byte) string {
+	sum := sha256.Sum256(der)
+	return hex.EncodeToString(sum[:])
+}
+
+// connection is a TLS connection that closes without a word: what was said says how long it is.
+type connection struct {
+	*tls.Conn
+	below net.Conn
+}
+
+func (c connection) Close() error { return c.below.Close() }
+
+// await returns the connection of the next replica. Each that comes is greeted by a goroutine of its own, so that one
+// that says nothing keeps no other waiting.
+func (p Place) await(ctx context.Context, l *listener) (io.ReadWriteCloser, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var greetings sync.WaitGroup
+	defer greetings.Wait()
+	defer cancel()
+	defer l.Close()
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	type arrival struct {
+		c   io.ReadWriteCloser
+		err error
+	}
+	arrivals := make(chan arrival)
+	arrive := func(a arrival) {
+		select {
+		case arrivals <- a:
+		case <-ctx.Done():
+			closeAll(a.c)
+		}
+	}
+	greetings.Go(func() {
+		free := make(chan struct{}, strangers)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				arrive(arrival{nil, err})
+				return
+			}
+			free <- struct{}{}
+			greetings.Go(func() {
+				defer func() { <-free }()
+				greeted, err := p.greet(ctx, tls.Server(c, &tls.Config{Certificates: []tls.Certificate{l.certificate},
+					MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true}), l.meeting.Key, p.Number+1, false)
+				if err == nil {
+					arrive(arrival{greeted, nil})
+					return
+				}
+				if errors.As(err, new(*differsError)) {
+					arrive(arrival{nil, err})
+				} // else, whoever that was, it was not the next replica
+			})
+		}
+	})
+	select {
+	case a := <-arrivals:
+		return a.c, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// dial connects to the replica before this one, as soon as it is known where that is.
+func (p Place) dial(ctx context.Context, before <-chan wire.Meeting) (io.ReadWriteCloser, error) {
+	const shortest, longest = 20 * time.Millisecond, time.Second
+	var m wire.Meeting
+	var since time.Time
+	pause := shortest
+	retry := time.NewTimer(0)
+	defer retry.Stop()
+	var err error
+	for {
+		select {
+		case m = <-before:
+			since, pause = time.Now(), shortest
+		case <-retry.C:
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), err)
+		}
+		if m == (wire.Meeting{}) {
+			continue
+		}
+		var c io.ReadWriteCloser
+		if c, err = p.try(ctx, m); err == nil || errors.As(err, new(*differsError)) {
+			return c, err
+		}
+		if ctx.Err() == nil && time.Since(since) > patience {
+			return nil, &LostError{p.Number - 1, fmt.Errorf("cannot be reached: %w (executors of one job must reach "+
+				"each other by TCP)", err)}
+		}
+		retry.Reset(pause)
+		pause = min(2*pause, longest)
+	}
+}
+
+func (p Place) try(ctx context.Context, m wire.Meeting) (io.ReadWriteCloser, error) {
+	dialer := net.Dialer{KeepAliveConfig: alive, Control: acknowledged, Timeout: greeting}
+	c, err := dialer.DialContext(ctx, "tcp", m.Address)
+	if err != nil {
+		return nil, err
+	}
+	return p.greet(ctx, tls.Client(c, &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true,
+		VerifyConnection: func(s tls.ConnectionState) error { // in the place of authorities
+			if len(s.PeerCertificates) == 0 || fingerprint(s.PeerCertificates[0].Raw) != m.Certificate {
+				return errors.New("it shows another certificate than the replica said")
+			}
+			return nil
+		}}), m.Key, p.Number-1, true)
+}
+
+// hello is what two neighbours tell each other: digests of equal length, so that nothing that a stranger sends is
+// waited for or read for long.
+type hello struct {
+	key [sha256.Size]byte // of the meeting, and who says it
+	job [sha256.Size]byte
+}
+
+func (p Place) hello(key string, number int) (h hello) {
+	copy(h.key[:], digest(fmt.Sprintf("%s %d", key, number)))
+	copy(h.job[:], digest(fmt.Sprintf("%d %d %s", p.Replicas, p.Begin, p.Network)))
+	return h
+}
+
+// differsError tells of a neighbour that is the right one, and trains something else.
+type differsError struct{ replica int }
+
+func (e *differsError) Error() string {
+	return fmt.Sprintf("replica %d trains another network, begins at another iteration or has another number of "+
+		"replicas: begin all replicas of a job alike", e.replica)
+}
+
+// greet makes sure that a connection leads to a neighbour, or closes it. Who dials speaks first, hears the other, and
+// confirms: so both have the connection, or the one that listens goes on listening.
+func (p Place) greet(ctx context.Context, c *tls.Conn, key string, neighbour int, dials bool) (
+	_ io.ReadWriteCloser, err error) {
+	below := c.NetConn()
+	stop := context.AfterFunc(ctx, func() { below.Close() })
+	defer func() {
+		if !stop() && err == nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			below.Close()
+		}
+	}()
+	if err := c.SetDeadline(time.Now().Add(greeting)); err != nil {
+		return nil, err
+	}
+	own, theirs := p.hello(key, p.Number), p.hello(key, neighbour)
+	send := func() error {
+		_, err := c.Write(append(own.key[:], own.job[:]...))
+		return err
+	}
+	if dials {
+		if err := send(); err != nil {
+			return nil, err
+		}
+	}
+	var said [2 * sha256.Size]byte
+	if _, err := io.ReadFull(c, said[:]); err != nil {
+		return nil, err
+	}
+	if subtle.ConstantTimeCompare(said[:sha256.Size], theirs.key[:]) != 1 {
+		return nil, errors.New("it does not know the key")
+	}
+	if !dials {
+		if err := send(); err != nil {
+			return nil, err
+		}
+	}
+	if [sha256.Size]byte(said[sha256.Size:]) != theirs.job {
+		return nil, &differsError{neighbour}
+	}
+	confirmed := [1]byte{1}
+	if dials {
+		_, err = c.Write(confirmed[:])
+	} else {
+		_, err = io.ReadFull(c, confirmed[:])
+	}
+	if err != nil {
+		return nil, err
+	}
+	return connection{c, below}, c.SetDeadline(time.Time{})
+}
+
+func digest(text string) []byte {
+	d := sha256.Sum256([]byte(text))
+	return d[:]
+}
