@@ -30,6 +30,13 @@ func RealSmall() (RealOptions, error) {
 			{Models: []string{"resnet:1,1,1,1"}, Copies: 1, Batch: 8, Shares: []int{80}}}}, err
 }
 
+// RealQuick is a part of that.
+func RealQuick() (RealOptions, error) {
+	o, err := RealSmall()
+	o.Rounds, o.Scenes = 1, o.Scenes[:1]
+	return o, err
+}
+
 // MeasureReal has every policy train small networks on a device with data, each run just after one without a plan, and
 // compares times, and losses and weights to the bit.
 func MeasureReal(ctx context.Context, d device.Device, o RealOptions) (*Tables, error) {

@@ -144,7 +144,7 @@ func refusal(q *controller.Plan, p *controller.Planned) string {
 // why".
 func reworded(why string) string {
 	if _, rest, ok := strings.Cut(why, "even alone: "); ok {
-		why = strings.TrimSuffix(rest, "; try a smaller --batch or --image") // the rest is about any job
+		why = strings.TrimSuffix(rest, "; "+controller.Smaller) // the rest is about any job
 		if need, rest, ok := strings.Cut(why, " and the budget is "); ok {
 			_, because, _ := strings.Cut(rest, "; ")
 			return strings.TrimSuffix(strings.TrimPrefix(need, "it ")+": "+because, ": ")

@@ -269,8 +269,11 @@ func (w *work) alone(candidate int, err error) string {
 	if c := w.apart(); c.Sum() > 0 {
 		need, budget, at = need+c.Sum(), w.plan.Budget, at+with(c)+","
 	}
-	return fmt.Sprintf("it needs %s%s and the budget is %s%s; try a smaller --batch or --image", need, at, budget, why)
+	return fmt.Sprintf("it needs %s%s and the budget is %s%s; %s", need, at, budget, why, Smaller)
 }
+
+// Smaller is what an answer advises that refuses a job for its size.
+const Smaller = "try a smaller --batch or --image"
 
 // bisect finds how many of the candidates fit, from the first on, given why all do not.
 func (w *work) bisect(err error) ([]PlannedJob, error) {

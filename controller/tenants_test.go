@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -172,12 +173,14 @@ func (l *shop) executorOf(j *fakeJob) string {
 	return ""
 }
 
+var tenantSeeds = flag.Uint64("tenant-seeds", 6, "seeds of TestTenantsGetTheirShares")
+
 // A tenant that always wants a device gets at least its share of it over a window of 120 turns, but for what six turns
 // are worth: whoever else comes, with however many jobs, of whatever priority, however few fit, and where the
 // controller is started again after every five turns as well, as it finds what it owed.
 func TestTenantsGetTheirShares(t *testing.T) {
 	parked := 0
-	for seed := range uint64(12) {
+	for seed := range *tenantSeeds {
 		restart := time.Duration(0)
 		if seed%3 == 2 {
 			restart = 5 * shopTurn

@@ -12,7 +12,7 @@ type Config struct {
 	Image    int // height and width in pixels; 0 means the size that the network was made for
 	Channels int // of the input; 0 means 1 for mlp and lenet, 3 for the others
 	Classes  int // 0 means 10; for networks made for 224 pixels or more, at 224 and above, 1000
-	Batch    int // images or sequences per iteration; 0 means 16
+	Batch    int // images or sequences per iteration; 0 means DefaultBatch
 
 	// Networks that read sequences have these two instead of the first three, and a setting that is not a network's is
 	// an error.
@@ -28,6 +28,9 @@ type Config struct {
 	// for alexnet and vgg, which have no normalisation to absorb large steps.
 	Optimizer autodiff.Optimizer
 }
+
+// DefaultBatch is the batch of a Config that names none.
+const DefaultBatch = 16
 
 // The largest settings. They keep every product of extents within 64 bits.
 const (
@@ -55,7 +58,7 @@ func (c Config) fill(m model) (Config, error) {
 	}
 	c.Image = or(c.Image, m.image)
 	c.Channels = or(c.Channels, m.channels)
-	c.Batch = or(c.Batch, 16)
+	c.Batch = or(c.Batch, DefaultBatch)
 	c.Thin = or(c.Thin, 1)
 	if c.Image >= imageNet && m.image >= imageNet {
 		c.Classes = or(c.Classes, 1000)

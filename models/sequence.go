@@ -35,7 +35,7 @@ func (c Config) fillSequence(m model) (Config, error) {
 	}
 	c.Sequence = or(c.Sequence, m.sequence.length)
 	c.Vocabulary = or(c.Vocabulary, m.sequence.vocabulary)
-	c.Batch = or(c.Batch, 16)
+	c.Batch = or(c.Batch, DefaultBatch)
 	return c, errors.Join(
 		within("sequence", c.Sequence, 2, m.sequence.limit),
 		within("vocabulary", c.Vocabulary, 2, MaxClasses),

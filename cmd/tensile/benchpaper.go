@@ -132,6 +132,7 @@ func timeLeft(out io.Writer) (progress func(done float64), end func()) {
 func benchRealCommand() *cobra.Command {
 	var f tableFlags
 	var device planFlags
+	var quick bool
 	c := &cobra.Command{
 		Use:   "real",
 		Short: "Train small networks by every policy on a device with data, and compare the bits",
@@ -144,7 +145,11 @@ same bits. On a machine that does something else the times mean nothing, and a r
 				return fmt.Errorf("--device %s has no data to compare: use cpu or cuda, or tensile bench paper",
 					device.device)
 			}
-			o, err := bench.RealSmall()
+			options := bench.RealSmall
+			if quick {
+				options = bench.RealQuick
+			}
+			o, err := options()
 			if err != nil {
 				return err
 			}
@@ -166,6 +171,7 @@ same bits. On a machine that does something else the times mean nothing, and a r
 			return f.print(c.OutOrStdout(), r)
 		},
 	}
+	c.Flags().BoolVar(&quick, "quick", false, "train lenet alone, once by each policy, in seconds")
 	device.registerDevice(c)
 	f.register(c)
 	return c

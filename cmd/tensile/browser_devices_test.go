@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"tensile/graph"
 )
 
 // The page of a controller with several devices lists them as devices --json does, shows the memory of the one that is
@@ -15,7 +17,7 @@ import (
 func TestDevicesInBrowser(t *testing.T) {
 	t.Parallel()
 	b := openBrowser(t)
-	c := newLab(t)
+	c := newLab(t, 6*graph.MiB, "--silence", "3s")
 	c.brings("large", "4MiB")
 	c.brings("small", "3MiB")
 	for _, device := range []string{"large", "small"} {

@@ -58,7 +58,7 @@ func TestClusterReplans(t *testing.T) {
 	}
 	line := c.refused("submit", "mlp", "--batch", "8", "--state", c.state)
 	if !strings.HasPrefix(line, "tensile: job mlp cannot run here, even alone: it needs 16MiB at fc2.w.update and "+
-		"the budget is 2.54MiB; try a smaller --batch or --image") {
+		"the budget is 2.54MiB; no smaller --batch fits") {
 		t.Errorf("of a job that never fits it is said: %s", line)
 	}
 

@@ -19,13 +19,12 @@ type lab struct {
 	args []string
 }
 
-// newLab starts one and waits until it takes requests.
-func newLab(t *testing.T) *lab {
+// newLab starts one with more flags, for devices of a budget together, and waits until it takes requests.
+func newLab(t *testing.T, budget graph.Bytes, more ...string) *lab {
 	t.Helper()
 	dir := t.TempDir()
-	c := &lab{cluster: &cluster{budget: 6 * graph.MiB, state: filepath.Join(dir, "state"), files: t.TempDir()}}
-	c.args = []string{"controller", "--state", c.state, "--device", "none", "--memory-sharing", "none",
-		"--silence", "3s"}
+	c := &lab{cluster: &cluster{budget: budget, state: filepath.Join(dir, "state"), files: t.TempDir()}}
+	c.args = append([]string{"controller", "--state", c.state, "--device", "none", "--memory-sharing", "none"}, more...)
 	c.family = start(t, dir, c.args...)
 	c.line("^controller of the devices that executors bring")
 	return c
@@ -61,7 +60,7 @@ func (c *lab) devices() map[string]wire.DeviceState {
 // controller finds devices and jobs; and the jobs of a device whose process has ended go on at the other.
 func TestClusterDevices(t *testing.T) {
 	t.Parallel()
-	c := newLab(t)
+	c := newLab(t, 6*graph.MiB, "--silence", "3s")
 	c.submit("lenet", "--name", "early")
 	if r := c.jobs()["early"]; r.State != wire.Queued || r.Why != "waits for an executor that brings a device" {
 		t.Errorf("without a device the job is %s: %s", r.State, r.Why)

@@ -56,8 +56,9 @@ var natsServer = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// startNATS returns servers that form a cluster when they are started, and end with the test.
-func startNATS(t *testing.T, count int) *natsServers {
+// startNATS returns servers that form a cluster when they are started, and end with the test. They listen at an address
+// of this host.
+func startNATS(t *testing.T, count int, address string) *natsServers {
 	t.Helper()
 	s := &natsServers{t: t, dir: t.TempDir(), running: make([]*exec.Cmd, count)}
 	s.binary = filepath.Join(s.dir, "nats-server")
@@ -70,7 +71,7 @@ func startNATS(t *testing.T, count int) *natsServers {
 	}
 	var ports []string
 	for range 2 * count {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := net.Listen("tcp", address+":0")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +276,7 @@ func (c *others) onward(than map[string]wire.Record, names ...string) map[string
 // stream of records. Jobs train on, and come to the bits of undisturbed ones. A user of the servers submits one.
 func TestNATSLosesServers(t *testing.T) {
 	t.Parallel()
-	s := startNATS(t, 3)
+	s := startNATS(t, 3, "127.0.0.1")
 	for i := range s.urls {
 		s.start(i)
 	}
@@ -322,7 +323,7 @@ func TestNATSLosesServers(t *testing.T) {
 // and come to the bits of undisturbed ones; what it does next it does once.
 func TestStandby(t *testing.T) {
 	t.Parallel()
-	s := startNATS(t, 1)
+	s := startNATS(t, 1, "127.0.0.1")
 	s.start(0)
 	c := newExternal(t, s)
 	first := c.controller()
@@ -363,7 +364,7 @@ func TestStandby(t *testing.T) {
 // for meanwhile, which it hears too, and notices that it does not lead.
 func TestStoppedController(t *testing.T) {
 	t.Parallel()
-	s := startNATS(t, 1)
+	s := startNATS(t, 1, "127.0.0.1")
 	s.start(0)
 	c := newExternal(t, s)
 	first := c.controller()

@@ -68,7 +68,7 @@ func submitCommand() *cobra.Command {
 		}
 		jobs, err := submit(ctx, conn, asked)
 		if err != nil {
-			return err
+			return s.nearest(ctx, conn, args, err)
 		}
 		if !asJSON {
 			for _, r := range jobs {

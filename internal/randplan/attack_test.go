@@ -19,7 +19,7 @@ import (
 	"tensile/program"
 )
 
-var attacks = flag.Uint64("attacks", 200, "seeds of TestAttackCheck and TestAttackValidate")
+var attacks = flag.Uint64("attacks", 120, "seeds of TestAttackCheck and TestAttackValidate")
 
 // mistaken is a program with mistakes made in it.
 type mistaken struct {

@@ -30,6 +30,8 @@ link = None
 if "plain" not in sys.argv:
     tensile.join(model, optimizer)
     link = tensile._session.planner
+if "interrupt" in sys.argv:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell has started the test in the background
 try:
     for i in range(12):
         if i == 8 and "leave" in sys.argv and link:

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"tensile/controller"
+	"tensile/cost"
+	"tensile/device"
+	"tensile/device/cpu"
+	"tensile/device/sim"
+	"tensile/models"
+	"tensile/planner"
+	"tensile/wire"
+)
+
+// nearest has an error that refuses a network since it is too large for every device say the largest batch that would
+// fit, alone on the device with the most memory. That is found by plans made here; after some seconds it stays unsaid.
+func (s *submission) nearest(ctx context.Context, conn wire.Bus, names []string, refused error) error {
+	why := strings.ReplaceAll(refused.Error(), "; "+controller.Smaller, "")
+	if why == refused.Error() || len(names) != 1 {
+		return refused
+	}
+	const patience = 5 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	a, err := ask(ctx, conn, wire.Request{Verb: wire.Jobs})
+	if err != nil {
+		return refused
+	}
+	most := s.roomiest(controller.Devices(&a))
+	if most == nil {
+		return refused
+	}
+	d, err := likeOf(most)
+	if err != nil {
+		return refused
+	}
+	defer d.Close()
+	on := planner.Of(d, planner.Roofline(d.Facts()))
+	on.Align = cmp.Or(most.Align, on.Align)
+	smaller := *s
+	fits := func(batch int) bool {
+		smaller.batch = batch
+		w, err := smaller.load(names)
+		if err != nil {
+			return false
+		}
+		r, err := on.First(w[:1])
+		if err != nil {
+			return false
+		}
+		r.Policy, r.Budget = "tensile", most.Budget-most.Context
+		_, err = planner.Schedule(ctx, r)
+		return err == nil
+	}
+	good, bad := 0, cmp.Or(s.batch, models.DefaultBatch)
+	for bad-good > 1 {
+		if b := (good + bad) / 2; fits(b) {
+			good = b
+		} else {
+			bad = b
+		}
+	}
+	advice := fmt.Sprintf("--batch %d would fit", good)
+	if good == 0 {
+		advice = "no smaller --batch fits"
+	}
+	if len(a.Devices) > 1 {
+		advice += " on device " + most.Name
+	}
+	if ctx.Err() != nil {
+		return refused
+	}
+	return fmt.Errorf("%s; %s", why, advice)
+}
+
+// roomiest is the device with the most memory that the jobs may train on; nil: none has a limit.
+func (s *submission) roomiest(devices []wire.DeviceState) (most *wire.DeviceState) {
+	for i := range devices {
+		if d := &devices[i]; d.Budget > 0 && !d.Drained && (s.device == "" || s.device == d.Name) &&
+			(most == nil || d.Budget > most.Budget) {
+			most = d
+		}
+	}
+	return most
+}
+
+// likeOf is a device with the operators of another.
+func likeOf(d *wire.DeviceState) (device.Device, error) {
+	if strings.HasPrefix(d.Identity, "cpu/") {
+		return cpu.New(cpu.Options{Threads: 1, NoOpenBLAS: !strings.Contains(d.Identity, "openblas")})
+	}
+	facts, err := cost.Device("a6000") // of a GPU: what fits depends little on its speed
+	return sim.New(facts, sim.Options{}), err
+}
