@@ -25,8 +25,8 @@ type lackingError struct{ error }
 
 var errNoFolder = errors.New("this executor has no folder for checkpoints: start it with --checkpoints")
 
-// Start finds where a job begins: at the newest whole checkpoint of its own, at that of its spec, or, as nil, with no
-// iteration. Then its task begins with that content.
+// Start finds where a job begins: at the newest whole checkpoint of its own (or at an exact one), at that of its spec,
+// or, as nil, with no iteration. Then its task begins with that content.
 func (c *Checkpoints) Start(p *Prepare, t *task.Task) (begin *Begin, notes []string, err error) {
 	s := &p.Spec
 	switch {
@@ -40,9 +40,14 @@ func (c *Checkpoints) Start(p *Prepare, t *task.Task) (begin *Begin, notes []str
 		if err := c.Begin(s.Name, s.ID, p.Incarnation); err != nil {
 			notes = append(notes, err.Error())
 		}
-		if found, err = c.Newest(s.Name, s.ID, p.Incarnation, func(c *checkpoint.State) error {
-			return p.owns(c, networkOf(s, t.Graph))
-		}); err != nil {
+		own := func(c *checkpoint.State) error { return p.owns(c, networkOf(s, t.Graph)) }
+		switch {
+		case !p.Exact:
+			found, err = c.Newest(s.Name, s.ID, p.Incarnation, own)
+		case p.From > 0:
+			found, err = c.Exactly(s.Name, s.ID, p.Incarnation, p.From, own)
+		}
+		if err != nil {
 			return nil, notes, err
 		}
 	}
@@ -58,7 +63,7 @@ func (c *Checkpoints) Start(p *Prepare, t *task.Task) (begin *Begin, notes []str
 			notes = append(notes, fmt.Sprintf("the checkpoint after %d iterations is not here any more, the newest is "+
 				"that after %d", p.From, state.Iteration))
 		}
-	case len(found.Passed) == 0 && p.From > 0:
+	case (p.Exact || len(found.Passed) == 0) && p.From > 0:
 		return nil, notes, lackingError{fmt.Errorf("its checkpoint after %d iterations is not in %s on %s: start an "+
 			"executor where it is, or let both use one folder (--checkpoints)", p.From, c.Dir, c.Host)}
 	case s.From != "":
@@ -144,7 +149,7 @@ func (c *Checkpoints) Write(w *Write, losses []float32) *Written {
 		Optimizer: file.Metadata["optimizer"], Losses: losses, Tensors: file.Tensors,
 		Data: w.Spec.Data, Weights: w.Spec.Weights, From: w.Spec.From}
 	const keep = 2
-	is, err := c.Folder.Write(s, cmp.Or(w.Spec.Keep, keep))
+	is, err := c.Folder.Write(s, cmp.Or(w.Spec.Keep, keep), w.Keep)
 	if err != nil {
 		return &Written{Ticket: w.Ticket, Err: err}
 	}

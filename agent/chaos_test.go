@@ -237,12 +237,12 @@ func (w *chaos) heed() {
 			}
 			w.apply(name, epoch)
 		}
-	case o.Take != "":
+	case o.Take != nil:
 		s := &executor.Snapshot{Err: errScript}
-		if j := w.hosted[o.Take]; j != nil && !j.over {
+		if j := w.hosted[o.Take.Job]; j != nil && !j.over {
 			s = &executor.Snapshot{Iteration: j.iterations}
 		}
-		w.tell(executor.Event{Job: o.Take, Snapshot: s})
+		w.tell(executor.Event{Job: o.Take.Job, Snapshot: s})
 	case o.Stop != "":
 		if j := w.hosted[o.Stop]; j == nil {
 			w.tell(executor.Event{Job: o.Stop, Refused: errScript})

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"math"
 	"time"
 
 	"tensile/executor"
@@ -12,6 +13,7 @@ type taking int
 
 const (
 	none    taking = iota
+	armed          // the host was told to take the state of the job after some iterations that are still to come
 	asked          // the host was told to take the state of the job
 	writing        // the file is being written
 )
@@ -55,11 +57,14 @@ func (m *Machine) take(j *job) {
 // ask has the host take the state of a job.
 func (m *Machine) ask(j *job) {
 	j.taking, j.tried = asked, tried{at: m.now, iteration: j.status.Iteration}
-	m.say(Output{Take: j.spec.Name})
+	m.say(Output{Take: &Take{Job: j.spec.Name}})
 }
 
 // taken has a state written that is still wanted: not that of a job which ends, but for one that goes on elsewhere.
 func (m *Machine) taken(j *job, s *executor.Snapshot) {
+	if s.Err != nil && j.taking == armed {
+		j.tried.iteration = j.armedAt
+	}
 	if j.taking = none; s.Err != nil && !j.status.State.Over() {
 		m.missed(j, s.Err)
 	}
@@ -67,7 +72,11 @@ func (m *Machine) taken(j *job, s *executor.Snapshot) {
 		return
 	}
 	j.taking, j.tried.iteration = writing, s.Iteration
-	m.say(Output{Write: &Write{j.ticket, j.spec, j.number, *j.task, s}})
+	keep := math.MaxInt
+	if j.inStep() {
+		keep = j.from
+	}
+	m.say(Output{Write: &Write{j.ticket, j.spec, j.number, *j.task, s, keep}})
 }
 
 // written notes a checkpoint, or that there is none: the job goes on, and the next one is tried in its turn.
@@ -109,7 +118,7 @@ func (m *Machine) rest(j *job) {
 func (m *Machine) park(j *job) {
 	j.parkings++
 	j.parks, j.rests = true, false
-	m.say(Output{Park: &Park{j.spec.Name, j.parkings}})
+	m.say(Output{Park: &Park{j.spec.Name, j.parkings, j.parkAt}})
 }
 
 // parked notes that a job rests in Home, as it was told by the Park of a number. It may have been resumed since.
@@ -136,7 +145,8 @@ func (m *Machine) suspend(j *job) {
 		m.over(j, wire.Suspended, "")
 	case !j.parks:
 		m.park(j)
-	case !j.rests || j.taking != none:
+	case !j.rests || j.taking == asked || j.taking == writing:
+	case j.taking == armed && j.armedAt == j.status.Iteration: // the host takes it here
 	case c != nil && c.Iteration == j.status.Iteration || j.status.Iteration == 0:
 		m.over(j, wire.Suspended, "")
 	case j.tried.last:

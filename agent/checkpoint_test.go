@@ -3,6 +3,7 @@ package agent_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -240,7 +241,7 @@ func TestFrom(t *testing.T) {
 		} {
 			c, dir := *from, t.TempDir()
 			test.change(&c)
-			if _, err := (checkpoint.Folder{Dir: dir}).Write(&c, 1); err != nil {
+			if _, err := (checkpoint.Folder{Dir: dir}).Write(&c, 1, math.MaxInt); err != nil {
 				t.Fatal(err)
 			}
 			next.spec.From = filepath.Join(dir, "job-1", fmt.Sprintf("1-%d.safetensors", c.Iteration))
@@ -267,7 +268,7 @@ func TestNamesakes(t *testing.T) {
 	r := &relay{t: t, open: simulated, folder: t.TempDir(),
 		spec: wire.Spec{Iterations: 20, Checkpoint: wire.Interval{Iterations: 5}}}
 	c := &checkpoint.State{Job: "job", ID: 1, Incarnation: 1, Iteration: 9, Seed: 5, Graph: "ab"}
-	if _, err := (checkpoint.Folder{Dir: r.folder}).Write(c, 1); err != nil {
+	if _, err := (checkpoint.Folder{Dir: r.folder}).Write(c, 1, math.MaxInt); err != nil {
 		t.Fatal(err)
 	}
 	s, w, p := r.begin()

@@ -56,6 +56,8 @@ func open(text []byte, s wire.Spec) (task.Task, error) {
 	t.Name, t.Model, t.Replica = s.Name, s.Model, s.Replica.Number
 	if n := g.Replicas(); err == nil && s.Replica.Number >= n {
 		err = fmt.Errorf("it is replica %d, and its graph is of %d", s.Replica.Number, n)
+	} else if err == nil && s.Replica.Of != 0 && s.Replica.Of != n {
+		err = fmt.Errorf("it is one of %d replicas, and its graph is of %d", s.Replica.Of, n)
 	}
 	return t, err
 }

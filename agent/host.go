@@ -18,10 +18,10 @@ type Host interface {
 	Submit(s executor.Spec, p program.Proven)
 	Change(job string, p program.Proven)
 	Stop(job string)
-	Park(job string, number int64)
+	Park(job string, number int64, at int)
 	Resume(job string)
 	Remove(job string)
-	Checkpoint(job string)
+	Checkpoint(job string, at int)
 	Trace(job string, iterations int)
 
 	// what its jobs have of memory that others use as well

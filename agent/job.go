@@ -9,6 +9,7 @@ import (
 	"tensile/internal/text"
 	"tensile/plan"
 	"tensile/program"
+	"tensile/reduce"
 	"tensile/task"
 	"tensile/wire"
 )
@@ -23,7 +24,7 @@ type job struct {
 	stop   bool  // ordered
 	// it goes on elsewhere, from its checkpoints
 	elsewhere bool
-	from      int              // iterations of the newest checkpoint that the controller knew of at the beginning
+	from      int              // iterations of the newest checkpoint that the controller knows of
 	park      wire.Place       // ordered: where it is to rest; "": it is to train
 	copies    bool             // ordered: reports say what each copy took
 	unplanned string           // why there is no plan for a script's graph; "": there is, or will be
@@ -48,12 +49,21 @@ type job struct {
 	result  *wire.Result // with losses and weights, which is still to be stored; nil: nothing is
 	storing bool         // that is being done
 
-	parks    bool   // the host was told to park it, and not to resume it since
-	parkings int64  // how often it was told so
-	rests    bool   // it is in Home since the last time
-	taking   taking // how far the present checkpoint is
-	tried    tried  // the newest one
-	failed   string // why it was not written, in a line; "": it was
+	parks    bool  // the host was told to park it, and not to resume it since
+	parkings int64 // how often it was told so
+	rests    bool  // it is in Home since the last time
+	// of a replica, see inStep
+	at        int           // ordered: complete iterations after which it does what it is to do
+	neighbour *wire.Meeting // ordered: where the replica before it listens; nil: it is not known
+	joins     wire.Meeting  // the neighbour that it was told
+	meets     bool          // it was told to listen for the next one
+	parts     bool          // it was told to close its connections
+	parkAt    int           // with parks: at
+	armedAt   int           // with armed: complete iterations after which the state is taken
+
+	taking taking // how far the present checkpoint is
+	tried  tried  // the newest one
+	failed string // why it was not written, in a line; "": it was
 }
 
 // same reports whether two specs are those of one job. What only planners look at may change, and what a script was
@@ -80,6 +90,9 @@ func (m *Machine) advance() {
 // next has a job do what it can do next.
 func (m *Machine) next(j *job) {
 	over := j.status.State.Over()
+	if over || !j.named {
+		m.part(j)
+	}
 	if over && j.result != nil && !j.storing && !j.again && m.online {
 		j.storing = true
 		m.say(Output{Store: &Store{j.ticket, wire.ResultKey(m.process.Executor, j.spec.ID, j.number), j.result}})
@@ -95,6 +108,8 @@ func (m *Machine) next(j *job) {
 	case !j.named:
 		m.forget(j)
 	case over:
+	case j.inStep():
+		m.stepped(j)
 	case m.suspends(j):
 		m.suspend(j)
 	case (j.stop || m.drain != nil) && j.hosted:
@@ -128,7 +143,7 @@ func (m *Machine) fetch(j *job) {
 	case j.busy || j.again:
 	case j.task == nil || j.stale:
 		j.busy = true
-		m.say(Output{Prepare: &Prepare{j.ticket, j.spec, j.number, j.from}})
+		m.say(Output{Prepare: &Prepare{j.ticket, j.spec, j.number, j.from, j.inStep()}})
 	case j.epoch > j.settled:
 		j.busy = true
 		m.say(Output{Fetch: &Fetch{j.ticket, j.spec.Name, j.spec.ID, j.epoch, *j.task,
@@ -202,7 +217,7 @@ func (m *Machine) waiting(t Ticket) *job {
 	if j == nil {
 		return nil
 	}
-	if j.busy = false; j.status.State.Over() || !j.named || j.stop || m.drain != nil {
+	if j.busy = false; j.status.State.Over() || !j.named || j.stop && !j.inStep() || m.drain != nil {
 		return nil
 	}
 	return j
@@ -228,7 +243,7 @@ func (m *Machine) prepared(p *Prepared) {
 // fetched hands a layout to the host, unless a newer one was ordered meanwhile.
 func (m *Machine) fetched(f *Fetched) {
 	j := m.waiting(f.Ticket)
-	if j == nil || f.Epoch != j.epoch || !j.hosted && j.park != "" {
+	if j == nil || f.Epoch != j.epoch || !j.hosted && j.park != "" && !j.inStep() {
 		return
 	}
 	switch {
@@ -245,8 +260,12 @@ func (m *Machine) fetched(f *Fetched) {
 		m.say(Output{Change: &Change{j.spec.Name, f.Proven}})
 	default:
 		j.outcome.planned(f)
-		j.hosted = true
-		m.say(Output{Open: &Open{j.ticket, j.spec, *j.task, j.begin, f.Proven}})
+		j.hosted, j.tried.iteration = true, j.status.Iteration
+		every := 0
+		if j.inStep() {
+			every = j.spec.Checkpoint.Iterations
+		}
+		m.say(Output{Open: &Open{j.ticket, j.spec, *j.task, j.begin, every, f.Proven}})
 		if j.trace.Number > 0 {
 			m.say(Output{Trace: &Trace{j.spec.Name, j.trace.Iterations}})
 		}
@@ -267,6 +286,8 @@ func (m *Machine) observed(e *executor.Event, loss *wire.Loss) {
 		m.applied(j, e.Applied)
 	case e.Home:
 		j.status.Arena, m.news = 0, true
+	case e.Begun != 0:
+		m.begun(j, e.Begun)
 	case e.Parked != 0:
 		m.parked(j, e.Parked)
 	case e.Snapshot != nil:
@@ -333,7 +354,7 @@ func (m *Machine) applied(j *job, a *executor.Applied) {
 	event := Event{Kind: Applied, Job: j.spec.Name, Epoch: a.Epoch, Arena: a.Arena}
 	if j.status.Epoch == 0 {
 		event.Iterations, event.Model, event.Done = j.spec.Iterations, j.spec.Model, j.status.Iteration
-		j.tried = tried{at: m.now, iteration: j.status.Iteration}
+		j.tried.at = m.now
 	}
 	m.event(event)
 	j.status.State, j.status.Epoch, j.status.Arena, m.news = wire.Running, a.Epoch, a.Arena, true
@@ -351,6 +372,7 @@ func (m *Machine) ended(j *job, e *executor.Ended) {
 		if full, ok := errors.AsType[*device.OutOfMemoryError](e.Err); ok {
 			j.status.Free = &full.Free
 		}
+		_, j.status.Alone = errors.AsType[*reduce.LostError](e.Err)
 		m.fail(j, e.Err)
 	case j.named && !j.removed:
 		j.keeping = true
@@ -397,8 +419,11 @@ func (j *job) said() wire.JobStatus {
 	if s.Error == "" && !s.State.Over() {
 		s.Error = j.failed
 	}
+	if j.inStep() {
+		s.Begun = max(s.Begun, s.Iteration)
+	}
 	if j.result != nil || j.lingers && j.hosted {
-		s.State, s.Error, s.Result = wire.Running, "", nil
+		s.State, s.Error, s.Result, s.Alone = wire.Running, "", nil, false
 	}
 	return s
 }

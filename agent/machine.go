@@ -64,6 +64,8 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 		m.order(in.Orders)
 	case in.Prepared != nil:
 		m.prepared(in.Prepared)
+	case in.Met != nil:
+		m.met(in.Met)
 	case in.Fetched != nil:
 		m.fetched(in.Fetched)
 	case in.Event != nil:
@@ -153,6 +155,7 @@ func (m *Machine) order(o *wire.Orders) {
 			if next := o.Jobs[i].Spec; next.Graph != j.spec.Graph {
 				j.spec.Graph, j.spec.Held, j.spec.Least, j.stale = next.Graph, next.Held, next.Least, true
 			}
+			j.at, j.neighbour, j.from = o.Jobs[i].At, o.Jobs[i].Neighbour, max(j.from, o.Jobs[i].From)
 			m.trace(j, o.Jobs[i].Trace)
 			m.weigh(j, o.Jobs[i].Spec.Priority)
 		default: // another of the name, or another incarnation
@@ -199,7 +202,7 @@ func (m *Machine) begin(w wire.Assignment) {
 	m.ticket++
 	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, number: w.Incarnation, named: true, epoch: w.Epoch,
 		stop: w.Stop, copies: w.Copies, from: w.From, park: w.Park,
-		trace: w.Trace, unplanned: w.Unplanned,
+		trace: w.Trace, unplanned: w.Unplanned, at: w.At, neighbour: w.Neighbour,
 		status: wire.JobStatus{Name: w.Spec.Name, ID: w.Spec.ID, Incarnation: w.Incarnation, State: wire.Waiting}})
 	m.news = true
 }

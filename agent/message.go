@@ -12,6 +12,7 @@ import (
 type Input struct {
 	Orders   *wire.Orders
 	Prepared *Prepared
+	Met      *Met
 	Fetched  *Fetched
 	Event    *executor.Event
 	Loss     *wire.Loss // of the iteration that Event reports; nil: there is none
@@ -28,13 +29,16 @@ type Input struct {
 // Output is what a machine wants done; exactly one field is set. Outputs are to be carried out in their order.
 type Output struct {
 	Prepare *Prepare
+	Meet    *Meet
+	Join    *Join
+	Part    string // the connections of the replica of that name are to be closed; there may be none
 	Fetch   *Fetch
 	Open    *Open   // a job is to be submitted to the host
 	Change  *Change // it is to train with another program
 	Stop    string  // the host is to stop the job of that name
 	Park    *Park   // it is to have it rest in Home
 	Resume  string  // it is to have it go on
-	Take    string  // it is to take its state for a checkpoint
+	Take    *Take
 	Remove  string
 	Write   *Write
 	Discard *Discard
@@ -75,7 +79,8 @@ type Prepare struct {
 	Ticket      Ticket
 	Spec        wire.Spec
 	Incarnation int64
-	From        int // iterations of the newest checkpoint that the controller knows of; 0: of none
+	From        int  // iterations of the newest checkpoint that the controller knows of; 0: of none
+	Exact       bool // it begins with that one, or with no iteration, and with no newer one
 }
 
 // Prepared answers it.
@@ -98,10 +103,38 @@ type Begin struct {
 	Checkpoint *wire.Checkpoint
 }
 
+// Meet asks for a replica to listen for the next one, if there is one.
+type Meet struct {
+	Ticket Ticket
+	Spec   wire.Spec
+	Task   task.Task
+	Begin  int // complete iterations with which it begins
+}
+
+// Met answers it.
+type Met struct {
+	Ticket  Ticket
+	Meeting *wire.Meeting // nil of the last replica
+	Err     error
+}
+
+// Join tells a replica where the one before it listens.
+type Join struct {
+	Job     string
+	Meeting wire.Meeting
+}
+
 // Park has a job rest in Home. The host names the number when it does: what it said of an earlier one may come late.
 type Park struct {
 	Job    string
 	Number int64
+	At     int // of a replica: complete iterations after which it rests, or trains on if it has begun more
+}
+
+// Take has the host take the state of a job for a checkpoint.
+type Take struct {
+	Job string
+	At  int // of a replica: complete iterations after which, or not at all if it has begun more; 0: the next ones
 }
 
 // Weigh says what a job is worth against others when it asks for memory.
@@ -146,6 +179,7 @@ type Open struct {
 	Spec   wire.Spec
 	Task   task.Task
 	Begin  *Begin // nil: with no iteration
+	Every  int    // see executor.Spec
 	Proven program.Proven
 }
 
@@ -156,6 +190,7 @@ type Write struct {
 	Incarnation int64
 	Task        task.Task
 	Snapshot    *executor.Snapshot
+	Keep        int // no checkpoint of so many iterations or more is removed to keep few
 }
 
 // Written answers it.

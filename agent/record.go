@@ -10,6 +10,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/recording"
+	"tensile/reduce"
 	"tensile/wire"
 )
 
@@ -39,6 +40,8 @@ type told struct {
 	Orders   *wire.Orders      `json:"orders,omitzero"`
 	Ticket   Ticket            `json:"ticket,omitzero"`
 	Prepared bool              `json:"prepared,omitzero"`
+	Met      bool              `json:"met,omitzero"`
+	Meeting  *wire.Meeting     `json:"meeting,omitempty"` // of what met: where a replica listens
 	Fetched  bool              `json:"fetched,omitzero"`
 	Kept     bool              `json:"kept,omitzero"`
 	Stored   bool              `json:"stored,omitzero"`
@@ -49,7 +52,7 @@ type told struct {
 	Lacks    bool              `json:"lacks,omitzero"`       // the error says that a checkpoint is elsewhere
 	Free     *graph.Bytes      `json:"free_bytes,omitempty"` // of the device, which has no room for an arena
 	Result   *wire.Result      `json:"result,omitzero"`      // losses, weights and file of what was kept
-	Begin    *begun            `json:"begin,omitzero"`
+	Begin    *begins           `json:"begin,omitzero"`
 	Graph    graph.Digest      `json:"graph,omitzero"` // of a script's task that was prepared
 	Notes    []string          `json:"notes,omitzero"`
 	Saved    *wire.Checkpoint  `json:"checkpoint,omitzero"` // that was written
@@ -61,7 +64,9 @@ type told struct {
 	Parked   int64             `json:"parked,omitzero"`
 	Refused  bool              `json:"refused,omitzero"`
 	Removed  bool              `json:"removed,omitzero"`
-	Ended    *executor.Ended   `json:"ended,omitzero"` // without error and weights
+	Begun    int               `json:"begun,omitzero"`
+	Ended    *executor.Ended   `json:"ended,omitzero"`        // without error and weights
+	Lost     *int              `json:"lost_replica,omitzero"` // the error says that the connection to it broke
 	Loss     *wire.Loss        `json:"loss,omitzero"`
 	Online   *bool             `json:"online,omitzero"`
 	Tick     bool              `json:"tick,omitzero"`
@@ -80,8 +85,8 @@ type recordedError struct {
 func (e recordedError) Error() string { return e.text }
 func (e recordedError) Unwrap() error { return e.error }
 
-// begun is where a job begins, without losses.
-type begun struct {
+// begins is where a job begins, without losses.
+type begins struct {
 	Iteration  int              `json:"iteration"`
 	File       string           `json:"file"`
 	Checkpoint *wire.Checkpoint `json:"checkpoint,omitzero"`
@@ -110,8 +115,10 @@ func toldOf(in Input) *told {
 		t.Graph = p.Graph
 		_, t.Lacks = errors.AsType[lackingError](p.Err)
 		if b := p.Begin; b != nil {
-			t.Begin = &begun{b.Iteration, b.File, b.Checkpoint}
+			t.Begin = &begins{b.Iteration, b.File, b.Checkpoint}
 		}
+	case in.Met != nil:
+		t.Met, t.Ticket, t.Meeting, t.Err = true, in.Met.Ticket, in.Met.Meeting, textOfErr(in.Met.Err)
 	case in.Fetched != nil:
 		f := in.Fetched
 		t.Fetched, t.Ticket, t.Epoch, t.Peak, t.Again, t.Err = true, f.Ticket, f.Epoch, f.Peak, f.Again,
@@ -129,11 +136,15 @@ func toldOf(in Input) *told {
 		e := in.Event
 		t.Job, t.Report, t.Applied, t.Home, t.Parked, t.Removed = e.Job, e.Report, e.Applied, e.Home, e.Parked,
 			e.Removed
+		t.Begun = e.Begun
 		t.Refused, t.Err = e.Refused != nil, textOfErr(e.Refused)
 		if e.Ended != nil {
 			ended := *e.Ended
 			if full, ok := errors.AsType[*device.OutOfMemoryError](ended.Err); ok {
 				t.Free = &full.Free
+			}
+			if lost, ok := errors.AsType[*reduce.LostError](ended.Err); ok {
+				t.Lost = &lost.Replica
 			}
 			t.Err, ended.Err, ended.Weights = textOfErr(ended.Err), nil, nil
 			t.Ended = &ended
@@ -173,6 +184,8 @@ func (t *told) input() Input {
 		if b := t.Begin; b != nil {
 			in.Prepared.Begin = &Begin{Iteration: b.Iteration, File: b.File, Checkpoint: b.Checkpoint}
 		}
+	case t.Met:
+		in.Met = &Met{Ticket: t.Ticket, Meeting: t.Meeting, Err: err}
 	case t.Fetched:
 		in.Fetched = &Fetched{Ticket: t.Ticket, Epoch: t.Epoch, Peak: t.Peak, Err: err, Again: t.Again}
 	case t.Kept && t.Result != nil:
@@ -184,10 +197,12 @@ func (t *told) input() Input {
 		in.Written = &Written{Ticket: t.Ticket, Checkpoint: t.Saved, Err: err}
 	case t.Job != "":
 		in.Event = &executor.Event{Job: t.Job, Report: t.Report, Applied: t.Applied, Home: t.Home, Parked: t.Parked,
-			Removed: t.Removed, Ended: t.Ended}
+			Removed: t.Removed, Ended: t.Ended, Begun: t.Begun}
 		if t.Ended != nil {
 			if t.Ended.Err = err; t.Free != nil {
 				t.Ended.Err = recordedError{&device.OutOfMemoryError{Free: *t.Free}, *t.Err}
+			} else if t.Lost != nil {
+				t.Ended.Err = recordedError{&reduce.LostError{Replica: *t.Lost, Err: err}, *t.Err}
 			}
 		} else if t.Snapshot != nil {
 			in.Event.Snapshot = &executor.Snapshot{Iteration: *t.Snapshot, Err: err}
@@ -209,6 +224,7 @@ type said struct {
 	Job    string       `json:"job,omitzero"`
 	Epoch  int64        `json:"epoch,omitzero"`
 	Number int64        `json:"number,omitzero"`
+	At     int          `json:"at,omitzero"`
 	Status *wire.Status `json:"status,omitzero"`
 	Report *wire.Report `json:"report,omitzero"`
 	Event  *Event       `json:"event,omitzero"`
@@ -232,15 +248,21 @@ func saidOf(outputs []Output) []said {
 		case o.Stop != "":
 			*s = said{Do: "stop", Job: o.Stop}
 		case o.Park != nil:
-			*s = said{Do: "park", Job: o.Park.Job, Number: o.Park.Number}
+			*s = said{Do: "park", Job: o.Park.Job, Number: o.Park.Number, At: o.Park.At}
 		case o.Trace != nil:
 			*s = said{Do: "trace", Job: o.Trace.Job, Number: int64(o.Trace.Iterations)}
 		case o.Unplanned != nil:
 			*s = said{Do: "unplanned", Job: o.Unplanned.Job, Text: o.Unplanned.Why}
 		case o.Resume != "":
 			*s = said{Do: "resume", Job: o.Resume}
-		case o.Take != "":
-			*s = said{Do: "take", Job: o.Take}
+		case o.Take != nil:
+			*s = said{Do: "take", Job: o.Take.Job, At: o.Take.At}
+		case o.Meet != nil:
+			*s = said{Do: "meet", Ticket: o.Meet.Ticket, Job: o.Meet.Spec.Name}
+		case o.Join != nil:
+			*s = said{Do: "join", Job: o.Join.Job, Text: o.Join.Meeting.Address}
+		case o.Part != "":
+			*s = said{Do: "part", Job: o.Part}
 		case o.Write != nil:
 			*s = said{Do: "write", Ticket: o.Write.Ticket, Job: o.Write.Spec.Name}
 		case o.Discard != nil:

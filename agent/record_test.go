@@ -7,6 +7,7 @@ import (
 
 	"tensile/device"
 	"tensile/executor"
+	"tensile/reduce"
 	"tensile/wire"
 )
 
@@ -17,6 +18,7 @@ func TestToldIsWhole(t *testing.T) {
 	inputs := map[string]Input{
 		"Orders":   {Orders: &wire.Orders{Executor: "x1"}},
 		"Prepared": {Prepared: &Prepared{Ticket: 1, Err: why, Again: true}},
+		"Met":      {Met: &Met{Ticket: 1, Meeting: &wire.Meeting{Address: "a"}, Err: why}},
 		"Fetched":  {Fetched: &Fetched{Ticket: 1, Epoch: 2, Peak: 3, Err: why, Again: true}},
 		"Kept": {Kept: &Kept{Ticket: 1, Losses: []float32{1}, Weights: map[int32]string{0: "ab"}, Saved: "f",
 			Err: why}},
@@ -35,9 +37,12 @@ func TestToldIsWhole(t *testing.T) {
 			Begin: &Begin{Iteration: 3, File: "f", Checkpoint: &wire.Checkpoint{Iteration: 3}}}},
 		"Lacking":  {Prepared: &Prepared{Ticket: 1, Err: lackingError{why}}},
 		"Parked":   {Event: &executor.Event{Job: "a", Parked: 2}},
+		"Begun":    {Event: &executor.Event{Job: "a", Begun: 2}},
 		"Snapshot": {Event: &executor.Event{Job: "a", Snapshot: &executor.Snapshot{Iteration: 3}}},
 		"crowded": {Event: &executor.Event{Job: "a", Ended: &executor.Ended{
 			Err: recordedError{&device.OutOfMemoryError{Free: 5}, "why"}}}},
+		"lost": {Event: &executor.Event{Job: "a", Ended: &executor.Ended{
+			Err: recordedError{&reduce.LostError{Replica: 1, Err: why}, "why"}}}},
 		"no state": {Event: &executor.Event{Job: "a", Snapshot: &executor.Snapshot{Err: why}}},
 	} {
 		if got := toldOf(in).input(); !reflect.DeepEqual(got, in) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -50,6 +51,10 @@ type Options struct {
 	Log    *slog.Logger
 	Record *Recorder // writes down what the machine is told and answers; nil: nobody does
 
+	// Address is where replicas at other executors reach this process: an address of this host; zero: on this host
+	// alone, by 127.0.0.1
+	Address netip.Addr
+
 	Checkpoints checkpoint.Folder // of its jobs; without a Dir no job is taken that wants any
 
 	// Interrupt, if not nil, is closed when the process is to end: jobs end after the iterations in flight, are saved
@@ -77,6 +82,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if !o.Address.IsValid() {
+		o.Address = netip.MustParseAddr("127.0.0.1")
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -292,6 +300,14 @@ func (r *runner) step(at time.Duration, in Input) (leave bool) {
 
 func (r *runner) do(out Output) {
 	switch {
+	case out.Meet != nil:
+		r.meet(out.Meet)
+	case out.Join != nil:
+		if line := r.lines[out.Join.Job]; line != nil {
+			line.Join(out.Join.Meeting)
+		}
+	case out.Part != "":
+		r.part(out.Part)
 	case out.Prepare != nil:
 		r.errands.Go(func() { r.tell(Input{Prepared: r.prepare(out.Prepare)}) })
 	case out.Fetch != nil:
@@ -303,11 +319,11 @@ func (r *runner) do(out Output) {
 	case out.Stop != "":
 		r.host.Stop(out.Stop)
 	case out.Park != nil:
-		r.host.Park(out.Park.Job, out.Park.Number)
+		r.host.Park(out.Park.Job, out.Park.Number, out.Park.At)
 	case out.Resume != "":
 		r.host.Resume(out.Resume)
-	case out.Take != "":
-		r.host.Checkpoint(out.Take)
+	case out.Take != nil:
+		r.host.Checkpoint(out.Take.Job, out.Take.At)
 	case out.Write != nil:
 		losses := r.losses[out.Write.Spec.Name].first(out.Write.Snapshot.Iteration)
 		r.errands.Go(func() { r.tell(Input{Written: r.checkpoints.Write(out.Write, losses)}) })

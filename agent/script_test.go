@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/program"
+	"tensile/reduce"
 	"tensile/wire"
 )
 
@@ -30,15 +32,20 @@ import (
 //	    [seconds=N] [it=N]               between checkpoints
 //	    [from=N] [incarnation=N]         the newest checkpoint that is known, and who begins there
 //	    [park=memory | park=disk]
+//	    [replica=N [at=N] [neighbour=ADDRESS]]   it is one of two: when it is to rest, end or take a checkpoint; where
+//	                                     replica 0 listens
 //	    [script=GRAPH [unplanned]]       it is a script's, which was seen to do this; and there is no plan for it
 //	stray number=N                       orders to another executor, of no job
 //	prepared job=J [again | broken]      graph and data of a job are there; or could not be fetched, or are wrong;
 //	    [begin=N [foreign]] [note]       it goes on after N iterations, from a checkpoint of its own or another
 //	    [script=GRAPH]                   the graph is this one, of a script
+//	met job=J [broken]                   a replica listens for the next one; or cannot
 //	layout job=J epoch=N [again | broken]  a layout was proven; or could not be fetched, or is wrong
 //	late job=J epoch=N                   a layout came for the job before the present one of that name
 //	applied job=J epoch=N arena=BYTES    the host trains with a layout
 //	home | refused | failed | removed job=J     what else the host says
+//	begun job=J iterations=N             it was told too late to rest, or to take its state
+//	lost job=J                           it has failed since the connection to replica 1 broke
 //	failed job=J free=BYTES              the device had no room for its arena, but for so much
 //	parked job=J [number=N]              as it was told last, or the Nth time
 //	snapshot job=J [iteration=N]         the state of a job at an iteration boundary; or there is none
@@ -119,6 +126,11 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 		}
 		d.MaybeScanArgs(t, "script", (*string)(&p.Graph))
 		return Input{Prepared: p}
+	case "met":
+		if err != nil {
+			return Input{Met: &Met{Ticket: s.tickets[job], Err: err}}
+		}
+		return Input{Met: &Met{Ticket: s.tickets[job], Meeting: &wire.Meeting{Address: "10.0.0.7:1"}}}
 	case "layout", "late":
 		ticket := s.tickets[job]
 		if d.Cmd == "late" {
@@ -166,6 +178,10 @@ func (s *script) event(t *testing.T, job string, d *datadriven.TestData) *execut
 		if e.Snapshot = (&executor.Snapshot{Err: errScript}); d.HasArg("iteration") {
 			e.Snapshot = &executor.Snapshot{Iteration: int(intArg(t, d, "iteration"))}
 		}
+	case "begun":
+		e.Begun = int(intArg(t, d, "iterations"))
+	case "lost":
+		e.Ended = &executor.Ended{Err: &reduce.LostError{Replica: 1, Err: io.EOF}}
 	case "refused":
 		e.Refused = errScript
 	case "failed":
@@ -220,6 +236,14 @@ func ordersOf(t *testing.T, executor string, d *datadriven.TestData) *wire.Order
 		line.MaybeScanArgs(t, "from", &w.From)
 		line.MaybeScanArgs(t, "incarnation", &w.Incarnation)
 		line.MaybeScanArgs(t, "park", (*string)(&w.Park))
+		if line.MaybeScanArgs(t, "replica", &w.Spec.Replica.Number) {
+			w.Spec.Replica.Of = 2
+		}
+		line.MaybeScanArgs(t, "at", &w.At)
+		if line.HasArg("neighbour") {
+			w.Neighbour = &wire.Meeting{}
+			line.ScanArgs(t, "neighbour", &w.Neighbour.Address)
+		}
 		if line.MaybeScanArgs(t, "script", (*string)(&w.Spec.Graph)) {
 			w.Spec.Script, w.Spec.Iterations = true, 0
 		}
@@ -268,6 +292,9 @@ func textOf(o Output) string {
 	switch {
 	case o.Prepare != nil:
 		text := "prepare " + o.Prepare.Spec.Name
+		if o.Prepare.Exact {
+			return text + fmt.Sprintf(", exactly after %d", o.Prepare.From)
+		}
 		if o.Prepare.From > 0 {
 			text += fmt.Sprintf(", known to have a checkpoint after %d", o.Prepare.From)
 		}
@@ -289,13 +316,20 @@ func textOf(o Output) string {
 		if o.Park.Number > 1 {
 			text += fmt.Sprintf(", number %d", o.Park.Number)
 		}
-		return text
+		return text + after(o.Park.At)
 	case o.Resume != "":
 		return "resume " + o.Resume
 	case o.Unplanned != nil:
 		return fmt.Sprintf("no plan for %s: %s", o.Unplanned.Job, cmp.Or(o.Unplanned.Why, "that is over"))
-	case o.Take != "":
-		return "take the state of " + o.Take
+	case o.Take != nil:
+		return "take the state of " + o.Take.Job + after(o.Take.At)
+	case o.Meet != nil:
+		return fmt.Sprintf("meet the replica behind %s, %d of %d, which begins after %d", o.Meet.Spec.Name,
+			o.Meet.Spec.Replica.Number, o.Meet.Spec.Replica.Of, o.Meet.Begin)
+	case o.Join != nil:
+		return fmt.Sprintf("join %s to %s", o.Join.Job, o.Join.Meeting.Address)
+	case o.Part != "":
+		return "part " + o.Part
 	case o.Write != nil:
 		return fmt.Sprintf("write %s after %d", o.Write.Spec.Name, o.Write.Snapshot.Iteration)
 	case o.Discard != nil:
@@ -336,6 +370,15 @@ func textOf(o Output) string {
 	}
 	for _, j := range o.Status.Jobs {
 		text += fmt.Sprintf("\n  %s %s epoch %d arena %d iteration %d", j.Name, j.State, j.Epoch, j.Arena, j.Iteration)
+		if j.Begun > j.Iteration {
+			text += fmt.Sprintf(", begun %d", j.Begun)
+		}
+		if j.Meets != nil {
+			text += ", listens at " + j.Meets.Address
+		}
+		if j.Alone {
+			text += ", alone"
+		}
 		if j.Free != nil {
 			text += fmt.Sprintf(", %d bytes are free", *j.Free)
 		}
@@ -353,6 +396,14 @@ func textOf(o Output) string {
 		}
 	}
 	return text
+}
+
+// after says after how many iterations.
+func after(at int) string {
+	if at == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" after %d", at)
 }
 
 // intArg returns the value of an argument that a command must have.

@@ -64,12 +64,14 @@ func (r *runner) open(o *Open) {
 		if o.Begin != nil {
 			begin = o.Begin.Iteration
 		}
-		line := reduce.OpenIn(folder, reduce.Place{Number: o.Spec.Replica.Number,
+		r.lines[o.Spec.Name] = reduce.OpenIn(folder, reduce.Place{Number: o.Spec.Replica.Number,
 			Replicas: t.Graph.Replicas(), Begin: begin, Network: string(t.Graph.Network())})
-		t.Mean, r.lines[o.Spec.Name] = line.Mean, line
+	}
+	if line := r.lines[o.Spec.Name]; line != nil {
+		t.Mean = line.Mean
 	}
 	spec := executor.SpecOf(t, o.Spec.Iterations, l.set)
-	spec.Weight = o.Spec.Priority
+	spec.Weight, spec.Every = o.Spec.Priority, o.Every
 	if o.Begin != nil {
 		spec.Begin, l.values = o.Begin.Iteration, o.Begin.Losses
 	}
@@ -77,12 +79,32 @@ func (r *runner) open(o *Open) {
 	r.host.Submit(spec, o.Proven)
 }
 
+// meet has a replica listen for the next one. A simulated device reduces without the others.
+func (r *runner) meet(m *Meet) {
+	if simulated(r.Device) {
+		return
+	}
+	line, meeting, err := reduce.Open(r.Address, reduce.Place{Number: m.Spec.Replica.Number,
+		Replicas: m.Spec.Replica.Of, Begin: m.Begin, Network: string(m.Task.Graph.Network())})
+	if err == nil {
+		r.lines[m.Spec.Name] = line
+	}
+	r.tell(Input{Met: &Met{m.Ticket, meeting, err}})
+}
+
+// part closes the connections of a replica, if it has any.
+func (r *runner) part(job string) {
+	if line := r.lines[job]; line != nil {
+		line.Close()
+		delete(r.lines, job)
+	}
+}
+
 // loss is that of the iteration that an event reports; nil if there is none. What is kept of a job that is over goes.
 func (r *runner) loss(e *executor.Event) *wire.Loss {
 	l := r.losses[e.Job]
-	if line := r.lines[e.Job]; line != nil && (e.Ended != nil || e.Removed) {
-		line.Close() // the other replicas wait for this one no longer
-		delete(r.lines, e.Job)
+	if e.Ended != nil || e.Removed {
+		r.part(e.Job) // the other replicas wait for this one no longer
 	}
 	if e.Removed {
 		delete(r.losses, e.Job)

@@ -275,7 +275,7 @@ func (m *checkpointed) train(p program.Proven, iterations int, taking, file bool
 			}
 			if taking && !busy && e.Report.Iteration%m.options.Every == m.options.Every/2 {
 				busy = true
-				h.Checkpoint(e.Job)
+				h.Checkpoint(e.Job, 0)
 			}
 		case e.Snapshot != nil:
 			if failed = cmp.Or(failed, e.Snapshot.Err); e.Snapshot.Err != nil {

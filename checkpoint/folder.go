@@ -118,10 +118,11 @@ func checkpoints(entries []entry, incarnation int64) []entry {
 	return of
 }
 
-// Write writes a checkpoint. When it is there, older ones of its job go, but for the newest keep, itself included, and
-// those of newer incarnations. If it cannot be written all stay. An error says what to do.
-func (f Folder) Write(s *State, keep int) (Written, error) {
-	w, err := f.write(s, keep)
+// Write writes a checkpoint. When it is there, older ones of its job go, but for the newest keep, itself included,
+// those of newer incarnations, and those of at least from iterations. If it cannot be written all stay. An error says
+// what to do.
+func (f Folder) Write(s *State, keep, from int) (Written, error) {
+	w, err := f.write(s, keep, from)
 	if err != nil {
 		return Written{}, fmt.Errorf("checkpoint %s: %w", filepath.Join(f.Dir, s.name()), plain(err))
 	}
@@ -139,7 +140,7 @@ func plain(err error) error {
 	return err
 }
 
-func (f Folder) write(s *State, keep int) (Written, error) {
+func (f Folder) write(s *State, keep, from int) (Written, error) {
 	entries, err := f.entries(s.Job, s.ID)
 	if err != nil {
 		return Written{}, err
@@ -154,7 +155,7 @@ func (f Folder) write(s *State, keep int) (Written, error) {
 	}
 	older := checkpoints(entries, s.Incarnation)
 	if f.Quota > 0 {
-		if older, err = f.room(s, older); err != nil {
+		if older, err = f.room(s, older, from); err != nil {
 			return Written{}, err
 		}
 	}
@@ -165,6 +166,9 @@ func (f Folder) write(s *State, keep int) (Written, error) {
 	}
 	older = slices.DeleteFunc(older, func(e entry) bool { return e.name == filepath.Base(path) })
 	for _, e := range older[min(len(older), max(0, keep-1)):] {
+		if e.iteration >= from {
+			continue
+		}
 		if err := f.remove(s, e); err != nil {
 			return Written{}, fmt.Errorf("it is written, but an older one cannot be removed: %w", err)
 		}
@@ -232,7 +236,7 @@ func (f Folder) remove(s *State, e entry) error {
 
 // room sees to it that a checkpoint fits the quota: with the oldest ones of its job removed, down to the newest whole
 // one, if need be. It returns what is left of these.
-func (f Folder) room(s *State, older []entry) (left []entry, err error) {
+func (f Folder) room(s *State, older []entry, from int) (left []entry, err error) {
 	bytes := s.bytes()
 	used, err := f.used()
 	if err != nil || used+bytes <= f.Quota {
@@ -243,11 +247,14 @@ func (f Folder) room(s *State, older []entry) (left []entry, err error) {
 		return err == nil
 	})
 	for last := len(older) - 1; whole >= 0 && last > whole && used+bytes > f.Quota; last-- {
+		if older[last].iteration >= from {
+			continue
+		}
 		if err := f.remove(s, older[last]); err != nil {
 			return nil, err
 		}
 		used -= older[last].bytes
-		older = older[:last]
+		older = slices.Delete(older, last, last+1)
 	}
 	if used+bytes > f.Quota {
 		return nil, fmt.Errorf("it takes %s, and %s of the quota of %s for %s are taken: raise --checkpoint-quota, "+
@@ -278,9 +285,19 @@ func (f Folder) used() (sum graph.Bytes, err error) {
 // damaged, or is not its own, is passed over: own returns why it is not; nil: all are. The error is that the folder
 // cannot be read.
 func (f Folder) Newest(job string, id, incarnation int64, own func(*State) error) (Found, error) {
+	return f.find(job, id, incarnation, own, func(entry) bool { return true })
+}
+
+// Exactly is Newest among the checkpoints after so many iterations.
+func (f Folder) Exactly(job string, id, incarnation int64, iteration int, own func(*State) error) (Found, error) {
+	return f.find(job, id, incarnation, own, func(e entry) bool { return e.iteration == iteration })
+}
+
+func (f Folder) find(job string, id, incarnation int64, own func(*State) error, wanted func(entry) bool) (Found,
+	error) {
 	const tries = 5
 	for again := 1; ; again++ {
-		found, moving, err := f.newest(job, id, incarnation, own)
+		found, moving, err := f.newest(job, id, incarnation, own, wanted)
 		if err != nil {
 			return Found{}, fmt.Errorf("checkpoints in %s: %w", filepath.Join(f.Dir, jobDir(job, id)), plain(err))
 		}
@@ -290,14 +307,17 @@ func (f Folder) Newest(job string, id, incarnation int64, own func(*State) error
 	}
 }
 
-// newest is Newest once; moving reports that a file went away meanwhile, so that there is a newer one.
-func (f Folder) newest(job string, id, incarnation int64, own func(*State) error) (found Found, moving bool,
-	err error) {
+// newest is find once; moving reports that a file went away meanwhile, so that there is a newer one.
+func (f Folder) newest(job string, id, incarnation int64, own func(*State) error, wanted func(entry) bool) (
+	found Found, moving bool, err error) {
 	entries, err := f.entries(job, id)
 	if err != nil {
 		return Found{}, false, err
 	}
 	for _, e := range checkpoints(entries, incarnation) {
+		if !wanted(e) {
+			continue
+		}
 		name := filepath.Join(jobDir(job, id), e.name)
 		s, err := f.read(name)
 		switch {

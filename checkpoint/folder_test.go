@@ -55,7 +55,7 @@ func bits(s *State) string {
 
 func write(t *testing.T, f Folder, s *State, keep int) Written {
 	t.Helper()
-	w, err := f.Write(s, keep)
+	w, err := f.Write(s, keep, math.MaxInt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestFailures(t *testing.T) {
 			write(t, sound, stateOf(3, 1, 1), 2)
 			write(t, sound, before, 2)
 			d := &faulty{left: at, killed: killed, err: syscall.ENOSPC}
-			w, err := Folder{Dir: sound.Dir, Disk: d}.Write(next, 2)
+			w, err := Folder{Dir: sound.Dir, Disk: d}.Write(next, 2, math.MaxInt)
 			got := newest(t, sound, 1)
 			if len(got.Passed) > 0 {
 				t.Errorf("killed %t, operation %d: %v", killed, at, got.Passed)
@@ -344,7 +344,7 @@ func TestFullDisk(t *testing.T) {
 	write(t, f, large, 2)
 	next := *large
 	next.Iteration, next.Losses = 6, nil
-	if _, err := f.Write(&next, 2); !errors.Is(err, syscall.ENOSPC) || !strings.HasSuffix(err.Error(),
+	if _, err := f.Write(&next, 2, math.MaxInt); !errors.Is(err, syscall.ENOSPC) || !strings.HasSuffix(err.Error(),
 		"1-6.safetensors: no space left on device") {
 		t.Errorf("error %v", err)
 	}
@@ -373,7 +373,7 @@ func TestQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Quota = size * 3 / 2
-	_, err := f.Write(stateOf(5, 1, 24), 3)
+	_, err := f.Write(stateOf(5, 1, 24), 3, math.MaxInt)
 	if err == nil || !strings.Contains(err.Error(),
 		"raise --checkpoint-quota, or remove folders of jobs that are over") {
 		t.Errorf("error %v", err)
@@ -440,7 +440,7 @@ func TestImpossible(t *testing.T) {
 	few.Losses = few.Losses[1:]
 	twice.Tensors[0].Name = LossesName
 	for _, s := range []*State{few, twice} {
-		if w, err := f.Write(s, 2); err == nil {
+		if w, err := f.Write(s, 2, math.MaxInt); err == nil {
 			t.Errorf("%+v was written", w)
 		}
 	}

@@ -91,7 +91,7 @@ func (k *task) checkpointed(d device.Device, p program.Proven, iterations int) [
 	defer closeHost(k.t, l.host)
 	l.each = func(e executor.Event) {
 		if r := e.Report; r != nil && r.Iteration%3 == 2 {
-			l.host.Checkpoint(k.name)
+			l.host.Checkpoint(k.name, 0)
 		}
 	}
 	l.host.Submit(k.spec(iterations), p)
@@ -187,26 +187,26 @@ func park(t *testing.T, d device.Device, data bool) {
 	l := newHeard(w)
 	defer closeHost(t, l.host)
 	do := map[string]func(){
-		"guest iteration 2 of epoch 1": func() { l.host.Park("guest", 1) },
+		"guest iteration 2 of epoch 1": func() { l.host.Park("guest", 1, 0) },
 		"guest parked": func() {
 			for _, j := range w.jobs {
 				if j.name == "guest" && j.arena != 0 {
 					t.Errorf("parked with an arena of %s", j.arena)
 				}
 			}
-			l.host.Checkpoint("guest")
+			l.host.Checkpoint("guest", 0)
 			l.host.Change("guest", two)
 			l.host.Submit(other.spec(3), one)
 		},
 		"other ended after 3":          func() { l.host.Resume("guest"); l.host.Resume("guest") },
-		"guest iteration 7 of epoch 2": func() { l.host.Park("guest", 1); l.host.Stop("guest") },
-		"guest removed":                func() { l.host.Checkpoint("guest") },
+		"guest iteration 7 of epoch 2": func() { l.host.Park("guest", 1, 0); l.host.Stop("guest") },
+		"guest removed":                func() { l.host.Checkpoint("guest", 0) },
 	}
 	maps.Copy(l.on, do)
 	for n := range 20 {
 		l.on[fmt.Sprintf("guest ended after %d", n)] = func() {
 			k.take(l.ends["guest"])
-			l.host.Checkpoint("guest")
+			l.host.Checkpoint("guest", 0)
 			l.host.Remove("guest")
 		}
 	}
@@ -235,8 +235,8 @@ func TestResumeWithChange(t *testing.T) {
 	defer closeHost(t, l.host)
 	stays := "refused: job guest stays parked: its newest program was refused"
 	number := int64(0)
-	l.on["guest iteration 2 of epoch 1"] = func() { l.host.Park("guest", 1) }
-	l.on["guest iteration 5 of epoch 2"] = func() { l.host.Park("guest", 2) }
+	l.on["guest iteration 2 of epoch 1"] = func() { l.host.Park("guest", 1, 0) }
+	l.on["guest iteration 5 of epoch 2"] = func() { l.host.Park("guest", 2, 0) }
 	l.on["guest parked"] = func() {
 		if number++; number == 1 {
 			l.host.Change("guest", k.epoch(d, 2))
@@ -266,8 +266,8 @@ func TestSnapshotOfFailed(t *testing.T) {
 	defer closeHost(t, l.host)
 	l.on["bad iteration 2 of epoch 1"] = func() {
 		scarce.gone, scarce.stuck = "bad", true
-		l.host.Checkpoint("bad")
-		l.host.Park("bad", 1)
+		l.host.Checkpoint("bad", 0)
+		l.host.Park("bad", 1, 0)
 	}
 	l.host.Submit(k.spec(100), k.epoch(d, 1))
 	if err := run(t.Context(), l.host); err != nil {
@@ -285,8 +285,12 @@ func TestNoMemoryForSnapshot(t *testing.T) {
 	scarce := &scarce{Device: d, jobs: map[device.Job]*scarceJob{}}
 	l := newHeard(scarce)
 	defer closeHost(t, l.host)
-	l.on["bad iteration 2 of epoch 1"] = func() { scarce.gone = "bad"; l.host.Checkpoint("bad") }
-	l.on["bad iteration 5 of epoch 1"] = func() { scarce.gone = ""; l.host.Checkpoint("bad"); l.host.Checkpoint("bad") }
+	l.on["bad iteration 2 of epoch 1"] = func() { scarce.gone = "bad"; l.host.Checkpoint("bad", 0) }
+	l.on["bad iteration 5 of epoch 1"] = func() {
+		scarce.gone = ""
+		l.host.Checkpoint("bad", 0)
+		l.host.Checkpoint("bad", 0)
+	}
 	l.host.Submit(k.spec(10), k.epoch(d, 1))
 	if err := run(t.Context(), l.host); err != nil {
 		t.Fatal(err)

@@ -46,8 +46,33 @@ func (h *Host) Stop(name string) {
 // Park lets a job rest in Home after the iterations in flight, with nothing of the device, until Resume or Stop. The
 // observer hears when it has come to rest (Event.Parked), with the number of this wish, which is above 0: one of a Park
 // before a Resume may come late. A Change meanwhile is taken for later.
-func (h *Host) Park(name string, number int64) {
-	h.command(name, func() error { return h.on(name, func(j *job) error { return h.step(j, Input{Park: number}) }) })
+//
+// If at is above 0 it rests when exactly so many iterations are complete. If more have begun it trains on as if there
+// had been no Park, and the observer hears that (Event.Begun). A job that rests at fewer goes on until then.
+func (h *Host) Park(name string, number int64, at int) {
+	h.command(name, func() error {
+		return h.on(name, func(j *job) error {
+			if h.late(j, at) {
+				return nil
+			}
+			if at > 0 { // from a rest it goes on by its newest program
+				if err := h.give(func(w wanted) bool { return w.job == j }); err != nil || h.find(name) != j {
+					return err
+				}
+			}
+			return h.step(j, Input{Park: number, At: at})
+		})
+	})
+}
+
+// late tells the observer if a job has begun more iterations than after which it was to do something.
+func (h *Host) late(j *job, at int) bool {
+	begun := j.machine.Begun()
+	if at == 0 || begun <= at {
+		return false
+	}
+	h.observer(Event{Job: j.name, Begun: begun})
+	return true
 }
 
 // Resume lets a parked job go on by its newest program, that of a Change before this included, which the observer hears
@@ -74,27 +99,35 @@ func (h *Host) Resume(name string) {
 //
 // If the job's program has a snapshot section, the job trains on meanwhile, and the observer hears of the state when
 // the first iteration after the boundary is complete. Else the job goes Home and leaves it again at once.
-func (h *Host) Checkpoint(name string) {
+//
+// If at is above 0 the state is that after exactly so many iterations; if more have begun none is taken, and the
+// observer hears that (Event.Begun). Until the state is taken another Checkpoint may change at.
+func (h *Host) Checkpoint(name string, at int) {
 	h.command(name, func() error {
 		j := h.find(name)
-		if j != nil && j.taking != nil {
+		if j != nil && j.machine.State() != Finished && h.late(j, at) {
 			return nil
 		}
 		if err := j.reserve(name); err != nil {
 			h.observer(Event{Job: name, Snapshot: &Snapshot{Err: err}})
+			if j != nil && at > 0 {
+				return h.step(j, Input{Forgo: at})
+			}
 			return nil
 		}
-		return h.step(j, Input{Checkpoint: true})
+		return h.step(j, Input{Checkpoint: true, At: at})
 	})
 }
 
-// reserve gets memory for the state of a job, which may be nil.
+// reserve gets memory for the state of a job, which may be nil, unless it has some.
 func (j *job) reserve(name string) (err error) {
 	switch {
 	case j == nil:
 		return fmt.Errorf("there is no job %s", name)
 	case j.machine.State() == Finished:
 		return fmt.Errorf("job %s has ended", name)
+	case j.taking != nil:
+		return nil
 	}
 	j.taking, err = j.place.Snapshot()
 	return err
@@ -130,8 +163,8 @@ func (h *Host) Until(iterations int) {
 	})
 }
 
-// Remove closes a job's place on the device and frees its name, after a stop if it has not ended. The observer hears of
-// it when it is done, also if there was no such job.
+// Remove closes a job's place on the device and frees its name, after a stop if it has not ended; one that takes means
+// with other jobs ends where it is. The observer hears of it when it is done, also if there was no such job.
 func (h *Host) Remove(name string) {
 	h.command(name, func() error {
 		j := h.find(name)
@@ -139,7 +172,7 @@ func (h *Host) Remove(name string) {
 		case j == nil:
 			h.observer(Event{Job: name, Removed: true})
 			return nil
-		case j.machine.State() == Finished:
+		case j.machine.State() == Finished || j.reduces: // which may wait for ever
 			return h.remove(j)
 		}
 		j.leaves = true

@@ -14,6 +14,7 @@ type Event struct {
 	Applied *Applied // a program has come into force
 	Home    bool     // the job has given its arena back, for good or until the next program
 	Parked  int64    // it is in Home and stays there until it is resumed or stopped: the number of that Park
+	Begun   int      // a Park or Checkpoint came too late for its number: so many iterations have begun
 	Ended   *Ended   // it will train no more
 	Refused error    // a command for it was refused; the job goes on as if there had been none
 	Removed bool     // there is no job of that name any more

@@ -24,6 +24,9 @@ type Spec struct {
 	Iterations int                                 // complete ones with which it ends
 	Init       func(s graph.Storage, to []float32) // fills a persistent storage's host slot
 	Weight     int                                 // its share of the device against others, under a lease; 0: 1
+	// Every is after how many iterations, and each multiple of them, the job does not go on before a Checkpoint takes
+	// its state just there; 0: it never waits
+	Every int
 
 	// Fault returns why Input could not fill an input, or Mean has no mean, after which the job ends with that error.
 	// Any goroutine may call it. nil: there never is such a reason.
@@ -96,8 +99,9 @@ func NewHost(d device.Device, observer func(Event)) *Host {
 // add opens a job on the device, fills its persistent storages and gives it its first program. After an error there is
 // no such job.
 func (h *Host) add(s Spec, p program.Proven) error {
-	j := &job{name: s.Name, graph: s.Graph, machine: NewMachine(s.Name, s.Begin, s.Iterations), fault: s.Fault}
-	j.machine.weight = s.Weight
+	j := &job{name: s.Name, graph: s.Graph, machine: NewMachine(s.Name, s.Begin, s.Iterations), fault: s.Fault,
+		reduces: s.Mean != nil}
+	j.machine.weight, j.machine.every = s.Weight, s.Every
 	if h.until != nil {
 		j.machine.Step(0, Input{Until: h.until}) // it has no program yet, so that nothing comes of it
 	}

@@ -19,6 +19,7 @@ type job struct {
 	touched graph.Bytes
 	fault   func() error    // of its loader; nil: there is none
 	taking  device.Snapshot // for a Checkpoint that is under way; nil: none is
+	reduces bool            // it waits for other jobs within an iteration
 	leaves  bool            // to be removed when it has ended
 	refused bool            // parked, it was to change to a program that was refused
 }

@@ -41,6 +41,9 @@ func (h *Host) drop(j *job) error {
 	h.jobs = slices.DeleteFunc(h.jobs, func(other *job) bool { return other == j })
 	h.dropped = append(h.dropped, j.place)
 	err := j.close()
+	if j.taking != nil {
+		j.taking.Release()
+	}
 	for _, out := range j.machine.leave(nil) {
 		h.tell(*out.Lease) // that its pages are free, now that it has closed
 	}

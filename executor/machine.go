@@ -40,8 +40,14 @@ type Input struct {
 	Trace   int              // tell all that so many more iterations do, and what comes between them
 	Skip    int              // count so many iterations that were not trained: see Host.Skip
 
-	// take the state of the job at the next iteration boundary; another one before that was taken changes nothing
+	// take the state of the job at the next iteration boundary; another one before that was taken may change At
 	Checkpoint bool
+
+	// of a Park or Checkpoint: not before so many iterations are complete. It comes too late for exactly as many if
+	// more have begun: see Machine.Begun.
+	At int
+	// with Machine.every: no state is taken after so many iterations
+	Forgo int
 }
 
 // Output is what a machine wants done; exactly one field is set.
@@ -89,7 +95,11 @@ type Machine struct {
 	rests   bool  // in Home, until more iterations are wanted or it is resumed
 	parked  int64 // number of the last Park; 0: since then there was a Resume
 	said    bool  // that it is parked
+	parkAt  int   // complete iterations before which it does not rest
 	wanted  bool  // a snapshot
+	takeAt  int   // complete iterations before which that is not taken
+	every   int   // iterations after which the job waits until a snapshot is wanted; 0: it never does
+	without int   // it waits for none after so many, or fewer
 
 	issued   int    // iterations handed over, with those before the job began
 	left     int    // iterations complete when it left Home last
@@ -136,7 +146,8 @@ type run struct {
 // NewMachine returns the machine of a job in Home that has begin complete iterations and trains until there are as many
 // as iterations says.
 func NewMachine(name string, begin, iterations int) *Machine {
-	return &Machine{name: name, iterations: iterations, until: iterations, state: Home, issued: begin, ended: begin}
+	return &Machine{name: name, iterations: iterations, until: iterations, state: Home, issued: begin, ended: begin,
+		without: begin}
 }
 
 // State returns where the job is.
@@ -189,11 +200,15 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	case in.Until != nil:
 		m.until = *in.Until - m.skipped
 	case in.Park != 0:
-		m.parked, m.said = in.Park, false
+		m.parked, m.said, m.parkAt = in.Park, false, in.At
 	case in.Resume:
 		m.parked, m.said = 0, false
 	case in.Checkpoint:
-		m.wanted = m.wanted || !m.takes()
+		if !m.takes() {
+			m.wanted, m.takeAt = true, in.At
+		}
+	case in.Forgo != 0:
+		m.without = max(m.without, in.Forgo)
 	}
 	return m.advance(out)
 }
@@ -270,7 +285,7 @@ func (m *Machine) advance(out []Output) []Output {
 			if m.next == nil {
 				m.next, m.nextGates = m.program, m.gates // after a rest it goes on as before
 			}
-			if m.parked != 0 && !m.said {
+			if m.parks() && !m.said {
 				m.said = true
 				out = append(out, Output{Parked: m.parked})
 			}
@@ -293,16 +308,17 @@ func (m *Machine) advance(out []Output) []Output {
 			out = m.depart(append(out, Output{Load: m.program}))
 		case Training:
 			r := m.partial()
-			if r == nil && (m.next != nil || m.stop || m.drains || m.parked != 0 ||
-				m.issued >= min(m.iterations, m.until) || m.wanted && !m.aside() && m.issued > m.left) {
+			if r == nil && (m.next != nil || m.stop || m.drains || m.parks() ||
+				m.issued >= min(m.iterations, m.until) ||
+				m.due() && !m.aside() && (m.issued > m.left || m.takeAt > 0)) {
 				m.state, m.want = Draining, nil
 				continue
 			}
-			if r == nil && m.issued-m.ended == window {
+			if r == nil && (m.issued-m.ended == window || m.holds()) {
 				return out
 			}
 			section := &m.program.Body
-			if m.wanted && m.aside() {
+			if m.due() && m.aside() {
 				section = &m.program.Snapshot
 			}
 			if r != nil {
@@ -329,7 +345,7 @@ func (m *Machine) advance(out []Output) []Output {
 			m.last = max(m.last, m.departed) // without a command on the way out and back
 			m.away += m.last - m.departed
 			m.departed, m.state = m.last, Home
-			if m.wanted && m.gates == nil {
+			if m.due() && m.gates == nil {
 				out = m.snapshot(out)
 				if m.next == nil && !m.over() && !m.pauses() {
 					out = m.depart(out) // with the arena and the program that it has
@@ -357,12 +373,35 @@ func (m *Machine) skip(n int) {
 func (m *Machine) over() bool { return m.stop || m.ended >= m.iterations }
 
 // pauses reports whether a job in Home is to stay there for now.
-func (m *Machine) pauses() bool { return m.parked != 0 || m.ended >= m.until }
+func (m *Machine) pauses() bool { return m.parks() || m.ended >= m.until }
+
+// parks reports whether the job is to rest as soon as what it has begun is complete.
+func (m *Machine) parks() bool { return m.parked != 0 && m.issued+m.skipped >= m.parkAt }
+
+// due reports whether a snapshot is to be taken before the next iteration begins.
+func (m *Machine) due() bool { return m.wanted && m.issued+m.skipped >= m.takeAt }
+
+// holds reports whether the next iteration may not begin, since the state before it is to be taken and there is no room
+// for that yet.
+func (m *Machine) holds() bool {
+	at := m.issued + m.skipped
+	return m.every > 0 && at%m.every == 0 && at > m.without && !m.due()
+}
+
+// Begun returns how many iterations the device was given, and those before the job began. One that the lease was asked
+// for counts.
+func (m *Machine) Begun() int {
+	begun := m.issued + m.skipped
+	if m.want != nil && m.partial() == nil {
+		begun++
+	}
+	return begun
+}
 
 // snapshot has the state of a job in Home taken if that is wanted.
 func (m *Machine) snapshot(out []Output) []Output {
-	if m.wanted {
-		m.wanted = false
+	if m.due() {
+		m.wanted, m.without = false, max(m.without, m.Iterations())
 		out = append(out, Output{Snapshot: &Taken{m.Iterations(), true}})
 	}
 	return out

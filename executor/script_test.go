@@ -19,7 +19,7 @@ import (
 // TestMachine plays the scripts in testdata to a machine, by datadriven. Times are durations from the start. The
 // commands:
 //
-//	job iterations=N [begin=N]            a new machine, at home
+//	job iterations=N [begin=N] [every=N]  a new machine, at home, which waits for a checkpoint at each multiple
 //	program name=P arena=KIB [prologue=(KIND, ...)] [body=(KIND, ...)] [epilogue=(KIND, ...)]
 //	        [snapshot=(KIND, ...)] [base=PAGES groups=(N:PAGES, ...)]
 //	                                      a program of commands: kernel, poison, in, out, load, read,
@@ -29,7 +29,8 @@ import (
 //	end lane=L from=TIME to=TIME          the first command of a lane that has not ended ran in that time
 //	stop                                  the machine is told to stop
 //	until iterations=N at=TIME            the machine is told to rest after N iterations
-//	park, resume at=TIME, checkpoint      the machine is told so
+//	park [after=N], resume at=TIME, checkpoint [after=N]     the machine is told so, after N iterations
+//	forgo after=N                         no checkpoint is taken there
 //	grant at=TIME [ask=N]                 the lease grants what was asked for last, or by a number
 //	drain at=TIME                         the lease wants the job Home
 //
@@ -67,6 +68,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "job":
 		s.m, s.flying, s.now, s.parks = NewMachine("job", begin(t, d), intArg(t, d, "iterations")), nil, 0, 0
+		d.MaybeScanArgs(t, "every", &s.m.every)
 		s.programs, s.names = map[string]*program.Program{}, map[*program.Section]string{}
 		s.groups = map[*program.Program]*program.Groups{}
 	case "program":
@@ -92,12 +94,14 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		s.step(Input{Until: &n})
 	case "park":
 		s.parks++
-		s.step(Input{Park: s.parks})
+		s.step(Input{Park: s.parks, At: after(t, d)})
 	case "resume":
 		s.now = timeArg(t, d, "at")
 		s.step(Input{Resume: true})
 	case "checkpoint":
-		s.step(Input{Checkpoint: true})
+		s.step(Input{Checkpoint: true, At: after(t, d)})
+	case "forgo":
+		s.step(Input{Forgo: after(t, d)})
 	case "stop":
 		s.step(Input{Stop: true})
 	case "end":
@@ -107,6 +111,12 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	}
 	s.sayState()
 	return s.out.String()
+}
+
+// after is after how many iterations something is to be; 0: after those in flight.
+func after(t *testing.T, d *datadriven.TestData) (n int) {
+	d.MaybeScanArgs(t, "after", &n)
+	return n
 }
 
 // sayState prints the machine's state unless it was printed last.

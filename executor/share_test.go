@@ -215,9 +215,9 @@ func TestGatesAtRandom(t *testing.T) {
 			case 0:
 				h.Change(name, programs[name][r.IntN(3)])
 			case 1:
-				h.Checkpoint(name)
+				h.Checkpoint(name, 0)
 			case 2:
-				h.Park(name, int64(rep.Iteration+1))
+				h.Park(name, int64(rep.Iteration+1), 0)
 				h.Resume(name)
 			case 4:
 				number++

@@ -46,7 +46,8 @@ func Open(address netip.Addr, p Place) (*Line, *wire.Meeting, error) {
 	if p.Number < p.Replicas-1 {
 		var err error
 		if next, err = listen(address); err != nil {
-			return nil, nil, fmt.Errorf("replica %d of %d cannot listen for the next one: %w", p.Number, p.Replicas, err)
+			return nil, nil, fmt.Errorf("replica %d of %d cannot listen for the next one: %w", p.Number, p.Replicas,
+				err)
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -20,7 +20,9 @@ import (
 
 var loopback = netip.MustParseAddr("127.0.0.1")
 
-func place(number, replicas int) Place { return Place{Number: number, Replicas: replicas, Network: "n"} }
+func place(number, replicas int) Place {
+	return Place{Number: number, Replicas: replicas, Network: "n"}
+}
 
 // open opens places of one process, and introduces nobody.
 func open(t testing.TB, places ...Place) (lines []*Line, meetings []*wire.Meeting) {
@@ -204,7 +206,7 @@ func TestOpenAlone(t *testing.T) {
 	}
 }
 
-// Replicas on one host meet in a folder, in any order, also where one that has ended has left its place there. A place is
+// Replicas on one host meet in a folder, in any order, also where one that has ended has left its place. A place is
 // read by its owner alone.
 func TestOpenIn(t *testing.T) {
 	const replicas = 3

@@ -192,7 +192,7 @@ func (p *process) step(in agent.Input) {
 		case o.Weigh != nil:
 			p.host(func(h *executor.Host) { h.Weigh(o.Weigh.Job, o.Weigh.Weight) })
 		case o.Park != nil:
-			p.host(func(h *executor.Host) { h.Park(o.Park.Job, o.Park.Number) })
+			p.host(func(h *executor.Host) { h.Park(o.Park.Job, o.Park.Number, o.Park.At) })
 		case o.Resume != "":
 			p.host(func(h *executor.Host) { h.Resume(o.Resume) })
 		case o.Keep != nil:

@@ -135,7 +135,7 @@ func park(t *testing.T, share float64, models ...string) *run {
 			r.gate[e.Job] += e.Report.Gate
 			if e.Job == first && (e.Report.Iteration == 1 || e.Report.Iteration == 5) {
 				parks++
-				h.Park(first, parks)
+				h.Park(first, parks, 0)
 			} else if e.Job != first && rests > 0 {
 				if rests++; rests == 3 {
 					rests = 0

@@ -95,7 +95,7 @@ func (h *Host) Change(_ string, p program.Proven) { h.tell(GuestInput{Change: p.
 func (h *Host) Stop(string) { h.tell(GuestInput{Stop: true}) }
 
 // Park has the script rest at a boundary, with nothing on the device, until Resume or Stop.
-func (h *Host) Park(_ string, number int64) { h.tell(GuestInput{Park: number}) }
+func (h *Host) Park(_ string, number int64, _ int) { h.tell(GuestInput{Park: number}) }
 
 // Resume has a script go on that rests, by its newest program.
 func (h *Host) Resume(string) { h.tell(GuestInput{Resume: true}) }
@@ -104,7 +104,7 @@ func (h *Host) Resume(string) { h.tell(GuestInput{Resume: true}) }
 func (h *Host) Remove(string) { h.tell(GuestInput{Remove: true}) }
 
 // Checkpoint takes no state: what a script has saved is its own.
-func (h *Host) Checkpoint(job string) {
+func (h *Host) Checkpoint(job string, _ int) {
 	h.put(func() []Output {
 		return []Output{{Event: &executor.Event{Job: job, Snapshot: &executor.Snapshot{
 			Err: errors.New("a script takes its own checkpoints: torch.save")}}}}

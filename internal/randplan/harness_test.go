@@ -158,11 +158,11 @@ func train(t testing.TB, d device.Device, iterations int, what string, jobs ...j
 				h.Change(e.Job, j.programs[next[i]])
 			}
 			if jobs[i].before != nil && e.Report.Iteration == 2 {
-				h.Checkpoint(e.Job)
+				h.Checkpoint(e.Job, 0)
 			}
 		case e.Applied != nil:
 			if jobs[slices.Index(names, e.Job)].before != nil {
-				h.Checkpoint(e.Job)
+				h.Checkpoint(e.Job, 0)
 			}
 		case e.Snapshot != nil:
 			jobs[slices.Index(names, e.Job)].compare(t, what, e.Snapshot)

@@ -95,16 +95,16 @@ func (h *guestHost) Submit(s executor.Spec, p program.Proven) {
 func (h *guestHost) Change(_ string, p program.Proven) {
 	h.tell(sidecar.GuestInput{Change: p.Program()})
 }
-func (h *guestHost) Stop(string)                 { h.tell(sidecar.GuestInput{Stop: true}) }
-func (h *guestHost) Park(_ string, number int64) { h.tell(sidecar.GuestInput{Park: number}) }
-func (h *guestHost) Resume(string)               { h.tell(sidecar.GuestInput{Resume: true}) }
-func (h *guestHost) Remove(string)               { h.tell(sidecar.GuestInput{Remove: true}) }
-func (h *guestHost) Unplanned(_, why string)     { h.tell(sidecar.GuestInput{Why: &why}) }
-func (h *guestHost) Weigh(string, int)           {}
-func (h *guestHost) Checkpoint(string)           {}
-func (h *guestHost) Trace(string, int)           {}
-func (h *guestHost) Serve(context.Context) error { return nil }
-func (h *guestHost) Close() error                { return nil }
+func (h *guestHost) Stop(string)                        { h.tell(sidecar.GuestInput{Stop: true}) }
+func (h *guestHost) Park(_ string, number int64, _ int) { h.tell(sidecar.GuestInput{Park: number}) }
+func (h *guestHost) Resume(string)                      { h.tell(sidecar.GuestInput{Resume: true}) }
+func (h *guestHost) Remove(string)                      { h.tell(sidecar.GuestInput{Remove: true}) }
+func (h *guestHost) Unplanned(_, why string)            { h.tell(sidecar.GuestInput{Why: &why}) }
+func (h *guestHost) Weigh(string, int)                  {}
+func (h *guestHost) Checkpoint(string, int)             {}
+func (h *guestHost) Trace(string, int)                  {}
+func (h *guestHost) Serve(context.Context) error        { return nil }
+func (h *guestHost) Close() error                       { return nil }
 
 func (h *guestHost) Share(s executor.Sharing) {
 	if h.by = s; s.Lease != nil {

@@ -373,11 +373,11 @@ func (p *process) step(in agent.Input) {
 		case o.Weigh != nil:
 			p.host.Weigh(o.Weigh.Job, o.Weigh.Weight)
 		case o.Park != nil:
-			p.host.Park(o.Park.Job, o.Park.Number)
+			p.host.Park(o.Park.Job, o.Park.Number, o.Park.At)
 		case o.Resume != "":
 			p.host.Resume(o.Resume)
-		case o.Take != "":
-			p.host.Checkpoint(o.Take)
+		case o.Take != nil:
+			p.host.Checkpoint(o.Take.Job, o.Take.At)
 		case o.Unplanned != nil:
 			p.host.(*guestHost).Unplanned(o.Unplanned.Job, o.Unplanned.Why)
 		case o.Write != nil:
@@ -494,6 +494,7 @@ func (p *process) submit(o *agent.Open) {
 	spec := executor.SpecOf(o.Task, o.Spec.Iterations, func(_ int, loss float32) {
 		p.losses[name] = append(p.losses[name], loss)
 	})
+	spec.Every = o.Every
 	if o.Begin != nil {
 		spec.Begin, p.losses[name] = o.Begin.Iteration, slices.Clone(o.Begin.Losses)
 	}
