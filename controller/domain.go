@@ -136,7 +136,7 @@ func (m *Machine) admit(d *domain) {
 	}
 	m.look = true
 	for _, j := range m.jobs {
-		j.full = false
+		j.full, j.dense = false, false
 	}
 }
 
@@ -273,16 +273,26 @@ func (m *Machine) drain(q *wire.Request) (moved []*job, err error) {
 	if q.Undo {
 		return nil, nil
 	}
-	for j := range d.jobs() {
-		if j.record.State.Over() || j.batch != nil || j.record.Executor == "" {
-			continue
-		}
+	for _, j := range m.onAny(d) {
 		if moved = append(moved, j); !m.vacate(j) {
 			j.record.Why = fmt.Sprintf("stays on device %s, which is drained, to its end: it takes no checkpoints",
 				d.on())
 		}
 	}
 	return moved, nil
+}
+
+// onAny are the jobs that executors of a device have, and the siblings of these.
+func (m *Machine) onAny(d *domain) (list []*job) {
+	for _, j := range m.jobs {
+		there := func(o *job) bool {
+			return o.domain == d && !o.record.State.Over() && o.batch == nil && o.record.Executor != ""
+		}
+		if slices.ContainsFunc(m.all(j), there) && !j.record.State.Over() {
+			list = append(list, j)
+		}
+	}
+	return list
 }
 
 // vacate has a job leave its device with a checkpoint and wait for another, and reports whether it can.

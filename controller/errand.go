@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -202,7 +203,7 @@ func (d *domain) never(e *errand, why map[int]string) {
 	}
 	for i, j := range e.jobs[e.admitted:] {
 		text, never := why[e.admitted+i]
-		if never {
+		if never = never && !d.m.denser(j); never {
 			text += d.m.elsewhereFits(d)
 		}
 		switch {
@@ -226,19 +227,38 @@ func (d *domain) never(e *errand, why map[int]string) {
 // enter admits jobs that waited, with plans for them and those that ran already. The others go on waiting, each for
 // what is in its way: none overtakes another that waits for bytes.
 func (d *domain) enter(e *errand, p *Planned) {
+	if j, why := d.neverFit(e, p); why != "" {
+		if j.batch != nil {
+			d.m.refuse(j.batch, why)
+		} else {
+			d.m.over(j, wire.Broken, why, nil)
+		}
+		return
+	}
 	fits := max(len(p.Jobs), e.admitted)
 	for _, j := range e.jobs {
 		if j.fresh, j.fitted = false, true; j.batch != nil {
 			d.m.take(j.batch)
 		}
 	}
-	begun := slices.DeleteFunc(waits(e.jobs[e.admitted:fits]), d.m.away)
+	begun, cut := d.whole(slices.DeleteFunc(waits(e.jobs[e.admitted:fits]), d.m.away))
 	for _, j := range begun {
 		j.record.State, j.record.Why, j.record.Need, j.record.Preempted = wire.Starting, "", 0, false
 		j.chosen, j.full = false, false
+		for _, o := range d.m.siblings(j) { // which are to follow
+			if d.m.look = true; o.record.State == wire.Queued && o.domain != nil {
+				o.domain.want.admission = true
+			}
+		}
 	}
 	why := p.Why
+	for _, j := range cut {
+		d.wait(j, cmp.Or(why, &NoPlan{Why: "waits for the other replicas"}))
+	}
 	for i, j := range waits(e.jobs[fits:]) {
+		if d.m.denser(j) {
+			continue
+		}
 		if d.wait(j, why); i == 0 && fits == 0 && why.Need > 0 && d.reserved() > 0 {
 			j.record.Why += ", but for what executors may have that cannot be reached"
 			j.stuck, d.want.admission = true, true // it holds nobody up
@@ -366,15 +386,20 @@ func (d *domain) noneBetter(e *errand, why *NoPlan) {
 func (d *domain) requeue(reason string) (any bool) {
 	for _, j := range d.active() {
 		if j.record.State == wire.Starting && j.claim().none() {
-			d.m.discard(j, j.given(), j.record.Park == "" && !j.record.Spec.Script)
-			j.record.State, j.record.Why, j.layouts = wire.Queued, reason, nil
-			if j.record.Park == "" && !j.record.Spec.Script {
-				j.record.Executor = ""
-			}
-			j.fresh, any = true, true
+			d.back(j)
+			j.record.Why, any = reason, true
 		}
 	}
 	return any
+}
+
+// back has a job wait again that was admitted and has no memory yet.
+func (d *domain) back(j *job) {
+	d.m.discard(j, j.given(), j.record.Park == "" && !j.record.Spec.Script)
+	j.record.State, j.layouts, j.fresh = wire.Queued, nil, true
+	if j.record.Park == "" && !j.record.Spec.Script {
+		j.record.Executor = ""
+	}
 }
 
 // adopt makes plans the newest of their jobs.

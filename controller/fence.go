@@ -50,6 +50,10 @@ func (m *Machine) lost(j *job, why string) {
 		m.over(j, wire.Broken, why, nil) // who joins it starts it
 		return
 	}
+	if j.replica() {
+		m.scatter(j, why, true)
+		return
+	}
 	rests := j.record.State == wire.Queued || j.record.State == wire.Parked || j.record.State == wire.Parking
 	if rests && j.record.Iteration > 0 && j.record.Checkpoint == nil && j.record.Spec.Restarts == 0 {
 		m.over(j, wire.Broken, why, nil) // it would begin again
@@ -120,7 +124,7 @@ func (m *Machine) holds(x *executor, s *wire.Status) {
 	if s.Orders < x.orders.Number {
 		return
 	}
-	any := false
+	any, why := false, "it is back"
 	for _, j := range m.jobs {
 		n := len(j.record.Held)
 		j.record.Held = slices.DeleteFunc(slices.Clone(j.record.Held), func(h wire.Holding) bool { // as above
@@ -132,10 +136,14 @@ func (m *Machine) holds(x *executor, s *wire.Status) {
 			return h.Executor == x.name && h.Life == x.life && !slices.ContainsFunc(x.orders.Jobs, named) &&
 				!slices.ContainsFunc(s.Jobs, has)
 		})
-		any = any || len(j.record.Held) < n
+		if len(j.record.Held) < n {
+			if any = true; j.replica() {
+				why = "its replicas have left it"
+			}
+		}
 	}
 	if any {
-		m.freed(x.domain, x.name, "it is back")
+		m.freed(x.domain, x.name, why)
 	}
 }
 
@@ -213,12 +221,11 @@ func (m *Machine) giveUp(x *executor) {
 			continue
 		}
 		m.changed = true
-		claim, host := j.claim().Arena, j.hostClaim()
-		c := &x.domain.config
-		if (claim > 0 || c.Context > 0 || host > 0 && c.HostMemory > 0) && x.life != "" {
-			j.record.Held = append(j.record.Held, wire.Holding{Executor: x.name, Life: x.life, ID: j.record.Spec.ID,
-				Incarnation: j.record.Incarnation, Bytes: claim, Host: host, On: x.domain.on()})
+		if j.replica() {
+			m.scatter(j, why, true) // which holds what all may have
+			continue
 		}
+		m.hold(j)
 		switch {
 		case j.record.State != wire.Unknown && !j.goesOn():
 			m.lost(j, why)

@@ -15,8 +15,8 @@ func (d *domain) grant() {
 	for _, shrink := range [...]bool{true, false} {
 		for _, j := range d.active() {
 			l := j.newest()
-			if l == nil || l.granted || !j.goesOn() {
-				continue
+			if l == nil || l.granted || !j.goesOn() || j.replica() && j.claim().none() {
+				continue // replicas begin together: see enter
 			}
 			grows, onHost := !j.with(l).within(j.claim()), j.onHost(l)-j.hostClaim()
 			if (grows || onHost > 0 && d.config.HostMemory > 0) && shrink || !d.room(j, l) {
@@ -32,6 +32,9 @@ func (d *domain) grant() {
 			j.record.Why, j.record.Need = d.starting(j), 0
 			if !l.granted {
 				j.record.Why = d.waitsFor(j, l) + d.then(j)
+			}
+			if !l.granted && j.replica() && d.room(j, l) {
+				j.record.Why = "waits for the other replicas, as all begin together"
 			}
 		}
 	}
@@ -95,7 +98,7 @@ func (d *domain) place() {
 // executorFor is the one of all jobs, an idle one that has joined, or one that is to be started.
 func (d *domain) executorFor(j *job) string {
 	j.record.Incarnation++
-	if c := j.record.Checkpoint; c != nil {
+	if c := j.record.Checkpoint; c != nil && !j.replica() {
 		j.record.From = c.Iteration
 	}
 	if name := d.vacant(j, nil); name != "" {

@@ -34,6 +34,7 @@ type job struct {
 	chosen  bool          // it was tried on several devices, and is to begin on this one
 	held    bool          // it waits for what other tenants are owed
 	full    bool          // it fits none of these, as long as nothing changes
+	dense   bool          // a replica that is tried beside siblings, since it fits nowhere else
 	batch   *batch        // with which it was submitted; nil: it was taken
 	fresh   bool          // whether it fits the budget alone is not known yet
 	fitted  bool          // it once did
@@ -50,6 +51,8 @@ type job struct {
 	beside  graph.Bytes   // of that: beside its host slots
 	former  *layout       // that was in force before; commands compare the present one with it
 	layouts []*layout     // those that may be in force or become so, oldest first; the last is the newest plan
+
+	sibling sibling // of a replica
 
 	tally    Tally
 	progress progress

@@ -116,11 +116,13 @@ func (m *Machine) begin(now time.Duration) {
 func (m *Machine) end() []Output {
 	m.assign()
 	m.try()
+	m.retreat()
 	for _, d := range m.domains {
 		d.repay()
 		d.preempt()
 	}
 	if m.changed { // most reports and statuses change nothing
+		m.enter()
 		for _, d := range m.domains {
 			d.grant()
 			d.place()
@@ -292,9 +294,13 @@ func (m *Machine) order(x *executor) {
 			if w := weights[j]; w > 0 {
 				spec.Priority = w
 			}
-			orders.Jobs = append(orders.Jobs, wire.Assignment{Spec: spec, Incarnation: j.record.Incarnation,
+			a := wire.Assignment{Spec: spec, Incarnation: j.record.Incarnation,
 				From: j.record.From, Epoch: j.record.Granted, Stop: j.record.State == wire.Ending, Park: j.record.Park,
-				Copies: j.follow, Trace: j.trace, Unplanned: j.record.Unplanned})
+				Copies: j.follow, Trace: j.trace, Unplanned: j.record.Unplanned}
+			if j.replica() {
+				m.ordersRest(j, &a)
+			}
+			orders.Jobs = append(orders.Jobs, a)
 		}
 	}
 	for _, j := range m.jobs {

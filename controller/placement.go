@@ -24,7 +24,7 @@ func (m *Machine) candidates(j *job) []*domain {
 			list = append(list, d)
 		}
 	}
-	return list
+	return m.apart(j, list)
 }
 
 // takes reports whether a job may begin on a device: one of the bits with which it has begun, which executors have.
@@ -148,7 +148,7 @@ func (m *Machine) try() {
 	blocked := make(map[*domain]*job)
 	for _, j := range roaming {
 		list := slices.DeleteFunc(m.candidates(j), func(d *domain) bool { _, held := d.holds(j); return held })
-		if len(list) == 0 {
+		if len(list) == 0 || !j.full && !m.mayEnter(j) {
 			continue
 		}
 		if j.full {
@@ -190,7 +190,9 @@ func (m *Machine) behind(j, before *job) {
 
 // unsettled reports whether the device of one of the jobs is not known yet.
 func (b *batch) unsettled() bool {
-	return slices.ContainsFunc(b.jobs, func(j *job) bool { return j.record.State == wire.Queued && j.domain == nil })
+	return slices.ContainsFunc(b.jobs, func(j *job) bool {
+		return j.record.State == wire.Queued && j.domain == nil && !j.full
+	})
 }
 
 // elsewhereFits is what to say of a job that is refused on the one device that it asks for, if others have more memory.

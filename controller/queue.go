@@ -16,7 +16,7 @@ import (
 func (d *domain) waiting() []*job {
 	waiting := slices.DeleteFunc(slices.Collect(d.jobs()), func(j *job) bool {
 		return j.record.State != wire.Queued || j.stuck || j.ready > d.m.now || d.m.away(j) ||
-			j.lacking > 0 && d.vacant(j, nil) == "" || !d.takesFree(j)
+			j.lacking > 0 && d.vacant(j, nil) == "" || !d.takesFree(j) || !d.m.mayEnter(j)
 	})
 	d.m.inOrder(waiting)
 	return d.unheld(waiting)
@@ -75,7 +75,10 @@ func (m *Machine) restart(j *job, why string) bool {
 func (m *Machine) lacks(j *job, x *executor, why string) bool {
 	c := j.record.Checkpoint
 	switch {
-	case c == nil:
+	case j.replica() && j.record.From > 0:
+		m.lacksTogether(j, x, why)
+		return true
+	case c == nil || j.replica():
 		return false
 	case j.record.State != wire.Starting: // it was told to rest or to stop before it had begun
 		m.lost(j, why)
@@ -107,11 +110,21 @@ func (m *Machine) crowded(j *job, free graph.Bytes, why string) bool {
 		return false
 	}
 	j.record.Restarts++
-	m.displace(j)
+	if !j.replica() {
+		m.displace(j)
+	}
 	d := j.domain
-	if room := max(1, d.taken()+free); d.config.Budget == 0 || room < d.config.Budget {
+	room := max(1, d.taken()+free)
+	if j.replica() { // which has its arena no more
+		room = max(1, d.claims().Without(j.claim()).Bytes()+d.contexts().Sum()+free)
+	}
+	if d.config.Budget == 0 || room < d.config.Budget {
 		d.config.Budget = room
 		d.rebudget()
+	}
+	if j.replica() {
+		m.scatter(j, why, false)
+		return true
 	}
 	m.enqueue(j, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
 	m.event(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
@@ -123,6 +136,11 @@ func (m *Machine) missLong() {
 	for _, j := range m.jobs {
 		if j.record.State == wire.Queued && j.lacking > 0 && j.lacking <= m.now && !m.underway(j) && !m.there(j) {
 			c := j.record.Checkpoint
+			if j.replica() {
+				m.over(j, wire.Broken, fmt.Sprintf("no executor has its checkpoint after %d iterations: start one on "+
+					"%s with that folder (--checkpoints)", j.record.From, c.Host), nil)
+				continue
+			}
 			m.over(j, wire.Broken, fmt.Sprintf("no executor has its checkpoint after %d iterations, %s on %s: "+
 				"start one there with that folder (--checkpoints), or copy the file, and submit the job again "+
 				"with --from FILE", c.Iteration, c.File, c.Host), nil)
@@ -150,6 +168,9 @@ func (m *Machine) displace(j *job) {
 	if c := j.record.Checkpoint; c != nil {
 		j.record.Iteration = c.Iteration
 	}
+	if j.replica() {
+		j.record.Iteration, j.record.At, j.sibling = j.record.From, 0, sibling{kept: j.sibling.kept}
+	}
 	m.changed = true
 }
 
@@ -176,9 +197,22 @@ func (m *Machine) park(j *job, to wire.Place) error {
 	return nil
 }
 
-// goHome has a job leave the device: one that no executor has, or that was granted nothing where it is, at once,
-// another when it has come Home.
+// goHome has a job leave the device, and its siblings.
 func (m *Machine) goHome(j *job, to wire.Place) {
+	g := m.all(j)
+	trains := func(o *job) bool { return !o.claim().none() }
+	if j.replica() && j.record.State != wire.Parking && slices.ContainsFunc(g, trains) {
+		m.chooseAt(g)
+	}
+	for _, o := range g {
+		o.record.Preempted = j.record.Preempted
+		m.leave(o, to)
+	}
+}
+
+// leave has a job leave the device: one that no executor has, or that was granted nothing where it is, at once, another
+// when it has come Home.
+func (m *Machine) leave(j *job, to wire.Place) {
 	if j.placed() && !j.record.Spec.Script && j.claim().none() && j.hostClaim() == 0 {
 		m.displace(j)
 	}
@@ -219,6 +253,9 @@ func (m *Machine) parked(j *job) {
 func (m *Machine) resume(j *job) error {
 	if j.record.State == wire.Parking && j.claim().none() { // it rests in memory already, and was to leave
 		j.record.State, j.record.Park, j.record.Preempted = wire.Parked, wire.InMemory, false
+	}
+	if j.record.State == wire.Parking {
+		j.record.At, j.sibling.rests, j.sibling.margin = 0, false, 0
 	}
 	switch j.record.State {
 	case wire.Parked:

@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"tensile/wire"
@@ -29,7 +31,7 @@ func (m *Machine) request(from int64, by string, q *wire.Request, to *Submission
 		m.reply(from, err, moved...)
 		return
 	}
-	j := m.find(q.Job)
+	j := m.lookUp(q.Job)
 	if j == nil {
 		m.reply(from, fmt.Errorf("there is no job %s that runs or waits: tensile jobs lists them", q.Job))
 		return
@@ -38,7 +40,7 @@ func (m *Machine) request(from int64, by string, q *wire.Request, to *Submission
 		m.explain(from, j, q)
 		return
 	}
-	if err := m.denied(by, q.Job); err != nil {
+	if err := m.denied(by, j.record.Spec.Name); err != nil {
 		m.reply(from, err)
 		return
 	}
@@ -56,32 +58,45 @@ func (m *Machine) request(from int64, by string, q *wire.Request, to *Submission
 	case wire.Park:
 		err = m.park(j, q.Place)
 	case wire.Resume:
-		err = m.resume(j)
+		for _, o := range m.all(j) {
+			err = cmp.Or(err, m.resume(o))
+		}
 	case wire.TraceJob:
-		j.trace = wire.Trace{Number: max(j.trace.Number+1, int64(m.now/time.Microsecond)), Iterations: q.Iterations}
+		for _, o := range m.all(j) {
+			o.trace = wire.Trace{Number: max(o.trace.Number+1, int64(m.now/time.Microsecond)), Iterations: q.Iterations}
+		}
 	case wire.SetGraph:
 		err = m.setGraph(j, q, to)
 	case wire.SetWeight:
-		j.record.Spec.Priority = q.Priority
-		if m.admit(j.domain); j.domain == nil {
-			break
+		for _, o := range m.all(j) {
+			o.record.Spec.Priority = q.Priority
+			if m.admit(o.domain); o.domain != nil {
+				o.domain.want.better = because(Reweighed, "the priority of job %s is %d", q.Job, q.Priority)
+			}
 		}
-		j.domain.want.better = because(Reweighed, "the priority of job %s is %d", q.Job, q.Priority)
 	}
 	if m.changed = true; err != nil {
 		m.reply(from, err)
 		return
 	}
-	m.reply(from, nil, j)
+	m.reply(from, nil, m.all(j)...)
 }
 
-// stop ends a job: one that no executor has at once, another after the iterations in flight.
+// stop ends a job: one that no executor has at once, another after the iterations in flight. Siblings end together.
 func (m *Machine) stop(j *job) {
-	if j.record.Why, j.record.Need = "", 0; j.placed() {
-		j.record.State = wire.Ending
+	g := m.all(j)
+	begun := func(o *job) bool { return o.placed() && (!o.replica() || !o.claim().none() || o.hostClaim() > 0) }
+	if !slices.ContainsFunc(g, begun) {
+		j.record.Why, j.record.Need = "", 0
+		m.over(j, wire.Halted, "", nil) // and with it its siblings
 		return
 	}
-	m.over(j, wire.Halted, "", nil)
+	if j.replica() && j.record.State != wire.Ending && !j.claim().none() {
+		m.chooseAt(g)
+	}
+	for _, o := range g {
+		o.record.State, o.record.Why, o.record.Need = wire.Ending, "", 0
+	}
 }
 
 // setBudget has all jobs planned for again, within another budget.

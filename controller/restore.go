@@ -140,6 +140,7 @@ func (m *Machine) Resume(now time.Duration) []Output {
 	for _, x := range m.executors {
 		x.heard = now
 	}
+	m.heal()
 	for _, d := range m.domains {
 		m.admit(d)
 		if d.bare() {

@@ -12,10 +12,12 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"tensile/autodiff"
 	"tensile/cost"
 	"tensile/external"
 	"tensile/graph"
 	"tensile/internal/randgraph"
+	"tensile/internal/smallnet"
 	"tensile/planner"
 	"tensile/wire"
 )
@@ -25,11 +27,12 @@ import (
 //
 //	new [budget=BYTES] [host=BYTES] [context=BYTES] [share] [keep=N] [no-replan] [preempt]    a machine without jobs
 //	                                         with none=X a controller without a device of its own
+//	                                         with replicas=N the graph of all jobs is that of one of so many
 //	restart [budget=BYTES] [host=BYTES] [context=BYTES]    another, from what the one before had stored
 //	submit [by=USER]                         a line "JOB [priority=N] [iterations=N] [restarts=N] [checkpoints]
 //	                                         [owner=WHO] [device=NAME]" for each job; 10 iterations if it does not
-//	                                         say, and WHO is what the message says
-//	                                         with claim=BYTES it is a script's
+//	                                         say, and WHO is what the message says; with every=D checkpoints by time
+//	                                         with claim=BYTES it is a script's, and with replicas=N it is N jobs
 //	recorded job=J                           a script is to be planned for by what it has recorded, and holds 64 bytes
 //	need                                     answered by what that takes without a plan
 //	stop job=J [by=USER]
@@ -38,7 +41,7 @@ import (
 //	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT] [brings=NAME [of=BYTES]]
 //	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES]
 //	                                         [iteration=N] [checkpoint=N] [error=TEXT] [lacks] [free=BYTES]
-//	                                         [reserve=BYTES [touched=BYTES]]" per job;
+//	                                         [reserve=BYTES [touched=BYTES]] [begun=N] [alone] [meets]" per job;
 //	                                         incarnation 1 if it does not say which
 //	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
 //	ended executor=X why=TEXT                the process that was launched as an executor
@@ -81,6 +84,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	s.now += time.Second
 	switch d.Cmd {
 	case "new":
+		s.replicate(t, d)
 		s.config = Config{Device: "gpu", Align: 64, Out: cost.Link{Rate: 1e6}, In: cost.Link{Rate: 1e6},
 			Policy: "none-live", Share: d.HasArg("share"), NoReplan: d.HasArg("no-replan"),
 			Preempt: d.HasArg("preempt"), Watched: true, Settle: 1, Alpha: 1, NoDevice: d.HasArg("none"), Name: "own"}
@@ -183,6 +187,22 @@ func (s *script) restart(t *testing.T) {
 	s.do(m.Resume(s.now))
 }
 
+// replicate makes the graph of all jobs one of a replica of so many.
+func (s *script) replicate(t *testing.T, d *datadriven.TestData) {
+	of := 0
+	if !d.MaybeScanArgs(t, "replicas", &of) {
+		return
+	}
+	g, err := smallnet.Build("mlp")
+	if err == nil {
+		g, err = autodiff.Replicate(g, of)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.graph = g
+}
+
 func (s *script) profile() *planner.Profile {
 	p, _ := profile(s.graph)
 	return &p
@@ -222,7 +242,13 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 			line.MaybeScanArgs(t, "device", &spec.Device)
 			line.MaybeScanArgs(t, "iterations", &spec.Iterations)
 			line.MaybeScanArgs(t, "restarts", &spec.Restarts)
-			if line.HasArg("checkpoints") {
+			if every := word(t, line, "every"); every != "" {
+				long, err := time.ParseDuration(every)
+				if err != nil {
+					line.Fatalf(t, "%v", err)
+				}
+				spec.Checkpoint.Every = long
+			} else if line.HasArg("checkpoints") {
 				spec.Checkpoint.Iterations = 5
 			}
 			submission := Submission{Spec: spec, Graph: s.graph, At: s.now}
@@ -232,7 +258,16 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 				submission.asScript(external.Claim(graph.Bytes(claim)))
 				s.scripts[submission.Spec.Graph] = submission.Graph
 			}
-			in.Submit = append(in.Submit, submission)
+			of := 0
+			line.MaybeScanArgs(t, "replicas", &of)
+			for n := range of {
+				submission.Spec.Name = fmt.Sprintf("%s@%d", line.Cmd, n)
+				submission.Spec.Replica = wire.Replica{Number: n, Of: of}
+				in.Submit = append(in.Submit, submission)
+			}
+			if of == 0 {
+				in.Submit = append(in.Submit, submission)
+			}
 		}
 		return in
 	case "stop":
@@ -310,7 +345,11 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 	}
 	for _, line := range lines(t, d) {
 		j := wire.JobStatus{Name: line.Cmd, Incarnation: 1, Result: resultOf(t, line), Error: word(t, line, "error"),
-			State: wire.State(word(t, line, "state")), Lacks: line.HasArg("lacks")}
+			State: wire.State(word(t, line, "state")), Lacks: line.HasArg("lacks"), Alone: line.HasArg("alone")}
+		line.MaybeScanArgs(t, "begun", &j.Begun)
+		if line.HasArg("meets") {
+			j.Meets = &wire.Meeting{Address: "at " + w.Executor}
+		}
 		line.ScanArgs(t, "id", &j.ID)
 		line.MaybeScanArgs(t, "incarnation", &j.Incarnation)
 		line.MaybeScanArgs(t, "epoch", &j.Epoch)
@@ -494,6 +533,15 @@ func (s *script) do(outputs []Output) {
 				}
 				if j.From > 0 {
 					fmt.Fprintf(&s.out, " from %d", j.From)
+				}
+				if j.At > 0 {
+					fmt.Fprintf(&s.out, " at %d", j.At)
+				}
+				if j.Neighbour != nil {
+					fmt.Fprintf(&s.out, " (neighbour %s)", j.Neighbour.Address)
+				}
+				if j.Seniority > 0 {
+					fmt.Fprintf(&s.out, " seniority %d", j.Seniority)
 				}
 				if j.Stop {
 					s.out.WriteString(" stop")

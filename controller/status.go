@@ -152,6 +152,9 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
 		j.record.Iteration = s.Iteration // it may have begun at an older checkpoint than was known
 	}
 	m.checkpointed(j, s.Checkpoint)
+	if j.replica() {
+		m.keeps(j, s.Checkpoint)
+	}
 	if s.Epoch > j.record.Applied && j.mayApply(s.Epoch) {
 		m.discard(j, j.applied(s.Epoch), false)
 		m.changed = true
@@ -159,6 +162,9 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
 	there := s.State == wire.Waiting && j.record.State == wire.Starting
 	if j.there != there {
 		j.there, m.changed = there, true
+	}
+	if j.replica() && m.siblingStatus(j, &s, answers) {
+		return
 	}
 	switch s.State {
 	case wire.Running:
@@ -240,6 +246,7 @@ func (m *Machine) tick(t *Tick) {
 			m.admit(j.domain)
 		}
 	}
+	m.takeByTime()
 	m.reckon()
 	m.missLong()
 	for _, d := range slices.Clone(m.domains) {
@@ -254,7 +261,7 @@ func (m *Machine) checkpointed(j *job, c *wire.Checkpoint) {
 	if c == nil || c.Iteration > j.record.Spec.Iterations || old != nil && *old == *c {
 		return
 	}
-	if old == nil || c.Iteration > old.Iteration {
+	if !j.replica() && (old == nil || c.Iteration > old.Iteration) {
 		j.record.Restarts = 0
 	}
 	j.record.Checkpoint, m.changed = c, true
@@ -329,8 +336,11 @@ func (m *Machine) elsewhere(j *job, why string) bool {
 		j.record.Restarts >= max(maxMoves, j.record.Spec.Restarts) {
 		return false
 	}
-	j.record.Restarts++
-	m.move(j, why)
+	if j.record.Restarts++; j.replica() {
+		m.scatter(j, why, false)
+	} else {
+		m.move(j, why)
+	}
 	return true
 }
 

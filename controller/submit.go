@@ -37,6 +37,13 @@ func (m *Machine) submit(from int64, by string, list []Submission) {
 			return
 		}
 	}
+	if err := m.refusesReplicas(list); err != nil {
+		m.reply(from, fmt.Errorf("%w%s", err, b.none))
+		for _, s := range list {
+			m.dropGraph(s.Spec.Graph)
+		}
+		return
+	}
 	for _, s := range list {
 		s.Spec.Owner = by
 		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, fresh: true, queued: m.now,
@@ -95,6 +102,9 @@ func (m *Machine) take(b *batch) {
 	for _, j := range b.jobs {
 		m.last++
 		j.record.Seq, j.record.Spec.ID = m.last, m.last
+		if r := &j.record.Spec.Replica; r.Of > 0 {
+			r.Group = m.last - int64(r.Number) // they stand one after the other
+		}
 		j.batch = nil
 		before := slices.IndexFunc(m.jobs, func(o *job) bool {
 			return o != j && o.record.Spec.Name == j.record.Spec.Name
@@ -157,6 +167,9 @@ func (m *Machine) over(j *job, state wire.JobState, why string, result *wire.Res
 	m.admit(d) // those behind it may have waited for nothing else
 	if active && (!m.config.NoReplan || d.overfull() || d.bare()) {
 		d.want.better = because(Departure, "job %s has gone", j.record.Spec.Name)
+	}
+	if state != wire.Done {
+		m.endToo(j)
 	}
 }
 

@@ -322,7 +322,7 @@ func (d *domain) holds(j *job) (owed string, held bool) {
 		return "", false
 	}
 	for o := range d.jobs() {
-		if o.active() && o.tenant() == j.tenant() &&
+		if o.active() && o.tenant() == j.tenant() && !o.siblingOf(j) &&
 			(o.record.State == wire.Starting || d.m.now-o.begun < d.config.Turn) {
 			return j.tenant(), true
 		}
@@ -358,15 +358,19 @@ func (d *domain) unheld(waiting []*job) []*job {
 	if !d.m.tenanted() {
 		return waiting
 	}
-	back := make(map[string]bool)
+	back := make(map[string]*job)
 	return slices.DeleteFunc(waiting, func(j *job) bool {
 		if _, held := d.holds(j); held {
 			return true
 		}
-		again := j.record.Preempted && len(d.ledger.accounts) > 1
-		drop := again && back[j.tenant()]
-		back[j.tenant()] = back[j.tenant()] || again
-		return drop
+		if !j.record.Preempted || len(d.ledger.accounts) <= 1 {
+			return false
+		}
+		first := back[j.tenant()]
+		if first == nil {
+			back[j.tenant()] = j
+		}
+		return first != nil && !j.siblingOf(first)
 	})
 }
 

@@ -251,7 +251,15 @@ func (m *Machine) decide() {
 		m.choose(t, best)
 		return
 	}
-	t.job.full = true
+	if m.denser(t.job) {
+		for _, a := range t.list {
+			a.release()
+		}
+		return
+	}
+	for _, j := range m.all(t.job) {
+		j.full = true
+	}
 	if nearest := t.nearest(); nearest != nil {
 		m.choose(t, nearest)
 		return
@@ -273,11 +281,15 @@ func (m *Machine) choose(t *trial, on *attempt) {
 	}
 	m.bind(j, on.domain)
 	j.chosen = !j.full
-	if b := j.batch; b != nil && b.unsettled() {
+	with := m.siblings(j)
+	if b := j.batch; b != nil && b.unsettled() || !j.full && m.unsettled(j) {
 		on.release()
 		return
 	} else if b != nil {
-		for _, o := range b.jobs {
+		with = b.jobs
+	}
+	for _, o := range with {
+		if o.domain != nil {
 			o.domain.want.admission = true
 		}
 	}

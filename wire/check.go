@@ -493,6 +493,7 @@ func (c *checker) record(r *Record) {
 		{"slot_peak_bytes", int64(r.SlotPeak)}, {"iteration", int64(r.Iteration)}, {"replans", int64(r.PlansMade)},
 		{"plans", int64(r.Plans)}, {"budget_bytes", int64(r.Budget)}, {"starts", r.Incarnation}, {"from",
 			int64(r.From)},
+		{"at", int64(r.At)},
 		{"restarts", int64(r.Restarts)}, {"host_bytes", int64(r.Host)},
 		{"submitted_ns", int64(r.Submitted)}, {"waiting_ns", int64(r.Waiting)}, {"pace_ns", int64(r.Pace)},
 		{"gate_ns", int64(r.Gate)},

@@ -416,7 +416,9 @@ type Record struct {
 	// of its newest assignment: it rises each time that the job gets an executor
 	Incarnation int64 `json:"starts,omitzero"`
 	Restarts    int   `json:"restarts,omitzero"` // since the newest checkpoint
-	From        int   `json:"from,omitzero"`     // iterations of the checkpoint with which this incarnation begins
+	// iterations of the checkpoint with which this incarnation begins; of a replica, of the newest that all have
+	From int `json:"from,omitzero"`
+	At   int `json:"at,omitzero"` // of a replica: as in its assignment
 	// the newest that was heard of
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	Park       Place       `json:"park,omitzero"`      // where it is parked, or is to be

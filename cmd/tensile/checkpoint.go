@@ -101,10 +101,8 @@ func parseInterval(text string) (wire.Interval, error) {
 }
 
 // into sets what the flags say of a job.
-func (f *checkpointFlags) into(s *wire.Spec) (err error) {
+func (f *checkpointFlags) into(s *wire.Spec) {
 	s.Checkpoint, s.Keep, s.Restarts, s.AnyDevice = f.interval, f.keep, f.restarts, f.anyDevice
-	s.From, err = absolute(f.from)
-	return err
 }
 
 // checkpointsName is the folder of checkpoints in a state folder.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -146,33 +147,37 @@ func logsCommand() *cobra.Command {
 	var follow bool
 	c := &cobra.Command{Use: "logs JOB", Short: "Print what a job has logged", Args: needOne("JOB")}
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
-		job, err := recordOf(ctx, conn, args[0])
+		jobs, err := recordsOf(ctx, conn, args[0])
 		if err != nil {
 			return err
 		}
-		l := log{out: out}
-		stop, err := conn.Follow(ctx, wire.LogSubject("*", args[0]), l.add)
-		if err != nil || !follow {
-			if err == nil {
-				stop()
+		out = &lineWriter{out: out} // logs of replicas go on at the same time
+		logs := make([]log, len(jobs))
+		stops := make([]func(), len(jobs))
+		for i := range jobs {
+			if logs[i].out = out; len(jobs) > 1 {
+				logs[i].of = jobs[i].Spec.Name + ": "
 			}
-			return err
+			stop, err := conn.Follow(ctx, wire.LogSubject("*", jobs[i].Spec.Name), logs[i].add)
+			if err != nil {
+				return err
+			}
+			stops[i] = sync.OnceFunc(stop)
+			defer stops[i]()
 		}
-		_, err = end(ctx, conn, job)
-		stop()
-		if ctx.Err() != nil {
-			return errQuiet
-		} else if err != nil {
-			return err
+		if !follow {
+			return nil
 		}
-		// The last lines were written before the job was over, but may still have been on their way.
-		rest := log{}
-		if stop, err = conn.Follow(ctx, wire.LogSubject("*", args[0]), rest.add); err != nil {
-			return err
-		}
-		stop()
-		for _, line := range l.missing(rest.lines) {
-			fmt.Fprintln(out, text.Shown(line))
+		for i, job := range jobs {
+			_, err = end(ctx, conn, job)
+			if stops[i](); ctx.Err() != nil {
+				return errQuiet
+			} else if err == nil {
+				err = logs[i].rest(ctx, conn, job.Spec.Name)
+			}
+			if err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -181,17 +186,44 @@ func logsCommand() *cobra.Command {
 	return c
 }
 
+// lineWriter is a writer for several that write whole lines.
+type lineWriter struct {
+	lock sync.Mutex
+	out  io.Writer
+}
+
+func (w *lineWriter) Write(line []byte) (int, error) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	return w.out.Write(line)
+}
+
 // log is what was read of a job's log.
 type log struct {
-	out   io.Writer // may be nil
+	out   io.Writer // nil: lines are not printed
+	of    string    // begins each line
 	lines []string
 }
 
 func (l *log) add(line []byte) {
 	l.lines = append(l.lines, string(line))
 	if l.out != nil {
-		fmt.Fprintln(l.out, text.Shown(string(line)))
+		fmt.Fprintln(l.out, l.of+text.Shown(string(line)))
 	}
+}
+
+// rest prints the last lines of a job that is over: they were written before, but may still be on their way.
+func (l *log) rest(ctx context.Context, conn *bus.Conn, job string) error {
+	var whole log
+	stop, err := conn.Follow(ctx, wire.LogSubject("*", job), whole.add)
+	if err != nil {
+		return err
+	}
+	stop()
+	for _, line := range l.missing(whole.lines) {
+		l.add([]byte(line))
+	}
+	return nil
 }
 
 // missing are the lines at the end of all that were not read: all begins with a line that was, unless the log keeps
@@ -207,16 +239,42 @@ func (l *log) missing(all []string) []string {
 
 // recordOf is what the controller knows of a job.
 func recordOf(ctx context.Context, conn wire.Bus, job string) (wire.Record, error) {
-	if err := wire.CheckName(job); err != nil {
-		return wire.Record{}, err
-	}
-	data, err := conn.Get(ctx, wire.RecordKey(job))
-	if errors.Is(err, wire.ErrNotFound) {
-		return wire.Record{}, fmt.Errorf("there is no job %s: tensile jobs lists them", job)
+	all, err := recordsOf(ctx, conn, job)
+	if err == nil && len(all) > 1 {
+		return wire.Record{}, fmt.Errorf("job %s has %d replicas: name one of them, such as %s", job, len(all),
+			all[0].Spec.Name)
 	} else if err != nil {
 		return wire.Record{}, err
 	}
-	return wire.DecodeAs[wire.Record](data)
+	return all[0], nil
+}
+
+// recordsOf is what the controller knows of a job, or of the replicas that are called so together.
+func recordsOf(ctx context.Context, conn wire.Bus, job string) ([]wire.Record, error) {
+	if err := wire.CheckName(job); err != nil {
+		return nil, err
+	}
+	get := func(name string) (wire.Record, error) {
+		data, err := conn.Get(ctx, wire.RecordKey(name))
+		if err != nil {
+			return wire.Record{}, err
+		}
+		return wire.DecodeAs[wire.Record](data)
+	}
+	r, err := get(job)
+	if errors.Is(err, wire.ErrNotFound) {
+		r, err = get(job + "@0")
+	}
+	all := []wire.Record{r}
+	for n := 1; err == nil && r.Spec.Name != job && n < r.Spec.Replica.Of; n++ {
+		if r, err = get(fmt.Sprintf("%s@%d", job, n)); err == nil {
+			all = append(all, r)
+		}
+	}
+	if errors.Is(err, wire.ErrNotFound) {
+		return nil, fmt.Errorf("there is no job %s: tensile jobs lists them", job)
+	}
+	return all, err
 }
 
 // needJobs is the error for a command line that names no job.

@@ -18,6 +18,7 @@ import (
 	"tensile/scheduler"
 	"tensile/task"
 	"tensile/wire"
+	"tensile/workload"
 )
 
 // submission describes jobs to be submitted.
@@ -52,17 +53,20 @@ func submitCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		for i := range w {
+			if s.name != "" {
+				w[i].Name = s.name + strings.TrimPrefix(w[i].Name, w[i].Model) // the number of a copy stays
+			}
+		}
+		w = workload.Replicas(w)
 		if f.credentials == "" {
-			if err := s.checkFrom(ctx, conn); err != nil {
+			if err := s.checkFrom(ctx, conn, w); err != nil {
 				return err
 			}
 		}
 		asked := make([]newJob, len(w))
 		for i, t := range w {
-			if s.name != "" {
-				t.Name = s.name + strings.TrimPrefix(t.Name, t.Model) // the number of a copy stays
-			}
-			if asked[i], err = s.job(t, len(w)); err != nil {
+			if asked[i], err = s.job(t, len(w), replicaOf(&t)); err != nil {
 				return err
 			}
 		}
@@ -85,6 +89,7 @@ func submitCommand() *cobra.Command {
 	})
 	f.register(c)
 	s.workloadFlags.register(c)
+	s.registerReplicas(c)
 	s.checkpointFlags.register(c)
 	c.Flags().StringVar(&s.from, "from", "", fromHelp+" where the executor runs")
 	c.Flags().StringVar(&s.name, "name", "",
@@ -144,18 +149,24 @@ func (s *submission) check(models []string) error {
 
 // checkFrom looks for the checkpoint of --from, which the executor reads, where all executors are on this machine:
 // those that a controller of a state folder here has started.
-func (s *submission) checkFrom(ctx context.Context, conn wire.Bus) error {
+func (s *submission) checkFrom(ctx context.Context, conn wire.Bus, w []task.Task) (err error) {
 	if s.from == "" {
 		return nil
 	}
-	_, err := os.Stat(s.from)
+	var from string
+	for i := range w {
+		from = fromOf(s.from, replicaOf(&w[i]), w[i].Name)
+		if _, err = os.Stat(from); err != nil {
+			break
+		}
+	}
 	if err == nil {
 		return nil
 	}
 	if a, asked := ask(ctx, conn, wire.Request{Verb: wire.Jobs}); asked != nil || a.ByHand {
 		return asked // it may be where one was started by hand
 	}
-	return fmt.Errorf("--from %s: %w", s.from, reason(err))
+	return fmt.Errorf("--from %s: %w", from, reason(err))
 }
 
 // load builds the networks. Their data set is read where the executor runs; if it is here too, the sizes of the images
@@ -177,7 +188,7 @@ type newJob struct {
 }
 
 // job returns the job for a task, one of several.
-func (s *submission) job(t task.Task, jobs int) (newJob, error) {
+func (s *submission) job(t task.Task, jobs int, replica wire.Replica) (newJob, error) {
 	save, err := absolute(savedAs(s.save, jobs, t.Name))
 	if err != nil {
 		return newJob{}, err
@@ -198,8 +209,23 @@ func (s *submission) job(t task.Task, jobs int) (newJob, error) {
 	}
 	spec := wire.Spec{Name: t.Name, Model: t.Model, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: s.iterations,
 		Priority: s.priority, SwapRate: s.swapRate, Data: data, Save: save, Weights: weights, Source: source,
-		Device: s.device}
-	return newJob{spec: spec, graph: t.Graph}, s.checkpointFlags.into(&spec)
+		Device: s.device, Replica: replica}
+	s.checkpointFlags.into(&spec)
+	spec.From, err = absolute(fromOf(s.from, replica, t.Name))
+	return newJob{spec: spec, graph: t.Graph}, err
+}
+
+// fromOf is the checkpoint with which a job begins: each replica of a job has one of its own.
+func fromOf(path string, r wire.Replica, name string) string {
+	return savedAs(path, max(1, r.Of), name)
+}
+
+// replicaOf is the place of a task among the replicas of a job, if it is one of some.
+func replicaOf(t *task.Task) wire.Replica {
+	if of := t.Graph.Replicas(); of > 1 {
+		return wire.Replica{Number: t.Replica, Of: of}
+	}
+	return wire.Replica{}
 }
 
 // submit asks for all jobs at once, which are taken or refused together. Graphs that the controller lacks are handed

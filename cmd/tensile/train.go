@@ -241,10 +241,11 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.R
 	defer stop()
 	jobs := make([]newJob, len(index))
 	for i, task := range t.session.workload {
-		if jobs[i], err = t.submission(i).job(task, len(index)); err != nil {
+		replica, err := t.replica(i)
+		if err != nil {
 			return nil, err
 		}
-		if jobs[i].spec.Replica, err = t.replica(i); err != nil {
+		if jobs[i], err = t.submission(i).job(task, len(index), replica); err != nil {
 			return nil, err
 		}
 	}

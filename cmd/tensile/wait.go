@@ -35,11 +35,11 @@ not touch the jobs.`,
 	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
 		var jobs []wire.Record
 		for _, name := range args {
-			r, err := recordOf(ctx, conn, name)
+			all, err := recordsOf(ctx, conn, name)
 			if err != nil {
 				return err
 			}
-			jobs = append(jobs, r)
+			jobs = append(jobs, all...)
 		}
 		return await(ctx, conn, jobs, asJSON, out)
 	})
