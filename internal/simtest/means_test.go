@@ -8,18 +8,22 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
+	"tensile/agent"
 	"tensile/autodiff"
 	"tensile/device"
 	"tensile/device/sim"
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/smallnet"
+	"tensile/models"
 	"tensile/planner"
 	"tensile/program"
 	"tensile/reduce"
 	"tensile/task"
+	"tensile/wire"
 )
 
 // line is a replica's place among its siblings: what reduce.Line is, without connections and goroutines.
@@ -146,6 +150,92 @@ func (d *steps) release(events []device.Event) (ready []device.Event) {
 	}
 	d.held = held
 	return ready
+}
+
+// inStep is the device beneath one that counts pages, if it keeps replicas in step.
+func inStep(d device.Device) *steps {
+	if counts, ok := d.(*pages); ok {
+		d = counts.Pager
+	}
+	s, _ := d.(*steps)
+	return s
+}
+
+// meet has a replica found by the next one.
+func (p *process) meet(m *agent.Meet) {
+	w := p.w
+	r := m.Spec.Replica
+	l := &line{lines: w.lines, number: r.Number, of: r.Of, key: fmt.Sprintf("key of line %06d", len(w.lines)),
+		come: make(map[reduction]bool)}
+	w.lines[l.key], p.lines[m.Spec.Name] = l, l
+	met := &agent.Met{Ticket: m.Ticket}
+	if r.Number < r.Of-1 {
+		met.Meeting = &wire.Meeting{Address: "127.0.0.1:1", Key: l.key, Certificate: strings.Repeat("0", 64)}
+	}
+	w.surely(func() { p.alive(agent.Input{Met: met}) })
+}
+
+// part closes the connections of a replica, if it has any.
+func (p *process) part(job string) {
+	if l := p.lines[job]; l != nil {
+		l.closed = true
+		delete(p.lines, job)
+	}
+}
+
+// replicated is a small network of two or three replicas.
+func (w *world) replicated() *graph.Graph {
+	g, err := models.Build("mlp", models.Config{Image: 8, Batch: 2 + w.rng.IntN(3), Thin: 512})
+	if err == nil {
+		g, err = autodiff.Replicate(g, 2+w.rng.IntN(2))
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return g
+}
+
+// replicate is the spec of a job, or those of its replicas.
+func (w *world) replicate(spec wire.Spec, g *graph.Graph) []wire.Spec {
+	of := g.Replicas()
+	if of < 2 {
+		return []wire.Spec{spec}
+	}
+	all := make([]wire.Spec, of)
+	for n := range all {
+		all[n] = spec
+		all[n].Name, all[n].Replica = fmt.Sprintf("%s@%d", spec.Name, n), wire.Replica{Number: n, Of: of}
+	}
+	return all
+}
+
+// checkSiblings holds that replicas have memory all or none, while they are to train, and rest after as many
+// iterations.
+func (w *world) checkSiblings() {
+	w.t.Helper()
+	groups := make(map[int64][]wire.Record)
+	for _, r := range w.controller.Records() {
+		if group := r.Spec.Replica.Group; r.Spec.Replica.Of > 0 && group > 0 {
+			groups[group] = append(groups[group], r)
+		}
+	}
+	for _, g := range groups {
+		first := g[0]
+		for _, r := range g {
+			begins := r.State == wire.Starting || r.State == wire.Training
+			if begins && (first.State == wire.Starting || first.State == wire.Training) &&
+				(r.Claim > 0) != (first.Claim > 0) {
+				w.tell()
+				w.t.Fatalf("replicas %s and %s are to train and claim %s and %s", first.Spec.Name, r.Spec.Name,
+					first.Claim, r.Claim)
+			}
+			if r.State == wire.Parked && first.State == wire.Parked && r.Iteration != first.Iteration {
+				w.tell()
+				w.t.Fatalf("replicas %s and %s are parked after %d and %d iterations", first.Spec.Name, r.Spec.Name,
+					first.Iteration, r.Iteration)
+			}
+		}
+	}
 }
 
 // Replicas on devices of their own, whose hosts go on in any order, are never more than an iteration apart, and end all.
