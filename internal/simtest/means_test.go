@@ -92,8 +92,15 @@ type steps struct {
 
 type stepsJob struct {
 	device.PagedJob
-	line *line
-	mean func(context.Context, int, string, []float32)
+	device *steps
+	line   *line
+	mean   func(context.Context, int, string, []float32)
+}
+
+// Close implements device.Job.
+func (j *stepsJob) Close() error {
+	j.device.held = slices.DeleteFunc(j.device.held, func(e device.Event) bool { return e.Job == device.Job(j) })
+	return j.PagedJob.Close()
 }
 
 func keepStep(d device.Device) *steps {
@@ -105,7 +112,7 @@ func (d *steps) Open(g *graph.Graph, o device.JobOptions) (device.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &stepsJob{PagedJob: inner.(device.PagedJob), mean: o.Mean}
+	j := &stepsJob{PagedJob: inner.(device.PagedJob), device: d, mean: o.Mean}
 	if o.Mean != nil {
 		j.line = d.lines(o.Name)
 	}
