@@ -618,12 +618,15 @@ func (m *Machine) scatter(j *job, why string, counts bool) {
 	case state.Over():
 		return
 	case state == wire.Ending:
+		m.hold(j) // its executor may live, and be out of reach
 		m.over(j, wire.Halted, why, nil)
 		return
 	case counts && tries >= limit:
+		m.hold(j)
 		m.over(j, wire.Broken, why, nil)
 		return
 	case begun > 0 && commonOf(g) == 0 && j.record.Spec.Checkpoint == wire.Interval{} && j.record.Spec.Restarts == 0:
+		m.hold(j)
 		m.over(j, wire.Broken, why, nil) // they would begin again
 		return
 	}

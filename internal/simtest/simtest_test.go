@@ -29,7 +29,7 @@ var (
 	// A soak of one way: -args -seeds 2000 -sharing shift.
 	sharing = flag.String("sharing", "", "how its jobs share memory, such as none or pairs; without, by seed")
 	mix     = flag.String("mix", "", "what is in its worlds beside jobs and executors of one device: any of devices, "+
-		"controllers, scripts, tenants, separated by commas, or none; without, by seed")
+		"controllers, scripts, tenants, replicas, separated by commas, or none; without, by seed")
 )
 
 // openSim opens a device that is slow enough for copies to matter to small graphs.
@@ -184,7 +184,19 @@ func TestEverythingTogether(t *testing.T) {
 		if mixed("tenants", seed, 8) {
 			slow = slowly
 		}
-		w := newWorld(t, seed, seed%2 == 0, openSlow(seed, slow))
+		open, third := openSlow(seed, slow), openThird(seed, slow)
+		replicas := *mix != "" && mixed("replicas", seed, 1) // of groups not all seeds settle yet
+		if replicas {
+			alone, thirdAlone := open, third
+			open = func() device.Device { return keepStep(alone()) }
+			third = func(i int) func() device.Device {
+				return func() device.Device { return keepStep(thirdAlone(i)()) }
+			}
+		}
+		w := newWorld(t, seed, seed%2 == 0, open)
+		if replicas {
+			w.lines = make(map[string]*line)
+		}
 		w.config.Budget = graph.Bytes(12_000 + 500*(seed%40))
 		w.config.Watched, w.config.Preempt = seed%3 > 0, seed%4 > 1
 		w.apart = seed%5 == 0
@@ -203,7 +215,7 @@ func TestEverythingTogether(t *testing.T) {
 		}
 		if mixed("devices", seed, 5) {
 			w.config.Turn, w.config.Pause, w.config.Horizon = time.Millisecond, time.Nanosecond, 1e6
-			w.addSites(1+int(seed%3), seed%4 > 0, 20_000, openThird(seed, slow))
+			w.addSites(1+int(seed%3), seed%4 > 0, 20_000, third)
 		}
 		if slow > 1 {
 			w.letTenantsShare(slow)

@@ -79,6 +79,7 @@ type world struct {
 	cameFrom map[string]*site                 // executors that were started by hand, by name
 	doubled  map[string]bool                  // names that two processes have had
 	tenants  *tenants                         // nil: nobody has a share
+	lines    map[string]*line                 // of replicas, by their keys; nil: no job is replicated
 	slow     time.Duration                    // how many times as long as others the devices of this world take
 }
 
@@ -99,7 +100,8 @@ type process struct {
 	name   string
 	agent  *agent.Machine
 	device device.Device
-	opened time.Duration // when that began to count its time
+	opened time.Duration    // when that began to count its time
+	lines  map[string]*line // of replicas, by job
 	host   host
 	job    string // of a script, whose sidecar it is; "": it is none
 	cut    bool   // no message passes
@@ -329,11 +331,14 @@ func (w *world) launch(at *site, name, key string, dead ...string) {
 func (w *world) process(at *site, name, key string) *process {
 	w.lives++
 	p := &process{w: w, site: at, name: name, key: key, life: fmt.Sprint("life", w.lives), device: at.open(),
-		opened: w.clock,
-		far:    w.apart && w.lives%3 == 2,
-		hosts:  map[string]graph.Bytes{}, loads: map[string]graph.Bytes{},
+		opened: w.clock, lines: map[string]*line{},
+		far:   w.apart && w.lives%3 == 2,
+		hosts: map[string]graph.Bytes{}, loads: map[string]graph.Bytes{},
 		arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
 	w.processes[key] = p
+	if d := inStep(p.device); d != nil {
+		d.lines = func(job string) *line { return p.lines[job] }
+	}
 	return p
 }
 
@@ -359,6 +364,12 @@ func (p *process) step(in agent.Input) {
 			w.surely(func() { p.alive(agent.Input{Prepared: p.prepare(o.Prepare)}) })
 		case o.Fetch != nil:
 			w.surely(func() { p.alive(agent.Input{Fetched: p.fetch(o.Fetch)}) })
+		case o.Meet != nil:
+			p.meet(o.Meet)
+		case o.Join != nil:
+			p.lines[o.Join.Job].below = o.Join.Meeting.Key
+		case o.Part != "":
+			p.part(o.Part)
 		case o.Open != nil:
 			p.submit(o.Open)
 		case o.Change != nil:
@@ -491,6 +502,9 @@ func (p *process) submit(o *agent.Open) {
 	}
 	p.losses[name] = nil
 	p.given(name, o.Proven)
+	if l := p.lines[name]; l != nil {
+		o.Task.Mean = l.mean
+	}
 	spec := executor.SpecOf(o.Task, o.Spec.Iterations, func(_ int, loss float32) {
 		p.losses[name] = append(p.losses[name], loss)
 	})
@@ -563,6 +577,9 @@ func (p *process) end(why string) {
 		p.step(agent.Input{Closed: true})
 	}
 	p.device.Close()
+	for _, job := range slices.Sorted(maps.Keys(p.lines)) {
+		p.part(job)
+	}
 	delete(p.w.processes, p.key)
 	if p.outlived(func() { p.gone(why) }) {
 		return
@@ -595,6 +612,9 @@ func (w *world) check() {
 	for _, at := range w.sites {
 		at.check()
 		at.checkHost()
+	}
+	if w.lines != nil {
+		w.checkSiblings()
 	}
 }
 
@@ -653,6 +673,9 @@ func (w *world) graphsOf(n int) []*graph.Graph {
 	graphs := make([]*graph.Graph, n)
 	for i := range graphs {
 		graphs[i] = randgraph.New(w.rng, randgraph.Options{})
+		if w.lines != nil && w.rng.IntN(2) == 0 {
+			graphs[i] = w.replicated()
+		}
 	}
 	return graphs
 }
@@ -671,8 +694,10 @@ func (w *world) submitGraphs(graphs []*graph.Graph, iterations int) {
 		if len(w.sites) > 1 {
 			w.choose(&spec, len(graphs) > 1)
 		}
-		in.Submit = append(in.Submit, controller.Submission{Spec: spec, Graph: g})
-		names = append(names, spec.Name)
+		for _, spec := range w.replicate(spec, g) {
+			in.Submit = append(in.Submit, controller.Submission{Spec: spec, Graph: g})
+			names = append(names, spec.Name)
+		}
 	}
 	w.tenants.signs(&in)
 	w.request(in, func(a wire.Answer) {
