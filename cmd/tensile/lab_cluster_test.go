@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -26,16 +27,17 @@ func (c *lab) bringsOn(h *needs.Host, name, budget string, login ...string) *fam
 	return x
 }
 
-// Two hosts bring a device each, to a controller with a server of its own, and to one at three servers of others. Eight
-// jobs are placed on both. A host is killed, and of the three servers that which leads the records: the host's jobs go
-// on at the other one from their checkpoints, to the bits of undisturbed ones.
+// Two hosts bring a device each, to a controller with a server of its own, and to one at three servers of others. Two
+// replicas of a network, one on each host, train to the bits of two on one host. Eight jobs are placed on both. A host
+// is killed, and of the three servers that which leads the records: the host's jobs go on at the other one from their
+// checkpoints, to the bits of undisturbed ones.
 func TestLab(t *testing.T) {
 	t.Parallel()
 	patience := []string{"--silence", "10s", "--give-up", "10s"}
 	t.Run("own", func(t *testing.T) {
 		hosts := needs.OtherHosts(t, 2)
-		c := newLab(t, 16*graph.MiB, append(patience, "--listen", hosts[0].Here+":0")...)
-		c.losesHost(hosts, func() {})
+		c := newLab(t, 160*graph.MiB, append(patience, "--listen", hosts[0].Here+":0")...)
+		c.losesHost(hosts, "mlp", func() {})
 	})
 	t.Run("external", func(t *testing.T) {
 		hosts := needs.OtherHosts(t, 2)
@@ -45,20 +47,41 @@ func TestLab(t *testing.T) {
 		}
 		s.leads("KV_record")
 		user := func(name string) string { return filepath.Join(s.dir, name) }
-		c := newLab(t, 16*graph.MiB, append(patience, "--nats", s.list(), "--nats-auth", user("boss"),
+		c := newLab(t, 160*graph.MiB, append(patience, "--nats", s.list(), "--nats-auth", user("boss"),
 			"--nats-executors", user("executors"))...)
-		c.losesHost(hosts, func() { s.kill(s.leads("KV_record")) }, "--nats-auth", user("executors"))
+		c.losesHost(hosts, "resnet18", func() { s.kill(s.leads("KV_record")) }, "--nats-auth", user("executors"))
 	})
 }
 
-// losesHost has eight jobs trained on two hosts, of which one is killed while something else happens.
-func (c *lab) losesHost(hosts []*needs.Host, meanwhile func(), login ...string) {
+// trainsTogether has two replicas of a network trained on two devices, to the bits of two on one.
+func (c *lab) trainsTogether(network string) {
+	c.t.Helper()
+	flags := []string{network, "--image", "32", "--batch", "2", "--iterations", "2", "--replicas", "2", "--save"}
+	saved, want := filepath.Join(c.files, "together"), filepath.Join(c.files, "here")
+	c.tell(slices.Concat([]string{"submit"}, flags, []string{saved, "--wait"})...)
+	start(c.t, c.files, slices.Concat([]string{"run"}, flags, []string{want, "--memory-sharing", "none"})...).ends(0, "")
+	jobs := c.jobs()
+	if a, b := jobs[network+"@0"].On, jobs[network+"@1"].On; a == b || a == "" || b == "" {
+		c.t.Errorf("the replicas of %s were on %q and %q", network, a, b)
+	}
+	for _, end := range []string{"@0", "@1"} {
+		end = "-" + network + end
+		if !bytes.Equal(read(c.t, saved+end), read(c.t, want+end)) {
+			c.t.Errorf("%s%s has other weights than on one host", network, end)
+		}
+	}
+}
+
+// losesHost has two replicas of a network, and then eight jobs, trained on two hosts, of which one is killed while
+// something else happens.
+func (c *lab) losesHost(hosts []*needs.Host, network string, meanwhile func(), login ...string) {
 	c.t.Helper()
 	all := map[string]*family{}
 	for i, h := range hosts {
 		name := fmt.Sprint("device", i)
-		all[name] = c.bringsOn(h, name, "8MiB", login...)
+		all[name] = c.bringsOn(h, name, "80MiB", login...)
 	}
+	c.trainsTogether(network)
 	var names []string
 	for i := range 8 {
 		names = append(names, fmt.Sprint("job", i))

@@ -245,8 +245,8 @@ func (w *world) checkSiblings() {
 	}
 }
 
-// Replicas on devices of their own, whose hosts go on in any order, are never more than an iteration apart, and end all.
-// Where one of them goes, the others end with an error that names it, and none trains on.
+// Replicas on devices of their own, whose hosts go on in any order, are never more than an iteration apart and all
+// end. Where one of them goes, the others end with an error that names it, and none trains on.
 func TestReplicasKeepStep(t *testing.T) {
 	const replicas, iterations = 3, 8
 	g, err := smallnet.Build("mlp")
