@@ -251,7 +251,7 @@ func (d *domain) enter(e *errand, p *Planned) {
 		if j.batch != nil {
 			d.m.refuse(j.batch, why)
 		} else {
-			d.m.over(j, wire.Broken, why, nil)
+			d.stick(j, why)
 		}
 		return
 	}

@@ -219,7 +219,11 @@ func (m *Machine) unsettled(j *job) bool {
 func (d *domain) whole(begun []*job) (whole, cut []*job) {
 	for _, j := range begun {
 		alone := func(o *job) bool {
-			return o.domain == d && o.record.State == wire.Queued && !slices.Contains(begun, o)
+			if o.domain != d || o.record.State != wire.Queued || slices.Contains(begun, o) {
+				return false
+			}
+			may := d.m.candidates(o) // it was here before, and is perhaps to be elsewhere
+			return o.chosen || len(may) == 1 && may[0] == d
 		}
 		if slices.ContainsFunc(d.m.siblings(j), alone) || !d.m.mayEnter(j) {
 			cut = append(cut, j)
@@ -238,12 +242,25 @@ func (d *domain) neverFit(e *errand, p *Planned) (j *job, why string) {
 		return nil, ""
 	}
 	j = e.jobs[0]
-	if n := j.record.Spec.Replica.Of; j.fitted || n <= len(p.Jobs) {
+	if j.record.Spec.Replica.Of <= len(p.Jobs) {
 		return nil, ""
 	}
-	return j, fmt.Sprintf("job %s cannot run here, even alone: %d of its %d replicas need %s and the budget is %s%s; "+
+	of := ""
+	if p.Why.OnHost {
+		of = " of host memory"
+	}
+	return j, fmt.Sprintf("job %s cannot run here, even alone: %d of its %d replicas need %s%s and the budget is %s%s; "+
 		"try fewer --replicas, or a smaller --batch or --image", together(&j.record.Spec), len(p.Jobs)+1,
-		j.record.Spec.Replica.Of, p.Why.Need, p.Why.Budget, with(p.Why.Contexts))
+		j.record.Spec.Replica.Of, p.Why.Need, of, p.Why.Budget, with(p.Why.Contexts))
+}
+
+// stick has the replicas of a job wait for a larger budget, where they hold nobody up.
+func (d *domain) stick(j *job, why string) {
+	for _, o := range d.m.siblings(j) {
+		o.stuck, o.fresh, o.record.Need, o.record.Why = true, false, 0, "waits for a larger budget: "+why
+	}
+	d.m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
+	d.want.admission, d.m.changed = true, true
 }
 
 // pending reports whether plans with a job that waits are being made, or are to be.

@@ -59,7 +59,8 @@ func (c *lab) trainsTogether(network string) {
 	flags := []string{network, "--image", "32", "--batch", "2", "--iterations", "2", "--replicas", "2", "--save"}
 	saved, want := filepath.Join(c.files, "together"), filepath.Join(c.files, "here")
 	c.tell(slices.Concat([]string{"submit"}, flags, []string{saved, "--wait"})...)
-	start(c.t, c.files, slices.Concat([]string{"run"}, flags, []string{want, "--memory-sharing", "none"})...).ends(0, "")
+	run := slices.Concat([]string{"run"}, flags, []string{want, "--memory-sharing", "none"})
+	start(c.t, c.files, run...).ends(0, "")
 	jobs := c.jobs()
 	if a, b := jobs[network+"@0"].On, jobs[network+"@1"].On; a == b || a == "" || b == "" {
 		c.t.Errorf("the replicas of %s were on %q and %q", network, a, b)

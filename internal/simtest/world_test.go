@@ -780,7 +780,8 @@ func (w *world) calmDown() {
 }
 
 // settle goes on without mishaps until every job is over and every process has left. What is parked goes on, and an
-// administrator forgets executors that were started by hand and never come back.
+// administrator forgets executors that were started by hand and never come back, and stops replicas of which no more
+// than one fits.
 func (w *world) settle() {
 	w.calmDown()
 	if b := w.controller.Budget(); b > 0 {
@@ -792,6 +793,9 @@ func (w *world) settle() {
 			for _, r := range w.controller.Records() {
 				if r.State == wire.Parked || r.State == wire.Parking {
 					w.step(controller.Input{Request: &wire.Request{Verb: wire.Resume, Job: r.Spec.Name}})
+				}
+				if r.Spec.Replica.Of > 0 && strings.HasPrefix(r.Why, "waits for a larger budget") {
+					w.step(controller.Input{Request: &wire.Request{Verb: wire.Stop, Job: r.Spec.Name}})
 				}
 				w.forget(r.Held)
 			}
