@@ -12,7 +12,7 @@ var errShares = errors.New("replicas cannot share memory with other jobs, since 
 
 // inStep reports whether a job is a replica whose controller says after how many iterations it rests, ends and takes
 // checkpoints: after as many as its siblings, with which each of its iterations is trained.
-func (j *job) inStep() bool { return j.spec.Replica.Of > 0 && j.spec.Replica.Folder == "" }
+func (j *job) inStep() bool { return j.spec.Replica.Of > 0 }
 
 // ends reports whether a job is to rest or to end.
 func (j *job) ends() bool { return j.stop || j.park != "" }

@@ -59,14 +59,6 @@ func (l *losses) first(iterations int) []float32 {
 func (r *runner) open(o *Open) {
 	l := new(losses)
 	t := o.Task
-	if folder := o.Spec.Replica.Folder; folder != "" && !simulated(r.Device) {
-		begin := 0
-		if o.Begin != nil {
-			begin = o.Begin.Iteration
-		}
-		r.lines[o.Spec.Name] = reduce.OpenIn(folder, reduce.Place{Number: o.Spec.Replica.Number,
-			Replicas: t.Graph.Replicas(), Begin: begin, Network: string(t.Graph.Network())})
-	}
 	if line := r.lines[o.Spec.Name]; line != nil {
 		t.Mean = line.Mean
 	}

@@ -378,9 +378,6 @@ func (m *Machine) ordersRest(j *job, a *wire.Assignment) {
 		a.Stop, a.Park = false, wire.InMemory
 	}
 	r := j.record.Spec.Replica
-	if j.domain.config.shares() {
-		a.Seniority = r.Group
-	}
 	for _, o := range m.siblings(j) {
 		if o.record.Spec.Replica.Number == r.Number-1 {
 			a.Neighbour = o.sibling.meets

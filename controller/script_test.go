@@ -540,9 +540,6 @@ func (s *script) do(outputs []Output) {
 				if j.Neighbour != nil {
 					fmt.Fprintf(&s.out, " (neighbour %s)", j.Neighbour.Address)
 				}
-				if j.Seniority > 0 {
-					fmt.Fprintf(&s.out, " seniority %d", j.Seniority)
-				}
 				if j.Stop {
 					s.out.WriteString(" stop")
 				}

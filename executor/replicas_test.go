@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"tensile/program"
 	"tensile/reduce"
 	tasks "tensile/task"
+	"tensile/wire"
 	"tensile/workload"
 )
 
@@ -150,6 +152,25 @@ func trainReplicas(t *testing.T, d device.Device, all []tasks.Task, programs []p
 	return o
 }
 
+// connected returns a place in one line for each of some replicas.
+func connected(t *testing.T, n int) []*reduce.Line {
+	t.Helper()
+	lines := make([]*reduce.Line, n)
+	var before *wire.Meeting
+	for r := range lines {
+		line, meets, err := reduce.Open(netip.MustParseAddr("127.0.0.1"), reduce.Place{Number: r, Replicas: n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(line.Close)
+		if before != nil {
+			line.Join(*before)
+		}
+		lines[r], before = line, meets
+	}
+	return lines
+}
+
 // Replicas train to the bits of means that are taken the obvious way, whatever the timing of their connections, also
 // when each has a plan of its own. Their parameters stay equal; statistics of batch norm are each one's own.
 func TestReplicas(t *testing.T) {
@@ -168,16 +189,14 @@ func TestReplicas(t *testing.T) {
 				if seed > 0 {
 					programs[0] = plain[0]
 				}
-				folder := t.TempDir()
+				lines := connected(t, test.n)
 				got := trainReplicas(t, d, all, programs, iterations, func(r int) mean {
-					line := reduce.OpenIn(folder, reduce.Place{Number: r, Replicas: test.n})
-					t.Cleanup(line.Close)
 					random := rand.New(rand.NewPCG(seed, uint64(r)))
 					return func(ctx context.Context, iteration int, name string, gradient []float32) error {
 						for range random.IntN(500) {
 							runtime.Gosched()
 						}
-						return line.Mean(ctx, iteration, name, gradient)
+						return lines[r].Mean(ctx, iteration, name, gradient)
 					}
 				})
 				compareReplicas(t, all[0].Graph, got, want)
@@ -223,12 +242,7 @@ func TestReplicaWithoutMean(t *testing.T) {
 	all := replicas(t, "lenet", n)
 	programs := planned(t, d, all, 0)
 	broken := errors.New("no network")
-	lines := make([]*reduce.Line, n)
-	folder := t.TempDir()
-	for r := range lines {
-		lines[r] = reduce.OpenIn(folder, reduce.Place{Number: r, Replicas: n})
-		defer lines[r].Close()
-	}
+	lines := connected(t, n)
 	ended := make(map[string]error)
 	h := executor.NewHost(d, func(e executor.Event) {
 		if e.Ended != nil {
@@ -265,7 +279,10 @@ func TestReplicaAlone(t *testing.T) {
 	all := replicas(t, "lenet", 2)
 	programs := planned(t, d, all, 0)
 	ctx, cancel := context.WithCancel(t.Context())
-	line := reduce.OpenIn(t.TempDir(), reduce.Place{Number: 0, Replicas: 2})
+	line, _, err := reduce.Open(netip.MustParseAddr("127.0.0.1"), reduce.Place{Number: 0, Replicas: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer line.Close()
 	waits := sync.OnceFunc(cancel)
 	h := executor.NewHost(d, func(executor.Event) {})
@@ -281,7 +298,7 @@ func TestReplicaAlone(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := d.Open(k.Graph, device.JobOptions{Name: k.Name})
+	_, err = d.Open(k.Graph, device.JobOptions{Name: k.Name})
 	if want := "its graph is of one of 2 replicas"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("without the others: %v, want %q", err, want)
 	}

@@ -14,8 +14,7 @@
 //
 // Each replica that has a next one listens for it ([Open]), and each that has one before it is told where that listens
 // ([Line.Join]), by a wire.Meeting: an address, a key, and the digest of a certificate. Connections are TLS 1.3; who
-// listens shows the certificate, who dials shows that it knows the key. Replicas on one host may also find each other
-// in a folder ([OpenIn]), which nobody else can read.
+// listens shows the certificate, who dials shows that it knows the key.
 //
 // A connection breaks when the process at its other side ends, and within some seconds when the host does; then all
 // calls of Mean end with a [LostError].

@@ -9,8 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -204,36 +202,4 @@ func TestOpenAlone(t *testing.T) {
 		!strings.HasPrefix(err.Error(), "replica 0 of 2 cannot listen for the next one: ") {
 		t.Errorf("%v", err)
 	}
-}
-
-// Replicas on one host meet in a folder, in any order, also where one that has ended has left its place. A place is
-// read by its owner alone.
-func TestOpenIn(t *testing.T) {
-	const replicas = 3
-	folder := t.TempDir()
-	_, old := open(t, place(0, 2))
-	for number, text := range []string{fmt.Sprintf(`{"address":%q}`, old[0].Address), "not a place"} {
-		if err := os.WriteFile(filepath.Join(folder, fmt.Sprint(number)), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	lines := make([]*Line, replicas)
-	for _, number := range rand.New(rand.NewPCG(1, 1)).Perm(replicas) {
-		lines[number] = OpenIn(folder, place(number, replicas))
-		defer lines[number].Close()
-	}
-	checkReduces(t, lines)
-	info, err := os.Stat(filepath.Join(folder, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		t.Errorf("mode %v", info.Mode())
-	}
-	l := OpenIn(filepath.Join(folder, "none"), place(0, 2))
-	if err := l.Mean(t.Context(), 0, "a", []float32{1}); err == nil ||
-		!strings.Contains(err.Error(), "meet the other replicas in ") {
-		t.Errorf("without the folder: %v", err)
-	}
-	l.Close()
 }

@@ -127,13 +127,8 @@ func (c *checker) spec(s *Spec) {
 }
 
 func (c *checker) replica(r Replica) {
-	c.short("replica folder", r.Folder)
 	atLeast(c, "replica group", r.Group, 0)
 	switch {
-	case r.Of == 0 && r.Folder != "": // the graph says of how many it is
-		if r.Number < 0 || r.Number >= graph.MaxReplicas {
-			c.fail("replica number %d: numbers are below %d", r.Number, graph.MaxReplicas)
-		}
 	case r.Of == 0:
 		if r != (Replica{}) {
 			c.fail("replica number %d of group %d says not of how many it is", r.Number, r.Group)
@@ -250,7 +245,6 @@ func (o Orders) check() error {
 		atLeast(c, "iterations of a trace", o.Jobs[i].Trace.Iterations, 0)
 		c.short("unplanned", o.Jobs[i].Unplanned)
 		atLeast(c, "at", o.Jobs[i].At, 0)
-		atLeast(c, "seniority", o.Jobs[i].Seniority, 0)
 		c.meeting(o.Jobs[i].Neighbour)
 	}
 	once(c, o.Jobs, func(j *Assignment) string { return j.Spec.Name })

@@ -55,8 +55,6 @@ type Replica struct {
 	Number int   `json:"number,omitzero"` // from 0
 	Of     int   `json:"of,omitzero"`     // so many train together, as the graph says; 0: the job is no replica
 	Group  int64 `json:"group,omitzero"`  // given by the controller: the ID of replica 0
-	// where they meet: a folder on the host of their executors, of them alone; "": where their executors say
-	Folder string `json:"folder,omitzero"`
 }
 
 // Meeting is where a replica waits for the connection of the next one. Whoever knows the key may be that.
@@ -160,7 +158,6 @@ type Assignment struct {
 	// checkpoint; 0: there is nothing to do. One that has begun more iterations trains on, and its status says so.
 	At        int      `json:"at,omitzero"`
 	Neighbour *Meeting `json:"neighbour,omitempty"` // with the replica before it; nil: it is not known yet
-	Seniority int64    `json:"seniority,omitzero"`  // its rank where jobs share memory: the smallest first
 
 	// of a script: why there is no plan for the Spec's graph, and what helps; "": there is one, or it is being made
 	Unplanned string `json:"unplanned,omitzero"`

@@ -24,7 +24,7 @@ func samples() []Message {
 		Data:     "data/mnist", Weights: "in/lenet.safetensors", Source: "in/lenet.onnx", Save: "out/lenet.safetensors",
 		From: "in/40.safetensors", Checkpoint: Interval{5 * time.Minute, 100}, Keep: 3, Restarts: 5, AnyDevice: true,
 		Owner: "ada", Device: "lab-cpu", Script: true, Held: 512, Least: 1024,
-		Replica: Replica{Number: 1, Of: 3, Group: 5, Folder: "run/replicas/0"},
+		Replica: Replica{Number: 1, Of: 3, Group: 5},
 	}
 	checkpoint := &Checkpoint{Iteration: 10, File: "lenet.1-6/1-10.safetensors", Host: "lab", Bytes: 4096}
 	result := &Result{
@@ -86,7 +86,7 @@ func samples() []Message {
 		Orders{Executor: "e1", On: "d1", Number: 9, Jobs: []Assignment{{Spec: spec, Incarnation: 2, From: 10,
 			Park: InMemory, Epoch: 3, Stop: true, Copies: true,
 			Trace: Trace{Number: 8, Iterations: 3}, Unplanned: "a 512MiB op",
-			At: 40, Neighbour: meeting, Seniority: 7}},
+			At: 40, Neighbour: meeting}},
 			Leave: true, Elsewhere: []int64{5}, Life: "4711-1",
 			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1",
 				Why: "e1 runs already on lab since 12:01"},
@@ -286,7 +286,7 @@ func (r maker) message() Message {
 		for i := range r.IntN(4) {
 			o.Jobs = append(o.Jobs, Assignment{Spec: r.spec(), Incarnation: r.number(), From: int(r.number()),
 				Epoch: r.number(), Stop: r.IntN(2) == 0, Park: r.place(), At: int(r.number()),
-				Neighbour: r.meeting(), Seniority: r.number()})
+				Neighbour: r.meeting()})
 			o.Jobs[i].Spec.Name += string(rune('a' + i)) // each another
 		}
 		return o
