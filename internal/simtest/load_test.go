@@ -22,7 +22,7 @@ func loaded(t *testing.T, seed uint64, budget graph.Bytes, load *float64) *world
 	w.calm = true
 	w.config.Budget = budget
 	w.restart()
-	w.submit(1 << 20)
+	w.submitGraphs(w.graphsOf(1), 1<<20)
 	for len(w.mail) > 0 {
 		w.deliver()
 	}
