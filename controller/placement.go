@@ -95,6 +95,11 @@ func (m *Machine) unplace(j *job) {
 
 // assign has jobs that wait belong to the one device that may take them, where there is just one.
 func (m *Machine) assign() {
+	for _, j := range m.jobs {
+		if j.free() && j.chosen && j.domain != nil && !m.underway(j) && !j.domain.takes(j) { // not any more
+			j.chosen, m.look, m.changed = false, true, true
+		}
+	}
 	if !m.look {
 		return
 	}

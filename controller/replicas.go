@@ -367,7 +367,7 @@ func (m *Machine) chooseAt(g []*job) {
 		}
 	}
 	for _, j := range g {
-		j.record.At, j.sibling.margin, j.sibling.rests = begun+margin, margin, false
+		j.record.At, j.sibling.margin, j.sibling.rests = min(begun+margin, j.record.Spec.Iterations), margin, false
 	}
 	m.changed = true
 }
@@ -455,7 +455,7 @@ func (m *Machine) keeps(j *job, c *wire.Checkpoint) {
 // sibling takes over what an executor says of a replica, and reports whether that was all that there is to do.
 func (m *Machine) siblingStatus(j *job, s *wire.JobStatus, answers bool) (done bool) {
 	k := &j.sibling
-	k.issued = max(k.issued, s.Begun, s.Iteration)
+	k.issued = max(k.issued, min(s.Begun, j.record.Spec.Iterations), s.Iteration)
 	if s.Meets != nil && (k.meets == nil || *k.meets != *s.Meets) {
 		k.meets, m.changed = s.Meets, true
 	}
@@ -500,7 +500,7 @@ func (m *Machine) rested(j *job, s *wire.JobStatus, answers bool) {
 	}
 	was := j.sibling.rests
 	j.sibling.rests = s.State == wire.Resting && s.Arena == 0 && s.Iteration == j.record.At
-	late := !j.sibling.rests && (s.Begun > j.record.At || s.Iteration > j.record.At)
+	late := !j.sibling.rests && max(min(s.Begun, j.record.Spec.Iterations), s.Iteration) > j.record.At
 	g := m.siblings(j)
 	switch {
 	case resting && late:
@@ -721,7 +721,8 @@ func (m *Machine) heal() {
 				odd = o
 			}
 		}
-		if odd == nil {
+		done := func(o *job) bool { return o.record.State == wire.Done }
+		if odd == nil || slices.ContainsFunc(g, done) { // the others will say that they have finished
 			continue
 		}
 		const why = "the controller was started again before all replicas had heard"

@@ -42,7 +42,8 @@ func becalmed(t *testing.T, iterations int) *calm {
 }
 
 // distant starts an executor on another host, with a state home of its own, and waits until it has joined. Its
-// checkpoints lie in the folder of the controller's.
+// checkpoints lie in the folder of the controller's. Jobs begin there: the controller's device has no room for any
+// until it is given back its budget.
 func (c *cluster) distant(h *needs.Host) *family {
 	c.t.Helper()
 	path := filepath.Join(c.files, "lab.json")
@@ -50,6 +51,7 @@ func (c *cluster) distant(h *needs.Host) *family {
 	lab := startCommand(c.t, c.files, []string{"XDG_STATE_HOME=" + c.t.TempDir()}, h.On("tensile", "executor",
 		"--credentials", path, "--checkpoints", filepath.Join(c.state, "checkpoints"))...)
 	c.line(`^executor lab has joined$`)
+	c.tell("budget", "64KiB")
 	return lab
 }
 
@@ -136,6 +138,7 @@ func TestHostCutOff(t *testing.T) {
 	lab := c.distant(h)
 	c.saves("a", forever, "--checkpoint", "1000it")
 	c.train(nil, "a")
+	c.tell("budget", "8MiB")
 	if *cuts {
 		h.Cut()
 		time.Sleep(10 * time.Second)
@@ -172,6 +175,7 @@ func TestHostGivenUp(t *testing.T) {
 	lab := c.distant(h)
 	c.saves("a", forever, "--checkpoint", "100it")
 	c.until("a checkpoint", func(jobs map[string]wire.Record) bool { return jobs["a"].Checkpoint != nil })
+	c.tell("budget", "8MiB")
 	h.Cut()
 	c.line(`^executor lab cannot be reached: `)
 	c.line(`^job a goes on from iteration [0-9]+: executor lab is given up: `)
@@ -206,6 +210,7 @@ func TestHostForgotten(t *testing.T) {
 	lab := c.distant(h)
 	c.saves("a", forever, "--checkpoint", "50it")
 	c.until("a checkpoint", func(jobs map[string]wire.Record) bool { return jobs["a"].Checkpoint != nil })
+	c.tell("budget", "8MiB")
 	said := c.refused("forget", "lab", "--state", c.state)
 	if !regexp.MustCompile(`^tensile: executor lab was heard of .* ago: it has not ended$`).MatchString(said) {
 		t.Errorf("of an executor that is heard forget says: %s", said)

@@ -42,6 +42,17 @@ func (s *submission) nearest(ctx context.Context, conn wire.Bus, names []string,
 	defer d.Close()
 	on := planner.Of(d, planner.Roofline(d.Facts()))
 	on.Align = cmp.Or(most.Align, on.Align)
+	contexts := most.Context
+	if most.Own { // its controller has the device open, too
+		contexts *= 2
+	}
+	room := most.Budget - contexts
+	if most.Page > 0 {
+		room -= room % most.Page
+	}
+	if room <= 0 {
+		return refused
+	}
 	smaller := *s
 	fits := func(batch int) bool {
 		smaller.batch = batch
@@ -53,7 +64,7 @@ func (s *submission) nearest(ctx context.Context, conn wire.Bus, names []string,
 		if err != nil {
 			return false
 		}
-		r.Policy, r.Budget = "tensile", most.Budget-most.Context
+		r.Policy, r.Budget = "tensile", room
 		_, err = planner.Schedule(ctx, r)
 		return err == nil
 	}
