@@ -249,8 +249,8 @@ func (d *domain) neverFit(e *errand, p *Planned) (j *job, why string) {
 	if p.Why.OnHost {
 		of = " of host memory"
 	}
-	return j, fmt.Sprintf("job %s cannot run here, even alone: %d of its %d replicas need %s%s and the budget is %s%s; "+
-		"try fewer --replicas, or a smaller --batch or --image", together(&j.record.Spec), len(p.Jobs)+1,
+	return j, fmt.Sprintf("job %s cannot run here, even alone: %d of its %d replicas need %s%s and the budget is "+
+		"%s%s; try fewer --replicas, or a smaller --batch or --image", together(&j.record.Spec), len(p.Jobs)+1,
 		j.record.Spec.Replica.Of, p.Why.Need, of, p.Why.Budget, with(p.Why.Contexts))
 }
 
