@@ -46,7 +46,7 @@ type sibling struct {
 	meets   *wire.Meeting   // where the next replica finds it; nil: it has not said
 	margin  int             // by which At is beyond what was begun; 0: it was not chosen yet
 	taken   time.Duration   // of replica 0: when a checkpoint by time was ordered last; 0: never
-	kept    []int           // iterations of checkpoints beyond Record.From, of all incarnations
+	kept    []run           // checkpoints beyond Record.From
 }
 
 func (j *job) replica() bool { return j.record.Spec.Replica.Of > 0 }

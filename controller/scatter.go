@@ -173,9 +173,6 @@ func (m *Machine) heal() {
 		var odd *job
 		for _, o := range g {
 			o.sibling.running = o.goesOn()
-			if c := o.record.Checkpoint; c != nil && c.Iteration > o.record.From {
-				o.sibling.kept = []int{c.Iteration}
-			}
 			if stage(o) != stage(j) {
 				odd = o
 			}

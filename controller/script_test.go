@@ -41,7 +41,8 @@ import (
 //	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT] [brings=NAME [of=BYTES]]
 //	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES]
 //	                                         [iteration=N] [checkpoint=N] [error=TEXT] [lacks] [free=BYTES]
-//	                                         [reserve=BYTES [touched=BYTES]] [begun=N] [alone] [meets]" per job;
+//	                                         [reserve=BYTES [touched=BYTES]] [begun=N] [alone] [meets]
+//	                                         [checkpoint=N [since=N]]" per job;
 //	                                         incarnation 1 if it does not say which
 //	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
 //	ended executor=X why=TEXT                the process that was launched as an executor
@@ -374,6 +375,7 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 			j.Checkpoint = new(wire.Checkpoint)
 			line.ScanArgs(t, "checkpoint", &j.Checkpoint.Iteration)
 			j.Checkpoint.File, j.Checkpoint.Host = "FILE", "lab's host"
+			line.MaybeScanArgs(t, "since", &j.Since)
 		}
 		w.Jobs = append(w.Jobs, j)
 	}
