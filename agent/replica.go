@@ -30,8 +30,7 @@ func (m *Machine) stepped(j *job) {
 	case m.drain != nil: // what it has begun may need siblings that rest, or that are gone
 		j.lingers = true
 		if j.takes() {
-			j.status.Error = line(m.drain)
-			m.over(j, wire.Suspended, j.status.Error)
+			m.over(j, wire.Suspended, line(m.drain))
 		} else {
 			m.cutShort(j)
 		}

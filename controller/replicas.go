@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,10 +80,10 @@ func (j *job) siblingOf(o *job) bool {
 	return j.replica() && j.record.Spec.Replica.Group == o.record.Spec.Replica.Group && o.replica()
 }
 
-// all are the siblings of a job, or the job if it is no replica.
+// all are the siblings of a job that are not over, or the job if it is no replica.
 func (m *Machine) all(j *job) []*job {
 	if list := m.siblings(j); list != nil {
-		return list
+		return slices.DeleteFunc(list, func(o *job) bool { return o.record.State.Over() })
 	}
 	return []*job{j}
 }

@@ -299,8 +299,8 @@ func (r maker) message() Message {
 				State:      []State{Waiting, Running, Resting, Finished, Stopped, Failed, Suspended}[r.IntN(7)],
 				Checkpoint: r.checkpoint(),
 				Epoch:      r.number(), Arena: r.bytes(), Iteration: int(r.number()), Error: r.text(),
-				Lacks: r.IntN(2) == 0, Result: r.result(), Begun: int(r.number()), Since: int(r.number()), Meets: r.meeting(),
-				Alone: r.IntN(2) == 0,
+				Lacks: r.IntN(2) == 0, Result: r.result(), Begun: int(r.number()), Meets: r.meeting(),
+				Alone: r.IntN(2) == 0, Since: int(r.number()),
 			})
 			if free := r.bytes(); r.IntN(2) == 0 {
 				s.Jobs[i].Free = &free
