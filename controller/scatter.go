@@ -1,0 +1,202 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tensile/wire"
+)
+
+// What siblings do together when one of them is lost: (d) of replicas.go.
+
+// alone has siblings begin again when one of them has failed only since a connection broke, and none trains any more:
+// one that does may yet say what the trouble was.
+func (m *Machine) alone(j *job, why string) {
+	g := m.siblings(j)
+	trains := func(o *job) bool {
+		return o.record.State == wire.Unknown || o.sibling.running && !o.sibling.alone && o.sibling.ended == nil
+	}
+	if slices.ContainsFunc(g, func(o *job) bool { return o.sibling.alone }) && !slices.ContainsFunc(g, trains) {
+		m.scatter(j, why, true)
+	}
+}
+
+// endToo ends the siblings of a replica that is over and has not finished.
+func (m *Machine) endToo(j *job) {
+	for _, o := range m.siblings(j) {
+		if o.record.State.Over() {
+			continue
+		}
+		if o.sibling.ended == nil {
+			m.hold(o)
+		}
+		why := j.record.Why
+		if why != "" && !strings.HasPrefix(why, "replica ") {
+			why = fmt.Sprintf("replica %s: %s", j.record.Spec.Name, why)
+		}
+		var result *wire.Result
+		if o.sibling.ended != nil {
+			result = o.sibling.ended.Result
+		}
+		m.over(o, j.record.State, why, result)
+	}
+}
+
+// hold reserves what an executor may have of a job that is taken from it, until the executor is known to have it no
+// more.
+func (m *Machine) hold(j *job) {
+	x := m.executors[j.record.Executor]
+	if x == nil || x.gone || x.life == "" || !j.placed() {
+		return
+	}
+	claim, host := j.claim().Arena, j.hostClaim()
+	c := &x.domain.config
+	if claim > 0 || x.silent && c.Context > 0 || host > 0 && c.HostMemory > 0 {
+		j.record.Held = append(slices.Clone(j.record.Held), wire.Holding{Executor: x.name, Life: x.life,
+			ID: j.record.Spec.ID, Incarnation: j.record.Incarnation, Bytes: claim, Host: host, On: x.domain.on()})
+	}
+}
+
+// begone takes siblings from their executors. What is left of them is the newest checkpoint that all have.
+func (m *Machine) begone(g []*job) {
+	common := commonOf(g)
+	for _, j := range g {
+		if !j.sibling.left {
+			m.hold(j)
+		}
+		j.record.From = common
+		m.displace(j)
+	}
+}
+
+// scatter has the siblings of a replica begin again together, for some trouble with that one; or rest without executors
+// if they were to rest, or end if they were to end. counts: it is one of the restarts that they have.
+func (m *Machine) scatter(j *job, why string, counts bool) {
+	g := m.siblings(j)
+	state := j.record.State
+	begun, tries := 0, 0
+	for _, o := range g {
+		begun, tries = max(begun, o.record.Iteration, int(o.record.Applied)), max(tries, o.record.Restarts)
+		if o.record.State == wire.Ending {
+			state = wire.Ending
+		}
+	}
+	limit := j.record.Spec.Restarts
+	if begun == 0 { // they lose nothing
+		limit = max(maxMoves, limit)
+	}
+	switch {
+	case state.Over():
+		return
+	case state == wire.Ending:
+		m.hold(j) // its executor may live, and be out of reach
+		m.over(j, wire.Halted, why, nil)
+		return
+	case counts && tries >= limit:
+		m.hold(j)
+		m.over(j, wire.Broken, why, nil)
+		return
+	case begun > 0 && commonOf(g) == 0 && j.record.Spec.Checkpoint == wire.Interval{} && j.record.Spec.Restarts == 0:
+		m.hold(j)
+		m.over(j, wire.Broken, why, nil) // they would begin again
+		return
+	}
+	m.begone(g)
+	if state == wire.Parking || state == wire.Parked {
+		for _, o := range g {
+			o.record.Park = wire.OnDisk
+			if o.record.State == wire.Parking {
+				m.parked(o)
+			}
+		}
+		return
+	}
+	line := fmt.Sprintf("goes on with all replicas from iteration %d: %s", j.record.From, why)
+	if counts && state != wire.Queued {
+		tries++
+		wait := min(maxBackOff, time.Second<<min(10, tries-1))
+		line = fmt.Sprintf("goes on with all replicas from iteration %d in %v (attempt %d of %d): %s", j.record.From,
+			wait, tries, limit, why)
+		for _, o := range g {
+			o.ready = m.now + wait
+		}
+	}
+	for _, o := range g {
+		o.record.Restarts = tries
+		m.enqueue(o, line)
+		m.event(Event{Kind: Restarted, Job: o.record.Spec.Name, Iterations: o.record.From, Why: why})
+	}
+}
+
+// lacksTogether has siblings begin at other executors if one of them has not found the checkpoint with which they
+// begin, or wait for one that has it.
+func (m *Machine) lacksTogether(j *job, x *executor, why string) {
+	until := j.lacking
+	j.tried = append(j.tried, x.name)
+	if m.scatter(j, why, false); j.record.State != wire.Queued || m.another(j) {
+		return
+	}
+	if until == 0 {
+		until = m.now + m.config.GiveUp
+	}
+	j.lacking = until
+	j.record.Why = why
+	if c := j.record.Checkpoint; c != nil {
+		j.record.Why = fmt.Sprintf("waits for an executor that has its checkpoint after %d iterations, as on %s",
+			j.record.From, c.Host)
+	}
+}
+
+// another reports whether an executor may take a job that has found no checkpoint at others.
+func (m *Machine) another(j *job) bool {
+	return j.domain != nil && j.domain.vacant(j, nil) != "" || len(m.domains) > 1 && len(m.candidates(j)) > 0
+}
+
+// heal has siblings agree that a controller has left in different states which was killed while it wrote them down.
+func (m *Machine) heal() {
+	for _, j := range slices.Clone(m.jobs) {
+		if !j.replica() || j.record.Spec.Replica.Number > 0 {
+			continue
+		}
+		g := m.siblings(j)
+		stage := func(o *job) wire.JobState {
+			switch s := o.record.State; {
+			case s.Over() || s == wire.Ending || s == wire.Parking || s == wire.Parked:
+				return s
+			case o.claim().none():
+				return wire.Queued
+			}
+			return wire.Training
+		}
+		var odd *job
+		for _, o := range g {
+			o.sibling.running = o.goesOn()
+			if c := o.record.Checkpoint; c != nil && c.Iteration > o.record.From {
+				o.sibling.kept = []int{c.Iteration}
+			}
+			if stage(o) != stage(j) {
+				odd = o
+			}
+		}
+		done := func(o *job) bool { return o.record.State == wire.Done }
+		if odd == nil || slices.ContainsFunc(g, done) { // the others will say that they have finished
+			continue
+		}
+		const why = "the controller was started again before all replicas had heard"
+		for _, s := range [...]wire.JobState{wire.Broken, wire.Halted, wire.Ending, wire.Parking, wire.Parked,
+			wire.Training} {
+			at := slices.IndexFunc(g, func(o *job) bool { return stage(o) == s })
+			if at < 0 {
+				continue
+			}
+			if s.Over() {
+				m.endToo(g[at])
+			} else {
+				m.scatter(g[at], why, false)
+			}
+			break
+		}
+	}
+}
