@@ -90,6 +90,7 @@ func (m *Machine) written(w *Written) {
 		m.missed(j, w.Err)
 		return
 	}
+	j.status.Since = j.since(w.Checkpoint.Iteration)
 	j.status.Checkpoint = w.Checkpoint
 	m.event(Event{Kind: Checkpointed, Job: j.spec.Name, Iterations: w.Checkpoint.Iteration, File: w.Checkpoint.File})
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 
 	"tensile/wire"
@@ -29,8 +30,7 @@ func (m *Machine) stepped(j *job) {
 	case m.drain != nil: // what it has begun may need siblings that rest, or that are gone
 		j.lingers = true
 		if j.takes() {
-			j.status.Error = line(m.drain)
-			m.over(j, wire.Suspended, j.status.Error)
+			m.over(j, wire.Suspended, line(m.drain))
 		} else {
 			m.cutShort(j)
 		}
@@ -132,6 +132,15 @@ func (m *Machine) takeAt(j *job) {
 		j.taking, j.armedAt = armed, at
 		m.say(Output{Take: &Take{j.spec.Name, at}})
 	}
+}
+
+// since is JobStatus.Since with a new checkpoint, after some iterations.
+func (j *job) since(iteration int) int {
+	every, last := j.spec.Checkpoint.Iterations, j.status.Checkpoint
+	if !j.inStep() || every == 0 || last == nil || iteration != last.Iteration+every {
+		return 0
+	}
+	return cmp.Or(j.status.Since, last.Iteration)
 }
 
 // begun notes that a replica had begun more iterations than after which it was to rest or take a checkpoint.

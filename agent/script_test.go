@@ -390,6 +390,9 @@ func textOf(o Output) string {
 		}
 		if j.Checkpoint != nil {
 			text += fmt.Sprintf(", checkpoint %d", j.Checkpoint.Iteration)
+			if j.Since > 0 {
+				text += fmt.Sprintf(" since %d", j.Since)
+			}
 		}
 		if j.Script != nil {
 			text += fmt.Sprintf(", reserve %d", j.Script.Reserve)

@@ -28,38 +28,49 @@ func (m *Machine) takeByTime() {
 	}
 }
 
-// has reports whether a replica has the checkpoint after so many iterations, as far as it was heard.
+// run are checkpoints that a replica took one after the other without a gap, and has: after from iterations, to
+// iterations, and every Interval.Iterations between them.
+type run struct{ from, to int }
+
+// has reports whether a replica has the checkpoint after so many iterations, as far as its executor has said.
 func (j *job) has(iteration int) bool {
 	every := j.record.Spec.Checkpoint.Iterations
-	kept := j.sibling.kept
-	return slices.Contains(kept, iteration) || // they are taken at all multiples
-		every > 0 && iteration%every == 0 && len(kept) > 0 && iteration <= slices.Max(kept)
+	return slices.ContainsFunc(j.sibling.kept, func(r run) bool {
+		return r.to == iteration || r.from <= iteration && iteration < r.to && (r.to-iteration)%every == 0
+	})
 }
 
 // commonOf is after how many iterations the newest checkpoint was taken that all siblings have; 0: there is none.
 func commonOf(g []*job) int {
 	common := g[0].record.From
-	var all []int
+	var all []run
 	for _, j := range g {
 		common = max(common, j.record.From)
 		all = append(all, j.sibling.kept...)
 	}
-	for _, iteration := range all {
-		lacks := func(j *job) bool { return !j.has(iteration) }
-		if iteration > common && !slices.ContainsFunc(g, lacks) {
-			common = iteration
+	for _, r := range all { // the newest is the last of a run
+		lacks := func(j *job) bool { return !j.has(r.to) }
+		if r.to > common && !slices.ContainsFunc(g, lacks) {
+			common = r.to
 		}
 	}
 	return common
 }
 
-// keeps takes down that a replica has a checkpoint. One that all have is a progress, and older ones are of no use.
-func (m *Machine) keeps(j *job, c *wire.Checkpoint) {
-	if c == nil || c.Iteration <= j.record.From || c.Iteration > j.record.Spec.Iterations ||
-		slices.Contains(j.sibling.kept, c.Iteration) {
+// keeps takes down which checkpoints a replica has. One that all have is a progress, and older ones are of no use.
+func (m *Machine) keeps(j *job, s *wire.JobStatus) {
+	c, k := s.Checkpoint, &j.sibling
+	if c == nil || c.Iteration <= j.record.From || c.Iteration > j.record.Spec.Iterations {
 		return
 	}
-	j.sibling.kept = append(j.sibling.kept, c.Iteration)
+	r := run{c.Iteration, c.Iteration}
+	if j.record.Spec.Checkpoint.Iterations > 0 && s.Since > 0 {
+		r.from = min(s.Since, r.to)
+	}
+	if slices.Contains(k.kept, r) {
+		return
+	}
+	k.kept = append(slices.DeleteFunc(k.kept, func(o run) bool { return r.from <= o.from && o.to <= r.to }), r)
 	g := m.siblings(j)
 	common := commonOf(g)
 	if common == j.record.From {
@@ -67,7 +78,7 @@ func (m *Machine) keeps(j *job, c *wire.Checkpoint) {
 	}
 	for _, o := range g {
 		o.record.From, o.record.Restarts = common, 0
-		o.sibling.kept = slices.DeleteFunc(o.sibling.kept, func(i int) bool { return i <= common })
+		o.sibling.kept = slices.DeleteFunc(o.sibling.kept, func(r run) bool { return r.to <= common })
 		if o.goesOn() && o.record.At > 0 && common >= o.record.At {
 			o.record.At, o.sibling.margin = 0, 0 // it was to be taken
 		}

@@ -165,6 +165,11 @@ func (m *Machine) silence(x *executor) {
 			j.unknown(x)
 		}
 	}
+	for _, j := range m.jobs {
+		if j.record.Executor == x.name && j.replica() && j.placed() {
+			m.alone(j, fmt.Sprintf("executor %s cannot be reached", x.name))
+		}
+	}
 	if d.config.shares() && d.overfull() { // by what it may hold beside the others from now on
 		d.want.better = because(Processes, "executor %s cannot be reached", x.name)
 	}

@@ -172,7 +172,7 @@ func (m *Machine) displace(j *job) {
 		j.record.Iteration = c.Iteration
 	}
 	if j.replica() {
-		j.record.Iteration, j.record.At, j.sibling = j.record.From, 0, sibling{kept: j.sibling.kept}
+		j.record.Iteration, j.record.At, j.sibling = j.record.From, 0, sibling{}
 	}
 	m.changed = true
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,7 +47,7 @@ type sibling struct {
 	meets   *wire.Meeting   // where the next replica finds it; nil: it has not said
 	margin  int             // by which At is beyond what was begun; 0: it was not chosen yet
 	taken   time.Duration   // of replica 0: when a checkpoint by time was ordered last; 0: never
-	kept    []int           // iterations of checkpoints beyond Record.From, of all incarnations
+	kept    []run           // checkpoints beyond Record.From
 }
 
 func (j *job) replica() bool { return j.record.Spec.Replica.Of > 0 }
@@ -79,10 +80,10 @@ func (j *job) siblingOf(o *job) bool {
 	return j.replica() && j.record.Spec.Replica.Group == o.record.Spec.Replica.Group && o.replica()
 }
 
-// all are the siblings of a job, or the job if it is no replica.
+// all are the siblings of a job that are not over, or the job if it is no replica.
 func (m *Machine) all(j *job) []*job {
 	if list := m.siblings(j); list != nil {
-		return list
+		return slices.DeleteFunc(list, func(o *job) bool { return o.record.State.Over() })
 	}
 	return []*job{j}
 }

@@ -12,24 +12,25 @@ import (
 // What siblings do together when one of them is lost: (d) of replicas.go.
 
 // alone has siblings begin again when one of them has failed only since a connection broke, and none trains any more:
-// one that does may yet say what the trouble was.
+// one that does may yet say what the trouble was, unless its executor cannot be reached.
 func (m *Machine) alone(j *job, why string) {
 	g := m.siblings(j)
 	trains := func(o *job) bool {
-		return o.record.State == wire.Unknown || o.sibling.running && !o.sibling.alone && o.sibling.ended == nil
+		return o.sibling.running && !o.sibling.alone && o.sibling.ended == nil && !m.away(o)
 	}
 	if slices.ContainsFunc(g, func(o *job) bool { return o.sibling.alone }) && !slices.ContainsFunc(g, trains) {
 		m.scatter(j, why, true)
 	}
 }
 
-// endToo ends the siblings of a replica that is over and has not finished.
+// endToo ends the siblings of a replica that is over and has not finished. If that has failed the checkpoints of all
+// stay, also of those that have finished, for whoever wants to go on from them.
 func (m *Machine) endToo(j *job) {
 	for _, o := range m.siblings(j) {
 		if o.record.State.Over() {
 			continue
 		}
-		if o.sibling.ended == nil {
+		if o.sibling.ended == nil || j.record.State == wire.Broken {
 			m.hold(o)
 		}
 		why := j.record.Why
@@ -45,7 +46,7 @@ func (m *Machine) endToo(j *job) {
 }
 
 // hold reserves what an executor may have of a job that is taken from it, until the executor is known to have it no
-// more.
+// more. Its checkpoints stay there (wire.Orders.Elsewhere).
 func (m *Machine) hold(j *job) {
 	x := m.executors[j.record.Executor]
 	if x == nil || x.gone || x.life == "" || !j.placed() {
@@ -72,7 +73,7 @@ func (m *Machine) begone(g []*job) {
 }
 
 // scatter has the siblings of a replica begin again together, for some trouble with that one; or rest without executors
-// if they were to rest, or end if they were to end. counts: it is one of the restarts that they have.
+// if they were to rest, or end if they were to end. counts: it is one of the restarts that they have, if they train.
 func (m *Machine) scatter(j *job, why string, counts bool) {
 	g := m.siblings(j)
 	state := j.record.State
@@ -87,12 +88,18 @@ func (m *Machine) scatter(j *job, why string, counts bool) {
 	if begun == 0 { // they lose nothing
 		limit = max(maxMoves, limit)
 	}
+	counts = counts && (state == wire.Starting || state == wire.Training || state == wire.Unknown)
+	finished := func(o *job) bool { return o.record.State.Over() }
 	switch {
 	case state.Over():
 		return
 	case state == wire.Ending:
 		m.hold(j) // its executor may live, and be out of reach
 		m.over(j, wire.Halted, why, nil)
+		return
+	case slices.ContainsFunc(g, finished):
+		m.hold(j)
+		m.over(j, wire.Broken, why, nil) // a controller was killed that had heard of the end of all, and this is lost
 		return
 	case counts && tries >= limit:
 		m.hold(j)
@@ -114,7 +121,7 @@ func (m *Machine) scatter(j *job, why string, counts bool) {
 		return
 	}
 	line := fmt.Sprintf("goes on with all replicas from iteration %d: %s", j.record.From, why)
-	if counts && state != wire.Queued {
+	if counts {
 		tries++
 		wait := min(maxBackOff, time.Second<<min(10, tries-1))
 		line = fmt.Sprintf("goes on with all replicas from iteration %d in %v (attempt %d of %d): %s", j.record.From,
@@ -179,9 +186,6 @@ func (m *Machine) heal() {
 		var odd *job
 		for _, o := range g {
 			o.sibling.running = o.goesOn()
-			if c := o.record.Checkpoint; c != nil && c.Iteration > o.record.From {
-				o.sibling.kept = []int{c.Iteration}
-			}
 			if stage(o) != stage(j) {
 				odd = o
 			}

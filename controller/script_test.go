@@ -41,7 +41,7 @@ import (
 //	                                         another request
 //	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT] [brings=NAME [of=BYTES]]
 //	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES]
-//	                                         [iteration=N] [checkpoint=N] [error=TEXT] [lacks] [free=BYTES]
+//	                                         [iteration=N] [checkpoint=N [since=N]] [error=TEXT] [lacks] [free=BYTES]
 //	                                         [reserve=BYTES [touched=BYTES]] [begun=N] [alone] [meets]" per job;
 //	                                         incarnation 1 if it does not say which
 //	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
@@ -54,7 +54,8 @@ import (
 //	jobs                                     answered by the records
 //	devices                                  answered by what is known of each
 //
-// An underscore in a TEXT is a blank.
+// With killed=N the controller is killed when it has stored so many records of what a command wants done. An underscore
+// in a TEXT is a blank.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &script{graph: randgraph.New(rand.New(rand.NewPCG(1, 1)), randgraph.Options{Ops: 3})}
@@ -143,9 +144,27 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	case "tick":
 		s.ticks(t, d)
 	default:
-		s.do(s.m.Step(s.now, s.input(t, d)))
+		outputs, records := s.m.Step(s.now, s.input(t, d)), 0
+		if d.MaybeScanArgs(t, "killed", &records) {
+			outputs = firstRecords(outputs, records)
+		}
+		s.do(outputs)
 	}
 	return s.out.String()
+}
+
+// firstRecords are what is done of a step by a controller that is killed when it has stored so many records.
+func firstRecords(outputs []Output, records int) []Output {
+	for i, o := range outputs {
+		if o.Record == nil {
+			continue
+		}
+		if records == 0 {
+			return outputs[:i]
+		}
+		records--
+	}
+	return outputs
 }
 
 func (s *script) budget(t *testing.T, d *datadriven.TestData) {
@@ -376,6 +395,7 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 			j.Checkpoint = new(wire.Checkpoint)
 			line.ScanArgs(t, "checkpoint", &j.Checkpoint.Iteration)
 			j.Checkpoint.File, j.Checkpoint.Host = "FILE", "lab's host"
+			line.MaybeScanArgs(t, "since", &j.Since)
 		}
 		w.Jobs = append(w.Jobs, j)
 	}

@@ -154,7 +154,7 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
 	}
 	m.checkpointed(j, s.Checkpoint)
 	if j.replica() {
-		m.keeps(j, s.Checkpoint)
+		m.keeps(j, &s)
 	}
 	if s.Epoch > j.record.Applied && j.mayApply(s.Epoch) {
 		m.discard(j, j.applied(s.Epoch), false)

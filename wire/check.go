@@ -298,6 +298,7 @@ func (s Status) check() error {
 		atMost(c, "iteration", int64(j.Iteration), maxNumber)
 		atLeast(c, "begun", j.Begun, 0)
 		atMost(c, "begun", int64(j.Begun), maxNumber)
+		atLeast(c, "since", j.Since, 0)
 		c.meeting(j.Meets)
 		if len(j.Error) > maxText {
 			c.fail("error has %d bytes, and %d at most", len(j.Error), maxText)

@@ -203,7 +203,10 @@ type JobStatus struct {
 	Iteration   int         `json:"iteration"`            // complete iterations
 	Checkpoint  *Checkpoint `json:"checkpoint,omitempty"` // the newest
 	// of a replica
-	Begun int      `json:"begun,omitzero"`  // iterations that the device was given, the complete ones included
+	Begun int `json:"begun,omitzero"` // iterations that the device was given, the complete ones included
+	// after how many iterations the first checkpoint was taken of those, one every Interval.Iterations without a gap,
+	// of which Checkpoint is the last; 0: the one before that is missing, or older than what the job began with
+	Since int      `json:"since,omitzero"`
 	Meets *Meeting `json:"meets,omitempty"` // with the next replica; nil: it is the last one, or waits for no other yet
 	// it has failed only because a connection to another replica broke: from a checkpoint that all have it can go on
 	Alone bool   `json:"alone,omitzero"`

@@ -95,7 +95,7 @@ func samples() []Message {
 			Orders: 9, Dead: []string{"4711-0"}, Leaves: true, Brings: &brought, Jobs: []JobStatus{{
 				Name: "lenet.1", ID: 6, Incarnation: 2, Checkpoint: checkpoint, State: Failed, Epoch: 3,
 				Arena: 4096, Iteration: 12,
-				Begun: 14, Meets: meeting, Alone: true,
+				Begun: 14, Since: 8, Meets: meeting, Alone: true,
 				Error:  "device: out of memory",
 				Lacks:  true,
 				Free:   &free,
@@ -300,7 +300,7 @@ func (r maker) message() Message {
 				Checkpoint: r.checkpoint(),
 				Epoch:      r.number(), Arena: r.bytes(), Iteration: int(r.number()), Error: r.text(),
 				Lacks: r.IntN(2) == 0, Result: r.result(), Begun: int(r.number()), Meets: r.meeting(),
-				Alone: r.IntN(2) == 0,
+				Alone: r.IntN(2) == 0, Since: int(r.number()),
 			})
 			if free := r.bytes(); r.IntN(2) == 0 {
 				s.Jobs[i].Free = &free
