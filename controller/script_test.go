@@ -29,6 +29,7 @@ import (
 //	                                         with none=X a controller without a device of its own
 //	                                         with replicas=N the graph of all jobs is that of one of so many
 //	restart [budget=BYTES] [host=BYTES] [context=BYTES]    another, from what the one before had stored
+//	  [torn=JOB]                             but for the record of a job, at which it was killed
 //	submit [by=USER]                         a line "JOB [priority=N] [iterations=N] [restarts=N] [checkpoints]
 //	                                         [owner=WHO] [device=NAME]" for each job; 10 iterations if it does not
 //	                                         say, and WHO is what the message says; with every=D checkpoints by time
@@ -110,6 +111,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		}
 	case "restart":
 		s.budget(t, d)
+		delete(s.records, word(t, d, "torn"))
 		s.restart(t)
 	case "jobs":
 		if c := s.m.Contexts(); c.Sum() > 0 {
