@@ -39,7 +39,8 @@ import (
 //	stop job=J [by=USER]
 //	ask verb=V [by=USER] [job=J] [place=P] [priority=N] [budget=BYTES] [executor=X] [device=NAME] [undo]
 //	                                         another request
-//	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT] [brings=NAME [of=BYTES]]
+//	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT] [brings=NAME [of=BYTES]
+//	                                         [context=BYTES]]
 //	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES]
 //	                                         [iteration=N] [checkpoint=N [since=N]] [error=TEXT] [lacks] [free=BYTES]
 //	                                         [reserve=BYTES [touched=BYTES]] [begun=N] [alone] [meets]" per job;
@@ -359,6 +360,9 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 		var budget int64
 		d.MaybeScanArgs(t, "of", &budget)
 		w.Brings.Budget = graph.Bytes(budget)
+		var context int64
+		d.MaybeScanArgs(t, "context", &context)
+		w.Brings.Context = graph.Bytes(context)
 	}
 	d.MaybeScanArgs(t, "orders", &w.Orders)
 	if dead := word(t, d, "dead"); dead != "" {
