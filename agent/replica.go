@@ -2,14 +2,9 @@ package agent
 
 import (
 	"cmp"
-	"errors"
 
 	"tensile/wire"
 )
-
-// errShares is why a replica does not begin where jobs share memory.
-var errShares = errors.New("replicas cannot share memory with other jobs, since each device would have an order of " +
-	"its own in which jobs wait, and two can hang: have the controller run with --memory-sharing none")
 
 // inStep reports whether a job is a replica whose controller says after how many iterations it rests, ends and takes
 // checkpoints: after as many as its siblings, with which each of its iterations is trained.
@@ -20,11 +15,6 @@ func (j *job) ends() bool { return j.stop || j.park != "" }
 
 // stepped has a replica do what it can do next.
 func (m *Machine) stepped(j *job) {
-	if !j.hosted && m.lease.Sharing != wire.NoSharing {
-		m.fail(j, errShares)
-		m.next(j)
-		return
-	}
 	m.meet(j)
 	switch {
 	case m.drain != nil: // what it has begun may need siblings that rest, or that are gone

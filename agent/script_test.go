@@ -26,7 +26,7 @@ import (
 //
 //	new                                  a new machine, online
 //	online | offline | tick | drain | quit | closed
-//	orders number=N [link=(OUT, IN)] [leave] [refused] [elsewhere] [gates]
+//	orders number=N [link=(OUT, IN)] [leave] [refused] [elsewhere]
 //	                                     a line "JOB epoch=N [seed=N] [stop]" per job;
 //	                                     10 iterations each;
 //	                                     link in bytes per second; more of the line:
@@ -212,9 +212,6 @@ func ordersOf(t *testing.T, executor string, d *datadriven.TestData) *wire.Order
 	if d.HasArg("elsewhere") { // as is every job here
 		o.Elsewhere = []int64{7}
 	}
-	if d.HasArg("gates") {
-		o.Lease = &wire.Lease{Sharing: wire.Gates}
-	}
 	if d.HasArg("refused") {
 		o.Refused = &wire.Refusal{Life: "life", Why: "it is not wanted"}
 	}
@@ -332,8 +329,6 @@ func textOf(o Output) string {
 			o.Meet.Spec.Replica.Number, o.Meet.Spec.Replica.Of, o.Meet.Begin)
 	case o.Join != nil:
 		return fmt.Sprintf("join %s to %s", o.Join.Job, o.Join.Meeting.Address)
-	case o.Lend != nil:
-		return "share memory by " + o.Lend.Sharing.String()
 	case o.Part != "":
 		return "part " + o.Part
 	case o.Write != nil:

@@ -67,7 +67,8 @@ func (m *Machine) mayEnter(j *job) bool {
 		switch o.record.State {
 		case wire.Starting:
 		case wire.Queued:
-			if o.stuck || o.full || o.ready > m.now || m.away(o) || o.lacking > 0 && !m.another(o) {
+			held := o.stuck && !m.roams(o) // another device may take it
+			if held || o.full || o.ready > m.now || m.away(o) || o.lacking > 0 && !m.another(o) {
 				return false
 			}
 		default:

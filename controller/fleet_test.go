@@ -52,7 +52,7 @@ func TestDevicesComeAndGo(t *testing.T) {
 			t.Errorf("only %d jobs have trained on device %q", on[device], device)
 		}
 	}
-	if moved < int(*seeds)/20 {
+	if moved < int(*seeds)/40 { // ten seeds one after the other may have none
 		t.Errorf("only %d jobs went from one device to another", moved)
 	}
 }

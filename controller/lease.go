@@ -26,13 +26,17 @@ func (c *Config) Shared(d planner.Device) planner.Device {
 	return d
 }
 
-// claimOf works out what a job counts with that trains with a proven program, from that alone; nil: with its arena.
+// claimOf works out what a job counts with that trains with a proven program, from that alone; nil: with its arena. A
+// replica counts with all of it, in whole pages.
 func (c *Config) claimOf(p *program.Program) *Claim {
 	if !c.shares() {
 		return nil
 	}
 	claim := &Claim{Arena: (p.Arena + c.Page - 1) / c.Page * c.Page}
-	if c.MemorySharing.Gated() {
+	switch {
+	case p.Graph.Replicas() > 1:
+		claim.Base = claim.Arena
+	case c.MemorySharing.Gated():
 		claim.Base = c.Page * graph.Bytes(program.Divide(p, c.Page, max(p.Arena, c.Page)).Base.Count())
 	}
 	return claim

@@ -32,9 +32,6 @@ type Planner struct {
 
 // Plan does an errand. Once ctx is done it returns soon, and what it returns is worth nothing.
 func (p *Planner) Plan(ctx context.Context, q *Plan) *Planned {
-	if slices.ContainsFunc(q.Jobs, func(c Candidate) bool { return c.Spec.Script }) {
-		p = p.forScripts()
-	}
 	w := work{Planner: p, ctx: ctx, plan: q, answer: &Planned{Ticket: q.Ticket},
 		profiles: make(map[graph.Digest]*planner.Profile)}
 	if w.profile(); len(w.answer.Never) > 0 {
@@ -55,23 +52,27 @@ func (p *Planner) Plan(ctx context.Context, q *Plan) *Planned {
 	return w.answer
 }
 
-// forScripts plans for jobs that have each an arena for itself: a script cannot give a part of it back within an
-// iteration, so that the others have what all scripts leave.
-func (p *Planner) forScripts() *Planner {
-	q := *p
-	q.On.Gates, q.On.Turns = false, false
-	return &q
-}
-
 // work is one errand of a planner.
 type work struct {
 	*Planner
+	On       planner.Device // as the jobs share it for which plans are being made: see sharing
 	ctx      context.Context
 	plan     *Plan
 	answer   *Planned
 	profiles map[graph.Digest]*planner.Profile // that were made
 	jobs     []scheduler.Job                   // per candidate
 	failed   int                               // for so many there was no plan, when there was none last
+}
+
+// sharing has plans made for candidates as they share memory together. A script cannot give a part of its arena back
+// within an iteration, and a replica must not: it would wait for memory with others that have some and wait for it. So
+// beside one of them each job has an arena for itself.
+func (w *work) sharing(candidates []Candidate) {
+	w.On = w.Planner.On
+	alone := func(c Candidate) bool { return c.Spec.Script || c.Graph.Replicas() > 1 }
+	if slices.ContainsFunc(candidates, alone) {
+		w.On = w.On.Apart()
+	}
 }
 
 // profile gives candidates what they have not: profiles, and latencies by these and by what other jobs have taught.
@@ -81,7 +82,7 @@ func (w *work) profile() {
 		if c.Profile == nil {
 			p := w.profiles[c.Spec.Graph]
 			if p == nil {
-				made, err := w.On.Profile(c.Graph)
+				made, err := w.Planner.On.Profile(c.Graph)
 				if err != nil {
 					w.never(i, fmt.Sprintf("job %s cannot run here: %v", c.Spec.Name, err))
 					continue
@@ -136,6 +137,7 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	for _, c := range w.plan.Jobs[n:] {
 		host += c.Rests
 	}
+	w.sharing(w.plan.Jobs[:n])
 	r := w.request(w.jobs[:n], w.plan.Reserved+w.contexts(n).Sum(), host)
 	plans, err := w.plans(r)
 	if err != nil {
@@ -231,6 +233,7 @@ func (w *work) possible() {
 		at, k := w.plan.Admitted+i, kind{c.Spec.Graph, c.Spec.SwapRate, c.Beside}
 		why, known := tried[k]
 		if !known {
+			w.sharing(w.plan.Jobs[at : at+1])
 			if _, err := planner.Schedule(w.ctx, w.request(w.jobs[at:at+1], w.apart().Sum(), 0)); err != nil {
 				why = w.alone(at, err)
 			}

@@ -160,9 +160,6 @@ func (m *Machine) refusesReplicas(list []Submission) error {
 		case first.Graph.Replicas() != of:
 			return fmt.Errorf("job %s: its graph is of %d replicas, not of %d: submit it with --replicas %[3]d", name,
 				first.Graph.Replicas(), of)
-		case m.config.MemorySharing != wire.NoSharing:
-			return fmt.Errorf("job %s: a replica that waits for memory keeps the others waiting, which may have it: "+
-				"start the controller with --memory-sharing none", name)
 		}
 		for n := range of {
 			want := first.Spec

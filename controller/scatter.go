@@ -162,8 +162,14 @@ func (m *Machine) another(j *job) bool {
 }
 
 // heal has siblings agree that a controller has left in different states which was killed while it wrote them down.
+// Where not all of them are stored nobody has heard that they are taken, and they end.
 func (m *Machine) heal() {
 	for _, j := range slices.Clone(m.jobs) {
+		if n := len(m.siblings(j)); j.replica() && !j.record.State.Over() && n < j.record.Spec.Replica.Of {
+			m.hold(j)
+			m.over(j, wire.Broken, fmt.Sprintf("the controller was killed when it had stored %d of its %d replicas: "+
+				"submit it again", n, j.record.Spec.Replica.Of), nil)
+		}
 		if !j.replica() || j.record.Spec.Replica.Number > 0 {
 			continue
 		}

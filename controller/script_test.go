@@ -29,6 +29,7 @@ import (
 //	                                         with none=X a controller without a device of its own
 //	                                         with replicas=N the graph of all jobs is that of one of so many
 //	restart [budget=BYTES] [host=BYTES] [context=BYTES]    another, from what the one before had stored
+//	  [torn=JOB]                             but for the record of a job, at which it was killed
 //	submit [by=USER]                         a line "JOB [priority=N] [iterations=N] [restarts=N] [checkpoints]
 //	                                         [owner=WHO] [device=NAME]" for each job; 10 iterations if it does not
 //	                                         say, and WHO is what the message says; with every=D checkpoints by time
@@ -38,7 +39,8 @@ import (
 //	stop job=J [by=USER]
 //	ask verb=V [by=USER] [job=J] [place=P] [priority=N] [budget=BYTES] [executor=X] [device=NAME] [undo]
 //	                                         another request
-//	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT] [brings=NAME [of=BYTES]]
+//	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT] [brings=NAME [of=BYTES]
+//	                                         [context=BYTES]]
 //	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES]
 //	                                         [iteration=N] [checkpoint=N [since=N]] [error=TEXT] [lacks] [free=BYTES]
 //	                                         [reserve=BYTES [touched=BYTES]] [begun=N] [alone] [meets]" per job;
@@ -111,6 +113,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		}
 	case "restart":
 		s.budget(t, d)
+		delete(s.records, word(t, d, "torn"))
 		s.restart(t)
 	case "jobs":
 		if c := s.m.Contexts(); c.Sum() > 0 {
@@ -357,6 +360,9 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 		var budget int64
 		d.MaybeScanArgs(t, "of", &budget)
 		w.Brings.Budget = graph.Bytes(budget)
+		var context int64
+		d.MaybeScanArgs(t, "context", &context)
+		w.Brings.Context = graph.Bytes(context)
 	}
 	d.MaybeScanArgs(t, "orders", &w.Orders)
 	if dead := word(t, d, "dead"); dead != "" {

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"tensile/autodiff"
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/internal/randgraph"
+	"tensile/internal/smallnet"
 	"tensile/planner"
 	"tensile/wire"
 )
@@ -55,6 +57,51 @@ func TestPlansShareMemory(t *testing.T) {
 	t.Logf("%d planned for, %d refused, %d whose arenas alone would not fit", shared, refused, less)
 	if shared < 20 || less < 20 {
 		t.Errorf("only %d planned for, %d whose arenas alone would not fit", shared, less)
+	}
+}
+
+// A replica has an arena for itself under each memory sharing, in whole pages, and so have the jobs that are planned
+// for with it: beside others of them none waits within an iteration. Jobs that are planned for without it share.
+func TestReplicasHaveArenas(t *testing.T) {
+	ordinary, err := smallnet.Build("mlp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	replica, err := autodiff.Replicate(ordinary, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := cost.Link{Rate: 100e6}
+	for _, way := range []wire.Sharing{wire.Gates, wire.Shift, wire.Pairs, wire.Slices} {
+		c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", Page: 4096, MemorySharing: way}
+		on := c.Shared(planner.Device{Align: c.Align, Out: link, In: link, Profile: profile, Page: c.Page})
+		p := Planner{Config: c, On: on}
+		q := &Plan{Ticket: 1}
+		for i, g := range []*graph.Graph{ordinary, ordinary, replica, replica} {
+			q.Jobs = append(q.Jobs, Candidate{Spec: wire.Spec{Name: string(rune('a' + i)), Graph: g.Digest()}, Epoch: 1,
+				Graph: g, Left: 10})
+		}
+		_, arenas := claimed(p.Plan(t.Context(), q).Jobs)
+		q.Budget = arenas * 8 / 10
+		all := p.Plan(t.Context(), q)
+		if len(all.Jobs) < len(q.Jobs) {
+			t.Fatalf("%s: %d of %d jobs fit %s: %v", way, len(all.Jobs), len(q.Jobs), q.Budget, all.Why)
+		}
+		if together, arenas := claimed(all.Jobs); together > q.Budget || arenas > q.Budget {
+			t.Errorf("%s: claims of %s, arenas of %s in a budget of %s", way, together, arenas, q.Budget)
+		}
+		for i, j := range all.Jobs[2:] {
+			if claim := j.Layout.claim(); claim.Base != claim.Arena || claim.Arena%c.Page != 0 ||
+				claim.Arena < j.Layout.Wire.Arena {
+				t.Errorf("%s: replica %d claims %s, of them %s all the time, with an arena of %s", way, i, claim.Arena,
+					claim.Base, j.Layout.Wire.Arena)
+			}
+		}
+		q.Budget = arenas / 4 // the others do not fit any more
+		some := p.Plan(t.Context(), q)
+		if _, arenas := claimed(some.Jobs); len(some.Jobs) != 2 || arenas <= q.Budget {
+			t.Errorf("%s: %d jobs fit %s, with arenas of %s", way, len(some.Jobs), q.Budget, arenas)
+		}
 	}
 }
 

@@ -44,8 +44,8 @@
 // begun goes on to its end: only from a boundary does an epilogue lead Home. Requests have numbers, since messages
 // of a lease in another process may cross.
 //
-// Elsewhere, and if jobs are to take turns ([Sharing].Turns), a job holds all of its arena from when it has joined,
-// issues whole sections, and goes Home when the lease tells it to.
+// Elsewhere, if jobs are to take turns ([Sharing].Turns), and if it is a replica, a job holds all of its arena from
+// when it has joined, issues whole sections, and goes Home when the lease tells it to.
 //
 // While the compute lane has nothing because a group waits for its grant that is Report.Gate: neither a stall, nor the
 // fault of a copy, nor a part of any op's latency.

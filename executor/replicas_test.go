@@ -15,10 +15,12 @@ import (
 	"tensile/autodiff"
 	"tensile/cost"
 	"tensile/device"
+	"tensile/device/cpu"
 	"tensile/device/sim"
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/smallnet"
+	"tensile/lease"
 	"tensile/planner"
 	"tensile/program"
 	"tensile/reduce"
@@ -120,9 +122,10 @@ func planned(t *testing.T, d device.Device, all []tasks.Task, percent int) []pro
 	return p.Programs
 }
 
-// trainReplicas trains replicas on one device, each by its program and its way to take means.
+// trainReplicas trains replicas on one device, each by its program and its way to take means. beside, unless it is nil,
+// prepares the host.
 func trainReplicas(t *testing.T, d device.Device, all []tasks.Task, programs []program.Proven, iterations int,
-	means func(replica int) mean) outcomes {
+	means func(replica int) mean, beside func(*executor.Host)) outcomes {
 	t.Helper()
 	o := outcomes{make([][]float32, len(all)), make([]map[graph.StorageID][]float32, len(all))}
 	h := executor.NewHost(d, func(e executor.Event) {
@@ -133,11 +136,17 @@ func trainReplicas(t *testing.T, d device.Device, all []tasks.Task, programs []p
 			t.Errorf("%s: %v", e.Job, e.Ended.Err)
 		}
 		r := slices.IndexFunc(all, func(k tasks.Task) bool { return k.Name == e.Job })
+		if r < 0 {
+			return
+		}
 		o.weights[r] = map[graph.StorageID][]float32{}
 		for s, content := range e.Ended.Weights {
 			o.weights[r][s] = slices.Clone(content)
 		}
 	})
+	if beside != nil {
+		beside(h)
+	}
 	for r, k := range all {
 		k.Mean = means(r)
 		h.Submit(executor.SpecOf(k, iterations, func(_ int, loss float32) { o.losses[r] = append(o.losses[r], loss) }),
@@ -172,7 +181,8 @@ func connected(t *testing.T, n int) []*reduce.Line {
 }
 
 // Replicas train to the bits of means that are taken the obvious way, whatever the timing of their connections, also
-// when each has a plan of its own. Their parameters stay equal; statistics of batch norm are each one's own.
+// when each has a plan of its own, and when they share memory with jobs that wait for one another's. Their parameters
+// stay equal; statistics of batch norm are each one's own.
 func TestReplicas(t *testing.T) {
 	const iterations = 3
 	for _, test := range []struct {
@@ -180,14 +190,16 @@ func TestReplicas(t *testing.T) {
 		n     int
 	}{{"lenet", 3}, {"resnet18", 2}} {
 		t.Run(test.model, func(t *testing.T) {
-			d := openCPU(t)
+			d := openEngine(t, cpu.Options{NoOpenBLAS: true, Page: smallPage})
 			all := replicas(t, test.model, test.n)
 			plain, tight := planned(t, d, all, 0), planned(t, d, all, 80)
-			want := trainReplicas(t, d, all, plain, iterations, newTogether(test.n).mean)
+			want := trainReplicas(t, d, all, plain, iterations, newTogether(test.n).mean, nil)
 			for seed := range uint64(2) {
 				programs := slices.Clone(tight)
+				var beside func(*executor.Host)
 				if seed > 0 {
 					programs[0] = plain[0]
+					beside = func(h *executor.Host) { besideReplicas(t, d, h, programs, iterations) }
 				}
 				lines := connected(t, test.n)
 				got := trainReplicas(t, d, all, programs, iterations, func(r int) mean {
@@ -198,11 +210,48 @@ func TestReplicas(t *testing.T) {
 						}
 						return lines[r].Mean(ctx, iteration, name, gradient)
 					}
-				})
+				}, beside)
 				compareReplicas(t, all[0].Graph, got, want)
 			}
 		})
 	}
+}
+
+// besideReplicas has a host share memory by gates: as little as will do for replicas, each with its arena for itself,
+// and two jobs beside them. A replica asks for memory when it leaves Home, and then no more.
+func besideReplicas(t *testing.T, d *cpu.Device, h *executor.Host, replicas []program.Proven, iterations int) {
+	capacity := 0
+	for _, p := range replicas {
+		capacity += int((p.Program().Arena + d.Page() - 1) / d.Page())
+	}
+	var plans []program.Proven
+	all := small(t)
+	for _, k := range all {
+		plans = append(plans, k.plan(d, "none-live", 0))
+	}
+	capacity += least(t, d.Page(), smallEvery, plans...)
+	h.Share(executor.Sharing{Lease: &modest{t, lease.NewMachine(lease.Options{Still: -1})}, Every: smallEvery})
+	h.Capacity(graph.Bytes(capacity)*d.Page(), 0)
+	for i, k := range all {
+		h.Submit(k.spec(iterations), plans[i])
+	}
+}
+
+// modest is a lease that takes it for an error if a replica asks for a part of its memory.
+type modest struct {
+	t *testing.T
+	*lease.Machine
+}
+
+func (m *modest) Step(in lease.Input) []lease.Output {
+	replica := func(j lease.Job) bool { return strings.Contains(string(j), "@") }
+	switch {
+	case in.Join != nil && replica(in.Join.Job) && in.Join.Base < in.Join.Peak:
+		m.t.Errorf("%s asks for %d of %d pages", in.Join.Job, in.Join.Base, in.Join.Peak)
+	case in.Want != nil && replica(in.Want.Job):
+		m.t.Errorf("%s asks for more", in.Want.Job)
+	}
+	return m.Machine.Step(in)
 }
 
 func compareReplicas(t *testing.T, g *graph.Graph, got, want outcomes) {

@@ -97,12 +97,13 @@ func (h *Host) pages() bool {
 	return ok && h.sharing.Lease != nil && !h.sharing.Turns
 }
 
-// divide returns the groups of a program under the host's lease, nil without one.
+// divide returns the groups of a program under the host's lease, nil without one. A replica has all of its arena: it
+// does not wait for memory while others wait for it.
 func (h *Host) divide(p program.Proven) (*program.Groups, error) {
 	switch {
 	case h.sharing.Lease == nil:
 		return nil, nil
-	case !h.pages():
+	case !h.pages(), p.Program().Graph.Replicas() > 1:
 		return whole(p.Program(), h.page()), nil
 	}
 	d, err := p.Divide(h.page(), h.sharing.Every)

@@ -134,7 +134,8 @@ func (l *lab) explore() (states int, problem string) {
 
 // Two jobs with a replica on each of two devices, whose groups wait for each other: where each device has an order of
 // its own, one job may be the older one here and the other there, and nobody goes on. With the order of the first
-// device on both every interleaving ends. That is why run gives replicas whole arenas: no controller draws one order.
+// device on both every interleaving ends. No lease knows the order of another device. That is why a replica has all of
+// its arena for itself: it asks for no group.
 func TestReplicasNeedOneOrder(t *testing.T) {
 	shapes := []shape{
 		{base: 0b1, groups: []pages{0b0011, 0b0111, 0b0001}, bodies: 2},

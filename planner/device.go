@@ -30,6 +30,12 @@ type Device struct {
 	Loaded func(g *graph.Graph, load float64) []time.Duration
 }
 
+// Apart is the device for jobs that have each an arena for itself.
+func (d Device) Apart() Device {
+	d.Gates, d.Turns = false, false
+	return d
+}
+
 // Profile is what each op of a graph takes on a device that no other job of ours uses, before anything was measured.
 // Slices have an entry per op.
 type Profile struct {

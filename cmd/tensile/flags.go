@@ -162,6 +162,8 @@ type planFlags struct {
 	lowest  bool // without a budget plan as low as the policy goes
 	apart   bool // where time is virtual: each job has a device of its own
 	explain bool // ask why what stays does
+
+	whole bool // the jobs are replicas: each has its arena for itself, however jobs share memory
 }
 
 func (f *planFlags) register(c *cobra.Command) {
@@ -264,6 +266,14 @@ func (v *sharingValue) Set(text string) error {
 	return nil
 }
 
+// way is how the jobs of this command share memory among themselves.
+func (f *planFlags) way() wire.Sharing {
+	if f.whole {
+		return wire.NoSharing
+	}
+	return f.sharing.Sharing
+}
+
 // mayGate reports whether jobs of a device can share memory by gates.
 func (f *planFlags) mayGate(d device.Device) bool {
 	_, pages := d.(device.Pager)
@@ -281,17 +291,6 @@ func (f *planFlags) checkSharing(d device.Device) error {
 		return fmt.Errorf("--memory-sharing %s: with --isolate each job simulates a device of its own: leave one of "+
 			"the two out", f.sharing.Sharing)
 	}
-	return nil
-}
-
-// apartFromReplicas has each job have its arena for itself. A replica waits for the others: it must not wait with
-// memory that one of them needs.
-func (f *planFlags) apartFromReplicas() error {
-	if f.sharing.Sharing != wire.NoSharing {
-		return fmt.Errorf("--memory-sharing %s: a replica that waits for memory keeps the others waiting, which may "+
-			"have it: leave it out with --replicas", f.sharing.Sharing)
-	}
-	f.sharing.open = false
 	return nil
 }
 

@@ -52,6 +52,9 @@ func (f *latencyFlags) register(c *cobra.Command) {
 func (f *planFlags) on(d device.Device) planner.Device {
 	c := controller.Config{MemorySharing: f.sharing.Sharing}
 	on := c.Shared(planner.Of(d, f.latencies(d)))
+	if f.whole {
+		on = on.Apart()
+	}
 	if f.apart && f.simulated() {
 		on.Sharing = cost.Sharing{}
 	}

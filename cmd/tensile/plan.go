@@ -65,7 +65,7 @@ func planCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r.Sharing = p.sharing.Sharing
+			r.Sharing = p.way()
 			if svg != "" {
 				if err := s.draw(c.Context(), svg); err != nil {
 					return err

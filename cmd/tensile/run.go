@@ -168,7 +168,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	screen := newScreen(out, s, f.json, f.iterations)
-	screen.head(f.policy, f.sharing.Sharing)
+	screen.head(f.policy, f.way())
 
 	run, vanilla, t, err := f.trained(ctx, s, screen, test != nil)
 	if err != nil {
@@ -184,7 +184,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	r.Device, r.Policy, r.Link, r.Latency = s.device.Name(), f.policy, float64(s.link.rate), s.latency
-	if r.Sharing = f.sharing.Sharing; r.Sharing == wire.Slices {
+	if r.Sharing = f.way(); r.Sharing == wire.Slices {
 		r.TakeTurns()
 	}
 	if t.trace != nil {

@@ -175,10 +175,8 @@ func unplanned(ctx context.Context, names []string, w *workloadFlags, p *planFla
 	if err != nil {
 		return nil, err
 	}
-	if w.replicas > 1 {
-		if err := p.apartFromReplicas(); err != nil {
-			return nil, err
-		}
+	if w.replicas > 1 { // a lease would grant them all that they ask for
+		p.whole, p.sharing.open = true, false
 	}
 	if s.workload, err = w.load(names); err != nil {
 		return nil, err

@@ -88,7 +88,7 @@ func (f *runFlags) here() bool { return f.simulated() && !f.share && !f.isolate 
 func (t *training) device() planner.Device {
 	on := t.flags.on(t.session.device)
 	if t.plain {
-		on.Gates, on.Turns = false, false
+		on = on.Apart()
 	}
 	return on
 }

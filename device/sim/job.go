@@ -155,9 +155,11 @@ func (j *job) Host(graph.StorageID) []float32 { return nil }
 // Touched implements device.Job.
 func (j *job) Touched() graph.Bytes { return j.touched }
 
-// Close takes the job from the device, its memory included. What has not ended is given up.
+// Close takes the job from the device, its memory included. What has not ended is given up, and what has, and was not
+// told yet, is never told.
 func (j *job) Close() error {
 	j.closed = true
+	j.device.events = slices.DeleteFunc(j.device.events, func(e device.Event) bool { return e.Job == device.Job(j) })
 	j.device.reserve(j, 0)
 	j.device.entries.Close(j.entry)
 	j.device.jobs = slices.DeleteFunc(j.device.jobs, func(other *job) bool { return other == j })

@@ -206,6 +206,24 @@ func TestCancelWithWork(t *testing.T) {
 	}
 }
 
+// Whoever looks ahead has the device find out what has ended. If that job is closed before it is told, it is not told.
+func TestCloseAfterAhead(t *testing.T) {
+	d := plain(0, sim.Options{})
+	a, b := open(t, d, chain(t, 1), "a"), open(t, d, chain(t, 1), "b")
+	for _, j := range []device.Job{a, b} {
+		sim.Issue(j, section(read()), 0, false)
+	}
+	if at, ok := d.Ahead(); at > 0 || !ok {
+		t.Fatalf("the device is ahead of %v, %v: its events are to wait for Next", at, ok)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if told, err := d.Next(t.Context(), nil); err != nil || len(told) != 1 || told[0].Job != b {
+		t.Errorf("after job a is closed %d events are told, and error %v; want that of job b", len(told), err)
+	}
+}
+
 func TestMemory(t *testing.T) {
 	d := plain(8192, sim.Options{})
 	a, err := d.Open(chain(t, 1), device.JobOptions{Name: "a"})

@@ -343,8 +343,9 @@ func TestEverythingTogether(t *testing.T) {
 }
 
 // legitimate reports whether a job had to fail: it never fits, went on as often as it may, takes no checkpoints and its
-// executor was interrupted, or has its newest checkpoint where no executor comes back; or it is a script that died, or
-// whose sidecar did, could not be heard, or has left while its last words were lost.
+// executor was interrupted, or has its newest checkpoint where no executor comes back; or it is a replica of which
+// nobody has heard that it is taken, and not all were stored; or it is a script that died, or whose sidecar did, could
+// not be heard, or has left while its last words were lost.
 func (w *world) legitimate(r wire.Record) bool {
 	if r.Spec.Script {
 		why := func(text string) bool { return strings.Contains(r.Why, text) }
@@ -353,5 +354,6 @@ func (w *world) legitimate(r wire.Record) bool {
 	}
 	return strings.Contains(r.Why, "cannot run here") || r.Restarts >= r.Spec.Restarts ||
 		r.Spec.Checkpoint == wire.Interval{} && strings.Contains(r.Why, errInterrupted.Error()) ||
-		w.apart && strings.HasPrefix(r.Why, "no executor has its checkpoint")
+		w.apart && strings.HasPrefix(r.Why, "no executor has its checkpoint") ||
+		!w.accepted[r.Spec.Name] && strings.HasPrefix(r.Why, "the controller was killed when it had stored ")
 }

@@ -1,0 +1,116 @@
+package simtest
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"tensile/agent"
+	"tensile/controller"
+	"tensile/wire"
+)
+
+// calmDown ends the mishaps: processes are heard again, somebody tells of those that have died, and one controller
+// leads.
+func (w *world) calmDown() {
+	if w.calm {
+		return
+	}
+	online := true
+	for _, name := range slices.Sorted(maps.Keys(w.processes)) {
+		w.processes[name].step(agent.Input{Online: &online})
+	}
+	w.calm = true
+	for _, name := range slices.Sorted(maps.Keys(w.processes)) {
+		w.processes[name].heal()
+	}
+	if w.leaders != nil {
+		w.leaders.elect()
+	}
+	for _, tell := range w.unknown {
+		tell()
+	}
+}
+
+// settle goes on without mishaps until every job is over and every process has left. What is parked goes on, and an
+// administrator forgets executors that were started by hand and never come back, and stops replicas of which no more
+// than one fits.
+func (w *world) settle() {
+	w.calmDown()
+	if b := w.controller.Budget(); b > 0 {
+		w.config.Budget = max(b, 40_000)
+		w.step(controller.Input{Request: &wire.Request{Verb: wire.SetBudget, Budget: w.config.Budget}})
+	}
+	for i := range 50_000 {
+		if i%100 == 0 {
+			for _, r := range w.controller.Records() {
+				if r.State == wire.Parked || r.State == wire.Parking {
+					w.step(controller.Input{Request: &wire.Request{Verb: wire.Resume, Job: r.Spec.Name}})
+				}
+				if r.Spec.Replica.Of > 0 && strings.HasPrefix(r.Why, "waits for a larger budget") {
+					w.step(controller.Input{Request: &wire.Request{Verb: wire.Stop, Job: r.Spec.Name}})
+				}
+				w.forget(r.Held)
+			}
+			w.reopen()
+		}
+		for len(w.mail) > 0 {
+			w.deliver()
+		}
+		w.checkContexts()
+		names := slices.Sorted(maps.Keys(w.processes))
+		left := func(r wire.Record) bool { return !r.State.Over() }
+		stays := func(name string) bool { // a process that was started by hand does not leave by itself
+			p := w.processes[name]
+			return p.site.brings != nil && len(p.arenas)+len(p.hosts) == 0
+		}
+		if !slices.ContainsFunc(names, func(name string) bool { return !stays(name) }) &&
+			!slices.ContainsFunc(w.controller.Records(), left) {
+			return
+		}
+		w.clock += time.Second
+		w.step(controller.Input{Tick: &controller.Tick{}})
+		for _, name := range names {
+			w.processes[name].step(agent.Input{Tick: true})
+			for range 10 {
+				if p := w.processes[name]; p != nil {
+					p.work()
+				}
+			}
+		}
+	}
+	w.tell()
+	w.t.Fatalf("%d processes have not left, budget %s, host memory %s", len(w.processes), w.config.Budget,
+		w.config.HostMemory)
+}
+
+// tell logs what jobs and processes have, and what has happened last.
+func (w *world) tell() {
+	w.t.Helper()
+	for _, r := range w.controller.Records() {
+		w.t.Logf("job %s is %s on %q: %s; incarnation %d at %s, parked %q, epochs %d and %d in force, claims %s and "+
+			"%s, held %v", r.Spec.Name, r.State, r.On, r.Why, r.Incarnation, r.Executor, r.Park, r.Granted, r.Applied,
+			r.Claim, r.Host, r.Held)
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.processes)) {
+		p := w.processes[key]
+		w.t.Logf("process %s of executor %s, cut off: %v, has arenas %v in epochs %v, on the host %v", p.life, p.name,
+			p.cut, p.arenas, p.epochs, p.hosts)
+	}
+	for _, e := range w.events[max(0, len(w.events)-30):] {
+		w.t.Log(e)
+	}
+}
+
+// forget has an administrator say that executors have ended that may have something.
+func (w *world) forget(held []wire.Holding) {
+	for _, h := range held {
+		lives := slices.ContainsFunc(slices.Collect(maps.Values(w.processes)), func(p *process) bool {
+			return p.name == h.Executor
+		})
+		if _, ended := w.ended[h.Life]; ended && !lives {
+			w.step(controller.Input{Request: &wire.Request{Verb: wire.Forget, Executor: h.Executor}})
+		}
+	}
+}
