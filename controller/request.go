@@ -95,7 +95,7 @@ func (m *Machine) stop(j *job) {
 		m.chooseAt(g)
 	}
 	for _, o := range g {
-		o.record.State, o.record.Why, o.record.Need = wire.Ending, "", 0
+		o.record.State, o.record.Why, o.record.Need, o.record.Target = wire.Ending, "", 0, ""
 	}
 }
 

@@ -38,7 +38,8 @@ import (
 //	stop job=J [by=USER]
 //	ask verb=V [by=USER] [job=J] [place=P] [priority=N] [budget=BYTES] [executor=X] [device=NAME] [undo]
 //	                                         another request
-//	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT] [brings=NAME [of=BYTES]]
+//	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT] [brings=NAME [of=BYTES]
+//	                                         [memory=BYTES]]
 //	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES]
 //	                                         [iteration=N] [checkpoint=N] [error=TEXT] [lacks] [free=BYTES]
 //	                                         [reserve=BYTES [touched=BYTES]] [begun=N] [alone] [meets]" per job;
@@ -338,6 +339,9 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 		var budget int64
 		d.MaybeScanArgs(t, "of", &budget)
 		w.Brings.Budget = graph.Bytes(budget)
+		var memory int64
+		d.MaybeScanArgs(t, "memory", &memory)
+		w.Brings.HostMemory = graph.Bytes(memory)
 	}
 	d.MaybeScanArgs(t, "orders", &w.Orders)
 	if dead := word(t, d, "dead"); dead != "" {
