@@ -115,10 +115,13 @@ func (m *Machine) rest(j *job) {
 	}
 }
 
-// park has the host park a job.
+// park has the host park a job. One that leaves has a checkpoint written then: that an earlier one was not counts for
+// nothing.
 func (m *Machine) park(j *job) {
 	j.parkings++
-	j.parks, j.rests = true, false
+	if j.parks, j.rests = true, false; m.suspends(j) {
+		j.failed = ""
+	}
 	m.say(Output{Park: &Park{j.spec.Name, j.parkings, j.parkAt}})
 }
 

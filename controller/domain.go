@@ -174,10 +174,17 @@ func (m *Machine) domainOf(s *wire.Status) (*domain, string) {
 }
 
 // budgeted takes what the executor that alone has a device says of the memory there: its process may have been started
-// again with another --budget, before the device was forgotten.
-func (d *domain) budgeted(x *executor, brings *wire.Device) {
-	if d.brought == nil || brings == nil ||
-		brings.Budget == d.brought.Budget && brings.HostMemory == d.brought.HostMemory {
+// again with another --budget, before the device was forgotten. What a new one says counts even if it is what was
+// said before: the device may have been crowded since.
+func (d *domain) budgeted(x *executor, brings *wire.Device, begins bool) {
+	if d.brought == nil || brings == nil {
+		return
+	}
+	was := d.brought.Budget
+	if begins {
+		was = d.config.Budget
+	}
+	if brings.Budget == was && brings.HostMemory == d.brought.HostMemory {
 		return
 	}
 	for other := range d.executors() {
@@ -191,6 +198,7 @@ func (d *domain) budgeted(x *executor, brings *wire.Device) {
 	d.config.Budget, d.config.HostMemory, d.config.Limited = stored.Budget, stored.HostMemory, stored.Limited
 	d.m.say(Output{Device: &stored})
 	d.refit()
+	d.m.unstick()
 	d.m.admit(d)
 }
 
@@ -249,6 +257,7 @@ func (d *domain) state() wire.DeviceState {
 			HostMemory: d.config.HostMemory, Align: d.config.Align, Page: d.config.Page, Context: d.config.Context}
 	} else {
 		s.Device = *d.brought
+		s.Device.Budget = d.config.Budget // which may be less, where the device is crowded
 	}
 	s.Facts.Out, s.Facts.In = d.config.Out, d.config.In
 	for j := range d.jobs() {

@@ -221,22 +221,17 @@ func (d *domain) never(e *errand, why map[int]string) {
 	}
 	for i, j := range e.jobs[e.admitted:] {
 		text, never := why[e.admitted+i]
-		if never = never && !d.m.denser(j); never {
-			text += d.m.elsewhereFits(d)
-		}
+		never = never && !d.m.denser(j)
 		switch {
 		case !never:
 			d.want.admission = true
 		case j.batch != nil && d.m.find(j.record.Spec.Name) == j: // its batch was not refused yet
-			d.m.refuse(j.batch, text)
+			d.m.refuse(j.batch, text+d.m.elsewhereFits(d))
 		case j.record.State != wire.Queued:
 		case j.chosen && j.fitted: // other devices may take it
 			j.chosen, d.m.look = false, true
-		case j.fitted:
-			j.stuck, j.record.Need, j.record.Why = true, 0, "waits for a larger budget: "+text
-			d.m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
 		case j.batch == nil:
-			d.m.over(j, wire.Broken, text, nil)
+			j.stuck = d.m.unfit(j, d, text)
 		}
 	}
 	if d.want.better.none() {

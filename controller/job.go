@@ -32,8 +32,8 @@ type job struct {
 	tried   []string      // executors at which it could not begin
 	lacking time.Duration // until then it waits for an executor that has its newest checkpoint; 0: it does not
 	chosen  bool          // it was tried on several devices, and is to begin on this one
-	target  string        // name of the device to which it moves when it has left its own; "": none
 	held    bool          // it waits for what other tenants are owed
+	stays   bool          // it was to move, and its checkpoint was not written: it stays until one was
 	full    bool          // it fits none of these, as long as nothing changes
 	dense   bool          // a replica that is tried beside siblings, since it fits nowhere else
 	batch   *batch        // with which it was submitted; nil: it was taken

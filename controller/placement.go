@@ -222,8 +222,7 @@ func (b *batch) unsettled() bool {
 func (m *Machine) elsewhereFits(d *domain) string {
 	var most *domain
 	for _, o := range m.domains {
-		larger := o.config.Budget == 0 || most != nil && most.config.Budget > 0 && o.config.Budget > most.config.Budget
-		if o != d && d.config.Budget > 0 && (larger || most == nil && o.config.Budget > d.config.Budget) {
+		if o.larger(d) && (most == nil || o.larger(most)) {
 			most = o
 		}
 	}

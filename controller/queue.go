@@ -222,7 +222,7 @@ func (m *Machine) leave(j *job, to wire.Place) {
 	if !j.placed() {
 		to = wire.OnDisk // nothing of it is in memory
 	}
-	j.record.Park, j.record.Why, j.record.Need, j.target = to, "", 0, ""
+	j.record.Park, j.record.Why, j.record.Need, j.record.Target = to, "", 0, ""
 	if j.record.State = wire.Parking; !j.placed() {
 		m.parked(j)
 	}
@@ -236,7 +236,7 @@ func (m *Machine) parked(j *job) {
 	m.admit(j.domain)
 	from := j.domain
 	switch {
-	case j.record.Preempted && j.target != "":
+	case j.record.Preempted && j.record.Target != "":
 		m.arrives(j)
 	case j.record.Preempted:
 		why := "gave way to a job of higher priority"
@@ -261,6 +261,7 @@ func (m *Machine) resume(j *job) error {
 	if j.record.State == wire.Parking && j.claim().none() { // it rests in memory already, and was to leave
 		j.record.State, j.record.Park, j.record.Preempted = wire.Parked, wire.InMemory, false
 	}
+	j.record.Target = ""
 	if j.record.State == wire.Parking {
 		j.record.At, j.sibling.rests, j.sibling.margin = 0, false, 0
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/internal/text"
 	"tensile/wire"
 )
 
@@ -95,7 +96,7 @@ func (m *Machine) stop(j *job) {
 		m.chooseAt(g, false)
 	}
 	for _, o := range g {
-		o.record.State, o.record.Why, o.record.Need = wire.Ending, "", 0
+		o.record.State, o.record.Why, o.record.Need, o.record.Target = wire.Ending, "", 0, ""
 	}
 }
 
@@ -135,7 +136,8 @@ func (m *Machine) forget(name string) error {
 	case any:
 		return nil
 	case lives:
-		return fmt.Errorf("executor %s was heard of %v ago: it has not ended", name, m.now-x.heard)
+		return fmt.Errorf("executor %s was heard of %v ago: it has not ended", name,
+			text.Duration(m.now-x.heard))
 	default:
 		return fmt.Errorf("there is no executor %s, and none of that name has memory", name)
 	}

@@ -112,6 +112,9 @@ func Restore(c Config, s Stored) (*Machine, error) {
 		if r.State == wire.Unknown {
 			m.executors[r.Executor].silent = true
 		}
+		if r.Target != "" {
+			m.moves.mover = j
+		}
 	}
 	m.awaitIdle()
 	return m, nil

@@ -39,7 +39,7 @@ import (
 //	ask verb=V [by=USER] [job=J] [place=P] [priority=N] [budget=BYTES] [executor=X] [device=NAME] [undo]
 //	                                         another request
 //	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT] [brings=NAME [of=BYTES]
-//	                                         [context=BYTES]]
+//	                                         [context=BYTES] [memory=BYTES]]
 //	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES]
 //	                                         [iteration=N] [checkpoint=N [since=N]] [error=TEXT] [lacks] [free=BYTES]
 //	                                         [reserve=BYTES [touched=BYTES]] [begun=N] [alone] [meets]" per job;
@@ -359,6 +359,9 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 		var context int64
 		d.MaybeScanArgs(t, "context", &context)
 		w.Brings.Context = graph.Bytes(context)
+		var memory int64
+		d.MaybeScanArgs(t, "memory", &memory)
+		w.Brings.HostMemory = graph.Bytes(memory)
 	}
 	d.MaybeScanArgs(t, "orders", &w.Orders)
 	if dead := word(t, d, "dead"); dead != "" {

@@ -45,9 +45,10 @@ func (m *Machine) status(s *wire.Status) {
 	case x.life == "":
 		m.changed = true // what is ordered from now on is for this process alone
 	}
+	begins := x.life == ""
 	x.life, x.host, x.since, x.seen, x.joined, x.heard = s.Life, s.Host, s.Since, s.Number, true, m.now
 	x.leaving = s.Leaves
-	x.domain.budgeted(x, s.Brings)
+	x.domain.budgeted(x, s.Brings, begins)
 	if x.rival != nil {
 		m.repel(x)
 	}
@@ -177,7 +178,7 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
 			}
 		}
 	case wire.Resting:
-		if j.record.State == wire.Parking && j.target != "" && s.Error != "" && answers {
+		if j.record.State == wire.Parking && j.record.Target != "" && s.Error != "" && answers {
 			m.stays(j, s.Error) // no checkpoint could be written
 			return
 		}
@@ -269,6 +270,10 @@ func (m *Machine) checkpointed(j *job, c *wire.Checkpoint) {
 	}
 	if !j.replica() && (old == nil || c.Iteration > old.Iteration) {
 		j.record.Restarts = 0
+	}
+	if j.stays && (old == nil || c.Iteration > old.Iteration) {
+		j.stays = false
+		m.stir()
 	}
 	j.record.Checkpoint, m.changed = c, true
 }

@@ -187,17 +187,20 @@ func (d *domain) wants(j *job) bool {
 // atRest is the rate of service below which a device does nothing.
 const atRest = 0.2
 
-// reckon works out, at a tick, what tenants are due and were served since the last one.
+// reckon works out, at a tick, what tenants are due and were served since the last one. Nobody is due anything of a
+// device that is not heard of, nor a tenant all of whose jobs there are out of reach: what it is owed stays as it is.
 func (d *domain) reckon() {
 	l, turn := &d.ledger, d.config.Turn
 	passed := d.m.now - l.since
-	if l.since = d.m.now; passed <= 0 || passed == d.m.now { // the first tick
+	if l.since = d.m.now; passed <= 0 || passed == d.m.now || !d.alive() { // or it is the first tick
 		return
 	}
 	shares := 0
-	wants := make(map[string]bool)
+	wants, away := make(map[string]bool), make(map[string]bool)
 	for j := range d.jobs() {
-		if t := j.tenant(); !wants[t] && d.wants(j) {
+		t := j.tenant()
+		away[t] = away[t] || j.record.State == wire.Unknown || j.placed() && d.m.away(j)
+		if !wants[t] && d.wants(j) {
 			wants[t] = true
 			shares += d.m.share(t)
 			l.of(t)
@@ -215,7 +218,10 @@ func (d *domain) reckon() {
 	due := float64(passed) * min(1, rate)
 	for t, a := range l.accounts {
 		if !wants[t] {
-			delete(l.accounts, t)
+			if !away[t] {
+				delete(l.accounts, t)
+			}
+			a.owed, a.served = false, 0 // it cannot be helped now
 			continue
 		}
 		if only != nil && t == *only && rate < atRest {

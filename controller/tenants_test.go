@@ -310,3 +310,42 @@ func TestThoseThatGaveWayComeBackInOrder(t *testing.T) {
 		}
 	}
 }
+
+// What a tenant is owed stays while nobody can be paid: the device's executor was not heard of since the controller was
+// started, or the tenant's job is at one that is out of reach. It is forgotten when the tenant wants nothing more.
+func TestDebtsOutliveSilence(t *testing.T) {
+	m := NewMachine(Config{Device: "none", NoDevice: true, Turn: shopTurn})
+	m.shares, m.now = map[string]int{"ada": 1}, time.Hour
+	d := m.open(m.config.For(&wire.Device{Name: "a"}), &wire.Device{Name: "a"})
+	x := &executor{name: "lab1", domain: d}
+	m.executors["lab1"] = x
+	j := &job{domain: d, record: wire.Record{Spec: wire.Spec{Name: "one", Owner: "ada"}}}
+	m.jobs = []*job{j}
+	const debt = 3 * shopTurn
+	for _, c := range []struct {
+		state  wire.JobState
+		heard  bool // the executor is heard of
+		silent bool // it was, and is not now
+		keeps  bool
+	}{
+		{state: wire.Queued, keeps: true},
+		{state: wire.Unknown, keeps: true},
+		{state: wire.Parked, keeps: true}, // until it is known whether it can be paid
+		{state: wire.Training, heard: true, silent: true, keeps: true},
+		{state: wire.Unknown, heard: true, keeps: true},
+		{state: wire.Parked, heard: true},
+		{state: wire.Done, heard: true},
+	} {
+		x.joined, x.silent = c.heard, c.silent
+		if j.record.State, j.record.Executor = c.state, ""; c.state == wire.Unknown || c.state == wire.Training {
+			j.record.Executor = "lab1"
+		}
+		d.ledger = ledger{since: m.now, accounts: map[string]*account{"ada": {debt: debt}}}
+		m.now += time.Second
+		d.reckon()
+		a := d.ledger.accounts["ada"]
+		if kept := a != nil && a.debt == debt; kept != c.keeps || !kept && a != nil {
+			t.Errorf("%+v: the account is %+v", c, a)
+		}
+	}
+}

@@ -43,6 +43,7 @@ type moves struct {
 	options []option      // that are still to be planned for, the best first
 	under   *transfer     // that is being planned for; nil: none is
 	mover   *job          // is on its way; nil: none is
+	to      *domain       // where it goes; nil: this controller did not see it leave
 	left    time.Duration // when it was told to leave
 	reckons time.Duration // the pause that was reckoned, but for moves.pause
 }
@@ -100,12 +101,12 @@ func (m *Machine) follow() {
 		return
 	}
 	switch s := j.record.State; {
-	case s == wire.Parking && j.target != "", s == wire.Queued && j.chosen, s == wire.Starting:
+	case s == wire.Parking && j.record.Target != "", s == wire.Queued && j.chosen, s == wire.Starting:
 		return
-	case s == wire.Training:
+	case s == wire.Training && j.domain == v.to:
 		v.pause = correct.Latency(v.pause, max(0, m.now-v.left-v.reckons), m.config.Alpha, false)
 	}
-	v.mover, v.stirred = nil, true
+	v.mover, v.to, v.stirred = nil, nil, true
 }
 
 // quiet reports whether nothing else is to be done on a device that executors bring, so that it can be looked at.
@@ -116,7 +117,7 @@ func (d *domain) quiet() bool {
 // leaves reports whether a job may leave its device, now or when it has trained there for a turn.
 func (j *job) leaves() bool {
 	r := &j.record
-	return r.State == wire.Training && j.domain.brought != nil && !r.Spec.Script &&
+	return r.State == wire.Training && j.domain.brought != nil && !r.Spec.Script && !j.stays &&
 		r.Spec.Replica == (wire.Replica{}) && r.Spec.Checkpoint != (wire.Interval{}) && r.Spec.Device == "" &&
 		r.Iteration < r.Spec.Iterations && r.Applied == r.Epoch
 }
@@ -127,10 +128,14 @@ func (m *Machine) movable(j *job, to *domain) bool {
 		to.serves(j)
 }
 
-// serves reports whether a job may go on at a device: with the same bits, at an executor that finds its checkpoint.
+// serves reports whether a job may go on at a device: with the same bits, at an executor that finds its checkpoint,
+// and not held there for what other tenants are owed.
 func (d *domain) serves(j *job) bool {
 	host := hostOf(d.m.executors[j.record.Executor])
 	if !slices.Contains(d.m.domains, d) || !d.takes(j) || host == "" || !d.equals(j) {
+		return false
+	}
+	if _, held := d.holds(j); held {
 		return false
 	}
 	for x := range d.executors() {
@@ -352,9 +357,9 @@ func (m *Machine) weigh() {
 		Transition: cost}
 	m.event(e)
 	m.vacate(j)
-	j.target, j.record.Why = to.on(), e.moves()
-	m.moves.options = nil
-	m.moves.mover, m.moves.left, m.moves.reckons = j, m.now, t.pause-m.moves.pause
+	j.record.Target, j.record.Why = to.on(), e.moves()
+	v := &m.moves
+	v.options, v.mover, v.to, v.left, v.reckons = nil, j, to, m.now, t.pause-v.pause
 	m.changed = true
 }
 
@@ -410,10 +415,14 @@ func (j *job) fastest() time.Duration {
 // arrives has a job that has left its device for another wait for that one alone or, if that does not take it any more,
 // for any.
 func (m *Machine) arrives(j *job) {
-	to, from := m.named(j.target), j.domain
-	j.target, j.record.Preempted = "", false
+	to, from := m.named(j.record.Target), j.domain
+	j.record.Target, j.record.Preempted = "", false
 	from.want.must = true // the plans without it are part of what was reckoned
-	if to == nil || !to.takes(j) {
+	held := false
+	if to != nil {
+		_, held = to.holds(j)
+	}
+	if to == nil || held || !to.takes(j) {
 		m.enqueue(j, fmt.Sprintf("has left device %s for one that does not take it any more", from.on()))
 		return
 	}
@@ -422,9 +431,9 @@ func (m *Machine) arrives(j *job) {
 	j.chosen, to.want.admission = true, true
 }
 
-// stays has a job that cannot leave its device go on there.
+// stays has a job whose checkpoint cannot be written go on at its device, until a newer one was.
 func (m *Machine) stays(j *job, why string) {
-	j.target, j.begun = "", m.now
+	j.stays, j.begun = true, m.now
 	if err := m.resume(j); err != nil {
 		panic("controller: " + err.Error())
 	}

@@ -139,3 +139,40 @@ func TestMovesPay(t *testing.T) {
 		t.Errorf("only %d moves", moves)
 	}
 }
+
+// A job does not move to a device on which it would be held for what another tenant is owed there; and where that is so
+// when it has left its own, it waits for any.
+func TestMovesKeepToDebts(t *testing.T) {
+	l := &movers{lab: newLab(t, 2, 3), said: make(map[string]int64)}
+	g := l.graphs[0]
+	l.step(Input{By: "bob", Submit: []Submission{{Graph: g, Spec: wire.Spec{Name: "one", Graph: g.Digest(),
+		Iterations: 1e6, Priority: 1, AnyDevice: true, Checkpoint: wire.Interval{Iterations: 100}}}}})
+	j := l.machine.find("one")
+	if j == nil || j.record.State != wire.Training {
+		t.Fatal("it does not train")
+	}
+	for _, d := range l.machine.domains {
+		if d == j.domain {
+			continue
+		}
+		for _, owed := range []bool{false, true} {
+			d.ledger.accounts = map[string]*account{"ada": {debt: 2 * time.Minute, owed: owed}}
+			if d.serves(j) == owed {
+				t.Errorf("ada is owed something on %s: %v, and it takes bob's job: %v", d.on(), owed, !owed)
+			}
+		}
+		d.ledger.accounts = nil
+	}
+	from, to := j.domain, l.machine.domains[0]
+	if to == from {
+		to = l.machine.domains[1]
+	}
+	l.machine.vacate(j)
+	j.record.Target = to.on()
+	to.ledger.accounts = map[string]*account{"ada": {debt: 2 * time.Minute, owed: true}}
+	l.machine.displace(j)
+	l.machine.parked(j)
+	if j.record.State != wire.Queued || j.chosen || j.domain == to || j.record.Preempted || j.record.Target != "" {
+		t.Errorf("job one is %s on %s (%s)", j.record.State, j.domain.on(), j.record.Why)
+	}
+}

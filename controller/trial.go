@@ -6,7 +6,6 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"tensile/graph"
@@ -385,24 +384,54 @@ func (t *trial) nearest() (found *attempt) {
 	return found
 }
 
-// nowhere refuses a job that can run on no device, not even alone, or has it fail if it was taken already.
+// nowhere refuses a job that can run on no device, not even alone, or has it fail if it was taken already. Of the
+// reasons that of the largest device is said, of equal ones the first by name.
 func (m *Machine) nowhere(t *trial) {
-	j := t.job
-	var why []string
+	var on *attempt
 	for _, a := range t.list {
-		if a.answer == nil {
-			continue
+		if a.answer != nil && (on == nil || a.domain.larger(on.domain)) { // one that was not asked is alike
+			on = a
 		}
-		why = append(why, fmt.Sprintf("on device %s: %s", a.domain.config.Name, a.answer.Never[a.at]))
 	}
-	text := strings.Join(why, "; ")
+	text := on.answer.Never[on.at]
+	if n := len(t.list); n > 1 {
+		text = fmt.Sprintf("none of %d devices can run it; on the largest, %s: %s", n, on.domain.config.Name, text)
+	}
+	if t.job.batch != nil {
+		m.refuse(t.job.batch, text)
+	} else {
+		m.unfit(t.job, on.domain, text)
+	}
+}
+
+// larger reports whether a device has more memory than another.
+func (d *domain) larger(o *domain) bool {
+	return o.config.Budget > 0 && (d.config.Budget == 0 || d.config.Budget > o.config.Budget)
+}
+
+// unfit has a job that was taken and can run on no device that may take it now, d being the largest, wait for a larger
+// one that is out of reach or drained, or for a larger budget if it fitted once; else it fails. It reports whether it
+// waits.
+func (m *Machine) unfit(j *job, d *domain, text string) bool {
+	i := slices.IndexFunc(m.domains, func(o *domain) bool {
+		pinned := j.record.Spec.Device != "" && j.record.Spec.Device != o.config.Name
+		return o.larger(d) && o.brought != nil && (o.drained() || !o.alive()) && !pinned && !j.record.Spec.Script &&
+			(!j.bound() || j.record.Device == o.config.Device)
+	})
+	why := "waits for a larger budget: "
+	if i < 0 {
+		text += m.elsewhereFits(d)
+	}
 	switch {
-	case j.batch != nil:
-		m.refuse(j.batch, text)
-	case j.fitted:
-		j.record.Need, j.record.Why = 0, "waits for a larger budget: "+text
-		m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
-	default:
+	case i >= 0 && m.domains[i].drained():
+		why = fmt.Sprintf("waits for device %s, which is drained and larger: ", m.domains[i].on())
+	case i >= 0:
+		why = fmt.Sprintf("waits for device %s, which is out of reach and larger: ", m.domains[i].on())
+	case !j.fitted:
 		m.over(j, wire.Broken, text, nil)
+		return false
 	}
+	j.record.Need, j.record.Why = 0, why+text
+	m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
+	return true
 }

@@ -53,6 +53,9 @@ const (
 // MaxDevices is how many devices are shown; the first of a controller's list.
 const MaxDevices = 32
 
+// MaxTenants is how many tenants are shown; the first by name.
+const MaxTenants = 50
+
 // Sample is what devices were used for at a time.
 type Sample struct {
 	At      int64             `json:"at_ms"` // since the Unix epoch
@@ -211,6 +214,9 @@ type Overview struct {
 	Trouble    string       `json:"trouble"`
 	Devices    []Device     `json:"devices"`
 	Left       int          `json:"devices_left,omitzero"` // devices that are left out
+	// Tenants are how tenants fare; none where nobody was given a share.
+	Tenants     []wire.TenantState `json:"tenants"`
+	TenantsLeft int                `json:"tenants_left,omitzero"` // that are left out
 	// Saved is by how much what jobs use is less than their peaks without plans, as a share of these; 0: not known.
 	Saved float64 `json:"saved"`
 	Use
@@ -242,6 +248,8 @@ func (h *History) Overview() Overview {
 		Jobs: []Job{}}
 	devices := controller.Devices(a)
 	o.Budget, o.HostMemory = report.Budgets(devices)
+	shown := min(len(a.Tenants), MaxTenants)
+	o.Tenants, o.TenantsLeft = append([]wire.TenantState{}, a.Tenants[:shown]...), len(a.Tenants)-shown
 	var without, claimed graph.Bytes
 	for i := range devices {
 		if i == MaxDevices {

@@ -128,6 +128,13 @@ func TestHistory(t *testing.T) {
 		t.Errorf("losses %s, %v, want %s; newest %+v", text, err, want, d.Newest)
 	}
 	o := h.Overview()
+	many := training(1, 40)
+	many.Tenants = make([]wire.TenantState, MaxTenants+2)
+	var lab History
+	lab.Take(time.Second, many)
+	if of := lab.Overview(); len(of.Tenants) != MaxTenants || of.TenantsLeft != 2 || o.Tenants == nil {
+		t.Errorf("%d tenants are shown, %d are not", len(of.Tenants), of.TenantsLeft)
+	}
 	if j := o.Jobs[0]; j.Rate != 0.5 || j.TimeLeft != 120*time.Second || o.Used != 600 || o.Running != 1 ||
 		o.At != 1000 {
 		t.Errorf("overview %+v", o)

@@ -509,6 +509,7 @@ func (c *checker) record(r *Record) {
 	}
 	c.rates(r.Link)
 	c.short("device that it is on", r.On)
+	c.short("target", r.Target)
 	c.short("latencies", r.Latencies)
 	c.short("device", r.Device)
 	c.result(r.Result)

@@ -423,6 +423,7 @@ type Record struct {
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	Park       Place       `json:"park,omitzero"`      // where it is parked, or is to be
 	Preempted  bool        `json:"preempted,omitzero"` // it was parked for another, and waits to go on
+	Target     string      `json:"target,omitzero"`    // device to which it moves when it has left its own; "": none
 	Held       []Holding   `json:"held,omitempty"`     // bytes that older incarnations may still have
 
 	// since when it waits: since the Unix epoch

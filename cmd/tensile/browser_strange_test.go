@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,6 +45,10 @@ func strangeJobs(t *testing.T) string {
 			Loss: &loss, Claim: graph.MiB, Arena: graph.MiB, Why: "<i>" + strings.Repeat("x", 300),
 			Spec: wire.Spec{Name: name, ID: int64(i + 1), Model: "<u>mlp", Iterations: 10,
 				Graph: graph.Digest(strings.Repeat("0", 64))}})
+	}
+	for i, name := range append([]string{""}, strangeNames...) {
+		a.Tenants = append(a.Tenants, wire.TenantState{Name: name, Share: i + 1, Speed: 0.25,
+			Behind: time.Duration(i-1) * time.Minute, Served: time.Hour})
 	}
 	answer := wire.Encode(a)
 	if _, err := bus.Serve(wire.ControlSubject, func(_ string, _ []byte, reply func([]byte)) {
@@ -205,6 +210,17 @@ func TestPageOfStrangeJobs(t *testing.T) {
 			if !value[bool](b, there) {
 				t.Errorf("%s: there is no job %s", screen.name, name)
 			}
+		}
+		const tenants = `JSON.stringify([...document.querySelectorAll("#tenants tbody tr")].map((tr) =>
+			[...tr.cells].map((td) => td.textContent)))`
+		var shown [][]string
+		if err := json.Unmarshal([]byte(value[string](b, tenants)), &shown); err != nil {
+			t.Fatal(err)
+		}
+		first := []string{"administrator", "1", "0", "0", "0.25", "−1m 0s", "1h 0m"}
+		if len(shown) != 1+len(strangeNames) || !slices.Equal(shown[0], first) || shown[1][0] != strangeNames[0] ||
+			shown[1][5] != "0" {
+			t.Errorf("%s: the tenants are %q", screen.name, shown)
 		}
 		b.fits(screen.name)
 		b.readable(screen.name)

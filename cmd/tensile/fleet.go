@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/internal/bus"
+	"tensile/report"
 	"tensile/wire"
 )
 
@@ -24,10 +25,7 @@ func listDevices(ctx context.Context, conn *bus.Conn, json, watch bool, out io.W
 			return err
 		}
 		if json {
-			if a.Devices == nil {
-				a.Devices = []wire.DeviceState{}
-			}
-			err = printJSON(out, a.Devices)
+			err = printJSON(out, report.ControllerDevices(a.Devices))
 		} else {
 			switch {
 			case watch && isTerminal(out):

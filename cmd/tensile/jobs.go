@@ -177,7 +177,8 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 			fmt.Fprintf(w, "%s\t", report.Slowdown(r))
 		}
 		if shared {
-			fmt.Fprintf(w, "%s\t%v\t%s\t", r.Base, text.Duration(r.Gate), report.Speed(r))
+			fmt.Fprintf(w, "%s\t%v\t%s\t", r.Base,
+				text.Duration(r.Gate.Round(time.Microsecond)), report.Speed(r))
 		}
 		if owners {
 			fmt.Fprintf(w, "%s\t", cmp.Or(r.Spec.Owner, "-"))

@@ -92,7 +92,9 @@ func TestClusterTenants(t *testing.T) {
 	if said := c.tell("tenants"); said != "nobody has a share: tensile tenant NAME --share N gives one\n" {
 		t.Errorf("without tenants: %q", said)
 	}
-	if said := c.tell("tenant", "ada", "--share", "3"); said != "tenant ada has share 3\n" {
+	if said := c.tell("tenant", "ada", "--share", "3"); said != "tenant ada has share 3, and no jobs yet\n"+
+		"from now on every other user and the administrator count as tenants of share 1 each: tensile tenants lists "+
+		"those with jobs\n" {
 		t.Errorf("tenant says %q", said)
 	}
 	ada := filepath.Join(c.files, "ada.json")
@@ -121,7 +123,8 @@ func TestClusterTenants(t *testing.T) {
 	if out := c.tell("jobs"); !strings.Contains(out, "SLOWDOWN") {
 		t.Errorf("jobs shows no slowdown:\n%s", out)
 	}
-	if said := c.tell("tenant", "ada", "--remove"); said != "tenant ada has no share of its own\n" {
+	if said := c.tell("tenant", "ada", "--remove"); said != "tenant ada has no share of its own\n"+
+		"nobody has a share any more: all jobs count by their priorities alone\n" {
 		t.Errorf("tenant --remove says %q", said)
 	}
 	c.tell("stop", "lenet", "--credentials", ada)

@@ -111,6 +111,9 @@ func (f *simulateFlags) run(c *cobra.Command, path string) error {
 	if len(skipped) > 0 {
 		fmt.Fprintf(c.ErrOrStderr(), "%s: rows that %s are left out\n", path, skipped)
 	}
+	if len(trace) == 0 {
+		return fmt.Errorf("%s: it has no job: tensile simulate generate makes a trace", path)
+	}
 	r, err := simulate.Run(c.Context(), trace, o)
 	if err != nil {
 		return err
@@ -155,7 +158,7 @@ func (f *simulateFlags) options() (simulate.Options, error) {
 		made, err := workload.Load([]string{model}, workload.Settings{Image: f.image, Batch: batch,
 			Optimizer: autodiff.Adam{}.Recommended(1)})
 		if err != nil {
-			return task.Task{}, err
+			return task.Task{}, fmt.Errorf("the trace has jobs of %s with batch %d: %w", model, batch, err)
 		}
 		tasks[k] = made[0]
 		return made[0], nil
@@ -192,9 +195,8 @@ func writeSimulated(out io.Writer, r *simulate.Result) error {
 		"SLOWDOWN"}}
 	for _, j := range r.Jobs {
 		at := func(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) }
-		rows = append(rows, []string{j.Name, j.Model, strconv.Itoa(j.Batch), strconv.Itoa(j.Iterations), j.Tenant,
-			j.Device,
-			at(j.Submit), at(j.Start), at(j.End), strconv.FormatFloat(j.Slowdown, 'f', 2, 64)})
+		rows = append(rows, []string{j.Name, j.Model, strconv.Itoa(j.Batch), strconv.Itoa(j.Iterations),
+			text.Line(j.Tenant, 40), j.Device, at(j.Submit), at(j.Start), at(j.End), strconv.FormatFloat(j.Slowdown, 'f', 2, 64)})
 	}
 	if err := text.Table(out, rows); err != nil {
 		return err

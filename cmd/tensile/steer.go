@@ -40,6 +40,10 @@ func steer(c *cobra.Command, requests func(args []string) ([]wire.Request, error
 func (s *steering) ask(ctx context.Context, conn wire.Bus, requests []wire.Request, out io.Writer) error {
 	changed := []wire.Record{}
 	for _, q := range requests {
+		before, err := tenantsBefore(ctx, conn, q)
+		if err != nil {
+			return err
+		}
 		a, err := ask(ctx, conn, q)
 		if err != nil {
 			return err
@@ -66,11 +70,11 @@ func (s *steering) ask(ctx context.Context, conn wire.Bus, requests []wire.Reque
 				fmt.Fprintf(out, "device %s has no jobs, and takes none\n", q.Device)
 			}
 		case wire.SetShare:
-			if q.Share == 0 {
-				fmt.Fprintf(out, "tenant %s has no share of its own\n", q.Tenant)
-			} else {
-				fmt.Fprintf(out, "tenant %s has share %d\n", q.Tenant, q.Share)
+			now, err := ask(ctx, conn, wire.Request{Verb: wire.Jobs})
+			if err != nil {
+				return err
 			}
+			fmt.Fprint(out, shareIs(q, before, now.Tenants))
 		case wire.Forget:
 			fmt.Fprintf(out, "executor %s has ended, as you say; its jobs can go on elsewhere\n", q.Executor)
 		}

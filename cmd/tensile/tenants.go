@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -46,6 +48,39 @@ without any there are no tenants. Only an administrator may.`,
 	c.Flags().IntVar(&share, "share", 0, fmt.Sprintf("what the tenant gets against others, 1 to %d", wire.MaxShare))
 	c.Flags().BoolVar(&remove, "remove", false, "take the tenant's share")
 	return c
+}
+
+// tenantsBefore are the tenants before a request that may change whether there are any.
+func tenantsBefore(ctx context.Context, conn wire.Bus, q wire.Request) ([]wire.TenantState, error) {
+	if q.Verb != wire.SetShare {
+		return nil, nil
+	}
+	a, err := ask(ctx, conn, wire.Request{Verb: wire.Jobs})
+	return a.Tenants, err
+}
+
+// shareIs says what a tenant has, and where that turns tenants on or off what it means for the others. A tenant without
+// jobs may be a name that is misspelt.
+func shareIs(q wire.Request, before, now []wire.TenantState) string {
+	var b strings.Builder
+	if q.Share == 0 {
+		fmt.Fprintf(&b, "tenant %s has no share of its own\n", q.Tenant)
+		if len(now) == 0 {
+			fmt.Fprintln(&b, "nobody has a share any more: all jobs count by their priorities alone")
+		}
+		return b.String()
+	}
+	fmt.Fprintf(&b, "tenant %s has share %d", q.Tenant, q.Share)
+	i := slices.IndexFunc(now, func(t wire.TenantState) bool { return t.Name == q.Tenant })
+	if i >= 0 && now[i].Running+now[i].Waiting == 0 {
+		b.WriteString(", and no jobs yet")
+	}
+	b.WriteString("\n")
+	if len(before) == 0 {
+		fmt.Fprintln(&b, "from now on every other user and the administrator count as tenants of share 1 each:",
+			"tensile tenants lists those with jobs")
+	}
+	return b.String()
 }
 
 func tenantsCommand() *cobra.Command {

@@ -155,6 +155,9 @@ function draw() {
   $("devices").hidden = !several;
   if (several) rows($("devices").tBodies[0], now.devices, deviceRow, (d) => d.name);
   text($("left"), now.devices_left ? now.devices_left + " more devices are not shown" : "");
+  $("tenants").hidden = now.tenants.length === 0;
+  rows($("tenants").tBodies[0], now.tenants, tenantRow, (t) => t.name || "");
+  text($("tenantsleft"), now.tenants_left ? now.tenants_left + " more tenants are not shown" : "");
   text($("of"), several ? " of " + shown().name : "");
   text($("oflink"), several ? " of " + shown().name : "");
   $("none").hidden = now.jobs.length > 0;
@@ -251,6 +254,19 @@ function deviceRow(tr, d) {
     [rate(d.link_used.out) + " · " + rate(d.link_used.in), {class: "n", "data-label": "link"}],
     [bytes(d.host_used_bytes) + (d.host_memory_bytes ? " of " + bytes(d.host_memory_bytes) : ""), {class: "n", "data-label": "host memory"}],
     [d.identity + (d.host ? " at " + d.host : ""), {class: "wide note"}],
+  ]);
+}
+
+function tenantRow(tr, t) {
+  const owed = t.behind_ns || 0;
+  cells(tr, [
+    [t.name || "administrator"],
+    [String(t.share), {class: "n", "data-label": "share"}],
+    [String(t.running), {class: "n", "data-label": "running"}],
+    [String(t.waiting), {class: "n", "data-label": "waiting"}],
+    [t.speed.toFixed(2), {class: "n", "data-label": "speed"}],
+    [(owed < 0 ? "−" : "") + span(Math.abs(owed)), {class: "n", "data-label": "owed"}],
+    [span(t.served_ns), {class: "n", "data-label": "served"}],
   ]);
 }
 
@@ -397,6 +413,8 @@ function drawJob() {
   facts($("jobfacts"), [
     [r.iteration + "/" + r.spec.iterations, "iterations"],
     [r.iterations_per_second ? per(r.iterations_per_second) + "/s" : "–", "speed" + (r.relative_speed ? ", " + percent(r.relative_speed) + " of its ops’ own" : "")],
+    ...(r.measured_slowdown ? [[r.measured_slowdown.toFixed(2), "times as long as alone"]] : []),
+    ...(now.tenants.length ? [[r.spec.owner || "administrator", "tenant"]] : []),
     [r.time_left_ns ? span(r.time_left_ns) : "–", "left"],
     [lossText(last(r)), "loss"],
     [over(r) ? "–" : bytes(r.arena_bytes), "memory" + (r.without_plan_bytes ? ", without a plan " + bytes(r.without_plan_bytes) : "")],
