@@ -185,7 +185,7 @@ func TestEverythingTogether(t *testing.T) {
 			slow = slowly
 		}
 		open, third := openSlow(seed, slow), openThird(seed, slow)
-		replicas := *mix != "" && mixed("replicas", seed, 1) // of groups not all seeds settle yet
+		replicas := mixed("replicas", seed, 4)
 		if replicas {
 			alone, thirdAlone := open, third
 			open = func() device.Device { return keepStep(alone()) }
