@@ -8,7 +8,8 @@ import (
 
 // Which checkpoints all siblings have, from which they go on together.
 
-// takeByTime has siblings take a checkpoint when it is time for one.
+// takeByTime has siblings take a checkpoint when it is time for one, and they have passed the one before: if that was
+// not taken by all, some heard of it too late or could not write it.
 func (m *Machine) takeByTime() {
 	for _, j := range m.jobs {
 		every := j.record.Spec.Checkpoint.Every
@@ -23,8 +24,12 @@ func (m *Machine) takeByTime() {
 			}
 			continue
 		}
+		comes := func(o *job) bool { return max(o.sibling.issued, o.record.Iteration) <= j.record.At }
+		if j.record.At > 0 && slices.ContainsFunc(g, comes) {
+			continue // they take it yet, however long an iteration is
+		}
 		j.sibling.taken = m.now
-		m.chooseAt(g)
+		m.chooseAt(g, j.record.At > 0)
 	}
 }
 
@@ -36,7 +41,7 @@ type run struct{ from, to int }
 func (j *job) has(iteration int) bool {
 	every := j.record.Spec.Checkpoint.Iterations
 	return slices.ContainsFunc(j.sibling.kept, func(r run) bool {
-		return r.to == iteration || r.from <= iteration && iteration < r.to && (r.to-iteration)%every == 0
+		return r.to == iteration || r.from <= iteration && iteration < r.to && every > 0 && (r.to-iteration)%every == 0
 	})
 }
 

@@ -205,7 +205,7 @@ func (m *Machine) goHome(j *job, to wire.Place) {
 	g := m.all(j)
 	trains := func(o *job) bool { return !o.claim().none() }
 	if j.replica() && j.record.State != wire.Parking && slices.ContainsFunc(g, trains) {
-		m.chooseAt(g)
+		m.chooseAt(g, false)
 	}
 	for _, o := range g {
 		o.record.Preempted = j.record.Preempted

@@ -91,8 +91,8 @@ func (m *Machine) stop(j *job) {
 		m.over(j, wire.Halted, "", nil) // and with it its siblings
 		return
 	}
-	if j.replica() && j.record.State != wire.Ending && !j.claim().none() {
-		m.chooseAt(g)
+	if s := j.record.State; j.replica() && s != wire.Ending && s != wire.Parking && !j.claim().none() {
+		m.chooseAt(g, false)
 	}
 	for _, o := range g {
 		o.record.State, o.record.Why, o.record.Need = wire.Ending, "", 0

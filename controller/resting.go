@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -18,15 +19,24 @@ func (m *Machine) home(j *job) bool {
 }
 
 // chooseAt has siblings rest, or take a checkpoint, after more iterations than any has begun: by so many that they hear
-// of it in time, and by twice as many with each try.
-func (m *Machine) chooseAt(g []*job) {
-	begun, margin := 0, 2
+// of it in time, and by twice as many if they heard too late of the number before. Of a checkpoint that cannot be
+// written the same is seen: so they are at most those of the time between two.
+func (m *Machine) chooseAt(g []*job, late bool) {
+	begun, least, wanted, most := 0, 2, 0, math.MaxInt
 	for _, j := range g {
 		begun = max(begun, j.sibling.issued, j.record.Iteration, j.record.At)
-		if margin = max(margin, 2*j.sibling.margin); j.pace > 0 {
-			margin = max(margin, 2+int(time.Second/j.pace))
+		if wanted = max(wanted, j.sibling.margin); j.pace == 0 {
+			continue
+		}
+		least = max(least, 2+int(time.Second/j.pace))
+		if every := j.record.Spec.Checkpoint.Every; every > 0 && j.goesOn() {
+			most = min(most, int(every/j.pace))
 		}
 	}
+	if late {
+		wanted *= 2
+	}
+	margin := max(least, min(wanted, most))
 	for _, j := range g {
 		j.record.At, j.sibling.margin, j.sibling.rests = min(begun+margin, j.record.Spec.Iterations), margin, false
 	}
@@ -47,11 +57,17 @@ func (m *Machine) ordersRest(j *job, a *wire.Assignment) {
 }
 
 // rested takes down whether a replica rests as it was told. When all do they are parked, or told to leave or to end. At
-// rises for one that has begun too many iterations.
+// rises for one that has begun too many iterations, also for one that was to take a checkpoint then.
 func (m *Machine) rested(j *job, s *wire.JobStatus, answers bool) {
 	resting := j.record.State == wire.Parking || j.record.State == wire.Ending
 	rests := j.rests() || resting
-	if !rests || !answers {
+	switch at := j.record.At; {
+	case !answers:
+		return
+	case j.goesOn() && at > 0 && s.Iteration <= at && min(s.Begun, j.record.Spec.Iterations) > at && !j.has(at):
+		m.chooseAt(m.siblings(j), true) // it takes no checkpoint there
+		return
+	case !rests:
 		return
 	}
 	was := j.sibling.rests
@@ -60,7 +76,7 @@ func (m *Machine) rested(j *job, s *wire.JobStatus, answers bool) {
 	g := m.siblings(j)
 	switch {
 	case resting && late:
-		m.chooseAt(g)
+		m.chooseAt(g, true)
 	case !resting || was == j.sibling.rests || !m.home(j):
 	case j.record.State == wire.Parking && j.record.Park == wire.InMemory:
 		for _, o := range g {

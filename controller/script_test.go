@@ -12,7 +12,6 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"tensile/autodiff"
 	"tensile/cost"
 	"tensile/external"
 	"tensile/graph"
@@ -215,10 +214,7 @@ func (s *script) replicate(t *testing.T, d *datadriven.TestData) {
 	if !d.MaybeScanArgs(t, "replicas", &of) {
 		return
 	}
-	g, err := smallnet.Build("mlp")
-	if err == nil {
-		g, err = autodiff.Replicate(g, of)
-	}
+	g, err := smallnet.Replicas("mlp", of)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"testing"
 
-	"tensile/autodiff"
 	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cpu"
@@ -86,10 +85,7 @@ type outcomes struct {
 // replicas are the tasks of the replicas of a network in its small form.
 func replicas(t *testing.T, model string, n int) []tasks.Task {
 	t.Helper()
-	g, err := smallnet.Build(model)
-	if err == nil {
-		g, err = autodiff.Replicate(g, n)
-	}
+	g, err := smallnet.Replicas(model, n)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"tensile/autodiff"
 	"tensile/cost"
 	"tensile/device/sim"
 	"tensile/graph"
@@ -19,10 +18,7 @@ import (
 // replica is a replica's task for a network in its small form, and a device that is one of so many.
 func replica(t *testing.T, model string, replicas int) ([]task.Task, planner.Device, cost.Facts) {
 	t.Helper()
-	g, err := smallnet.Build(model)
-	if err == nil {
-		g, err = autodiff.Replicate(g, replicas)
-	}
+	g, err := smallnet.Replicas(model, replicas)
 	if err != nil {
 		t.Fatal(err)
 	}

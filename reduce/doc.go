@@ -16,6 +16,8 @@
 // ([Line.Join]), by a wire.Meeting: an address, a key, and the digest of a certificate. Connections are TLS 1.3; who
 // listens shows the certificate, who dials shows that it knows the key.
 //
-// A connection breaks when the process at its other side ends, and within some seconds when the host does; then all
-// calls of Mean end with a [LostError].
+// A connection breaks when the process at its other side ends; then all calls of Mean end with a [LostError]. They do
+// within some seconds when the host at the other side is gone: neighbours have a second connection, on which nothing is
+// sent, and whose keep-alive probes each host answers for its processes. One that is slow, or stopped for a while, is
+// waited for.
 package reduce

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"sync"
 
 	"tensile/wire"
@@ -23,8 +24,9 @@ type Line struct {
 	cancel           context.CancelFunc // of the joining
 	before           chan wire.Meeting  // where the replica before this one listens: the newest, until it is looked at
 
-	mu  sync.Mutex
-	err error // why no mean can be taken any more
+	watches sync.WaitGroup // of hosts
+	mu      sync.Mutex
+	err     error // why no mean can be taken any more
 }
 
 // New returns the place of replica number, from 0, of several, with connections to the replicas before and behind it;
@@ -75,6 +77,18 @@ func (l *Line) Mean(ctx context.Context, iteration int, name string, data []floa
 func (l *Line) Close() {
 	l.fail(errClosed)
 	<-l.joined
+	l.watches.Wait()
+}
+
+// watch has the line fail when the system finds the host of a neighbour gone, as it does by an idle connection. That a
+// process has ended is no news of that one: the other connection says so, behind all that it has carried.
+func (l *Line) watch(replica int, idle io.Reader) {
+	l.watches.Go(func() {
+		_, err := idle.Read(make([]byte, 1))
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+			l.fail(l.lost(replica, err))
+		}
+	})
 }
 
 func (l *Line) explain(iteration int, name string, err error) error {

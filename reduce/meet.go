@@ -16,6 +16,7 @@ import (
 	"math/big"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,7 +59,14 @@ func Open(address netip.Addr, p Place) (*Line, *wire.Meeting, error) {
 		below, above, err := p.join(ctx, l.before, next)
 		l.mu.Lock()
 		if l.err == nil && err == nil {
-			l.below, l.above = below, above
+			if below != nil {
+				l.below = below
+				l.watch(p.Number-1, below.idle)
+			}
+			if above != nil {
+				l.above = above
+				l.watch(p.Number+1, above.idle)
+			}
 		}
 		l.mu.Unlock()
 		switch {
@@ -84,8 +92,7 @@ func (l *Line) Join(m wire.Meeting) {
 }
 
 // join connects a replica with those before and behind it.
-func (p Place) join(ctx context.Context, before <-chan wire.Meeting, next *listener) (below, above io.ReadWriteCloser,
-	err error) {
+func (p Place) join(ctx context.Context, before <-chan wire.Meeting, next *listener) (below, above *link, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var joining sync.WaitGroup
@@ -113,7 +120,7 @@ func (p Place) join(ctx context.Context, before <-chan wire.Meeting, next *liste
 	return below, above, nil
 }
 
-func closeAll(all ...io.ReadWriteCloser) {
+func closeAll(all ...*link) {
 	for _, c := range all {
 		if c != nil {
 			c.Close()
@@ -121,7 +128,8 @@ func closeAll(all ...io.ReadWriteCloser) {
 	}
 }
 
-// alive has the system notice within seconds that the host at the other side of a connection is gone.
+// alive has the system notice within seconds that the host at the other side of an idle connection is gone: that host
+// answers for its processes, also for one that is stopped.
 var alive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 4}
 
 // listener is where a replica listens for the next one.
@@ -141,7 +149,7 @@ func listen(address netip.Addr) (*listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := net.ListenConfig{KeepAliveConfig: alive, Control: acknowledged}
+	config := net.ListenConfig{KeepAliveConfig: alive}
 	l, err := config.Listen(context.Background(), "tcp", netip.AddrPortFrom(address, 0).String())
 	if err != nil {
 		return nil, err
@@ -164,9 +172,24 @@ type connection struct {
 
 func (c connection) Close() error { return c.below.Close() }
 
-// await returns the connection of the next replica. Each that comes is greeted by a goroutine of its own, so that one
+// link is the two connections to a neighbour: that of the means, and an idle one. While something is on its way the
+// system cannot tell a host that is gone from a process that does not read, but after minutes; by the idle one it can.
+type link struct {
+	connection
+	idle connection
+}
+
+func (l *link) Close() error { return errors.Join(l.connection.Close(), l.idle.Close()) }
+
+// purpose is what who dials says of a connection.
+type purpose struct {
+	idle bool
+	pair [16]byte // by which the two of a pair are known, among those of other attempts
+}
+
+// await returns the connections of the next replica. Each that comes is greeted by a goroutine of its own, so that one
 // that says nothing keeps no other waiting.
-func (p Place) await(ctx context.Context, l *listener) (io.ReadWriteCloser, error) {
+func (p Place) await(ctx context.Context, l *listener) (*link, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var greetings sync.WaitGroup
 	defer greetings.Wait()
@@ -174,15 +197,18 @@ func (p Place) await(ctx context.Context, l *listener) (io.ReadWriteCloser, erro
 	defer l.Close()
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	type arrival struct {
-		c   io.ReadWriteCloser
-		err error
+		c    connection
+		what purpose
+		err  error
 	}
 	arrivals := make(chan arrival)
 	arrive := func(a arrival) {
 		select {
 		case arrivals <- a:
 		case <-ctx.Done():
-			closeAll(a.c)
+			if a.err == nil {
+				a.c.Close()
+			}
 		}
 	}
 	greetings.Go(func() {
@@ -190,34 +216,53 @@ func (p Place) await(ctx context.Context, l *listener) (io.ReadWriteCloser, erro
 		for {
 			c, err := l.Accept()
 			if err != nil {
-				arrive(arrival{nil, err})
+				arrive(arrival{err: err})
 				return
 			}
 			free <- struct{}{}
 			greetings.Go(func() {
 				defer func() { <-free }()
-				greeted, err := p.greet(ctx, tls.Server(c, &tls.Config{Certificates: []tls.Certificate{l.certificate},
-					MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true}), l.meeting.Key, p.Number+1, false)
-				if err == nil {
-					arrive(arrival{greeted, nil})
-					return
-				}
-				if errors.As(err, new(*differsError)) {
-					arrive(arrival{nil, err})
+				greeted, what, err := p.greet(ctx, tls.Server(c, &tls.Config{MinVersion: tls.VersionTLS13,
+					Certificates: []tls.Certificate{l.certificate}, SessionTicketsDisabled: true}), l.meeting.Key,
+					p.Number+1, nil)
+				if err == nil || errors.As(err, new(*differsError)) {
+					arrive(arrival{greeted, what, err})
 				} // else, whoever that was, it was not the next replica
 			})
 		}
 	})
-	select {
-	case a := <-arrivals:
-		return a.c, a.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	single := make(map[[16]byte]arrival) // of attempts that were given up, and of one whose other is on its way
+	defer func() {
+		for _, a := range single {
+			a.c.Close()
+		}
+	}()
+	for {
+		select {
+		case a := <-arrivals:
+			first, come := single[a.what.pair]
+			switch {
+			case a.err != nil:
+				return nil, a.err
+			case !come:
+				single[a.what.pair] = a
+			case first.what.idle == a.what.idle:
+				a.c.Close()
+			case a.what.idle:
+				delete(single, a.what.pair)
+				return &link{first.c, a.c}, nil
+			default:
+				delete(single, a.what.pair)
+				return &link{a.c, first.c}, nil
+			}
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 }
 
 // dial connects to the replica before this one, as soon as it is known where that is.
-func (p Place) dial(ctx context.Context, before <-chan wire.Meeting) (io.ReadWriteCloser, error) {
+func (p Place) dial(ctx context.Context, before <-chan wire.Meeting) (*link, error) {
 	const shortest, longest = 20 * time.Millisecond, time.Second
 	var m wire.Meeting
 	var since time.Time
@@ -236,7 +281,7 @@ func (p Place) dial(ctx context.Context, before <-chan wire.Meeting) (io.ReadWri
 		if m == (wire.Meeting{}) {
 			continue
 		}
-		var c io.ReadWriteCloser
+		var c *link
 		if c, err = p.try(ctx, m); err == nil || errors.As(err, new(*differsError)) {
 			return c, err
 		}
@@ -249,33 +294,61 @@ func (p Place) dial(ctx context.Context, before <-chan wire.Meeting) (io.ReadWri
 	}
 }
 
-func (p Place) try(ctx context.Context, m wire.Meeting) (io.ReadWriteCloser, error) {
-	dialer := net.Dialer{KeepAliveConfig: alive, Control: acknowledged, Timeout: greeting}
-	c, err := dialer.DialContext(ctx, "tcp", m.Address)
+func (p Place) try(ctx context.Context, m wire.Meeting) (*link, error) {
+	what := purpose{idle: true}
+	if _, err := rand.Read(what.pair[:]); err != nil {
+		return nil, err
+	}
+	idle, err := p.call(ctx, m, what)
 	if err != nil {
 		return nil, err
 	}
-	return p.greet(ctx, tls.Client(c, &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true,
+	what.idle = false
+	c, err := p.call(ctx, m, what)
+	if err != nil {
+		idle.Close()
+		return nil, err
+	}
+	return &link{c, idle}, nil
+}
+
+// call dials one of the connections of a pair.
+func (p Place) call(ctx context.Context, m wire.Meeting, what purpose) (connection, error) {
+	dialer := net.Dialer{KeepAliveConfig: alive, Timeout: greeting}
+	below, err := dialer.DialContext(ctx, "tcp", m.Address)
+	if err != nil {
+		return connection{}, err
+	}
+	c, _, err := p.greet(ctx, tls.Client(below, &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true,
 		VerifyConnection: func(s tls.ConnectionState) error { // in the place of authorities
 			if len(s.PeerCertificates) == 0 || fingerprint(s.PeerCertificates[0].Raw) != m.Certificate {
 				return errors.New("it shows another certificate than the replica said")
 			}
 			return nil
-		}}), m.Key, p.Number-1, true)
+		}}), m.Key, p.Number-1, &what)
+	return c, err
 }
 
 // hello is what two neighbours tell each other: digests of equal length, so that nothing that a stranger sends is
-// waited for or read for long.
+// waited for or read for long, and by which the two connections of a pair are known.
 type hello struct {
-	key [sha256.Size]byte // of the meeting, and who says it
-	job [sha256.Size]byte
+	key  [sha256.Size]byte // of the meeting, who says it, and what the connection is for
+	job  [sha256.Size]byte
+	pair [16]byte
 }
 
-func (p Place) hello(key string, number int) (h hello) {
-	copy(h.key[:], digest(fmt.Sprintf("%s %d", key, number)))
+const helloBytes = 2*sha256.Size + 16
+
+func (p Place) hello(key string, number int, what purpose) (h hello) {
+	copy(h.key[:], digest(fmt.Sprintf("%s %d %t", key, number, what.idle)))
 	copy(h.job[:], digest(fmt.Sprintf("%d %d %s", p.Replicas, p.Begin, p.Network)))
+	h.pair = what.pair
 	return h
 }
+
+func (h hello) bytes() []byte { return slices.Concat(h.key[:], h.job[:], h.pair[:]) }
+
+func (h hello) is(key []byte) bool { return subtle.ConstantTimeCompare(h.key[:], key) == 1 }
 
 // differsError tells of a neighbour that is the right one, and trains something else.
 type differsError struct{ replica int }
@@ -286,9 +359,10 @@ func (e *differsError) Error() string {
 }
 
 // greet makes sure that a connection leads to a neighbour, or closes it. Who dials speaks first, hears the other, and
-// confirms: so both have the connection, or the one that listens goes on listening.
-func (p Place) greet(ctx context.Context, c *tls.Conn, key string, neighbour int, dials bool) (
-	_ io.ReadWriteCloser, err error) {
+// confirms: so both have the connection, or the one that listens goes on listening. dials is what who dials says of it,
+// and nil for the other, who hears it.
+func (p Place) greet(ctx context.Context, c *tls.Conn, key string, neighbour int, dials *purpose) (_ connection,
+	what purpose, err error) {
 	below := c.NetConn()
 	stop := context.AfterFunc(ctx, func() { below.Close() })
 	defer func() {
@@ -300,43 +374,44 @@ func (p Place) greet(ctx context.Context, c *tls.Conn, key string, neighbour int
 		}
 	}()
 	if err := c.SetDeadline(time.Now().Add(greeting)); err != nil {
-		return nil, err
+		return connection{}, what, err
 	}
-	own, theirs := p.hello(key, p.Number), p.hello(key, neighbour)
-	send := func() error {
-		_, err := c.Write(append(own.key[:], own.job[:]...))
-		return err
-	}
-	if dials {
-		if err := send(); err != nil {
-			return nil, err
+	if dials != nil {
+		what = *dials
+		if _, err := c.Write(p.hello(key, p.Number, what).bytes()); err != nil {
+			return connection{}, what, err
 		}
 	}
-	var said [2 * sha256.Size]byte
+	var said [helloBytes]byte
 	if _, err := io.ReadFull(c, said[:]); err != nil {
-		return nil, err
+		return connection{}, what, err
 	}
-	if subtle.ConstantTimeCompare(said[:sha256.Size], theirs.key[:]) != 1 {
-		return nil, errors.New("it does not know the key")
+	if dials == nil {
+		copy(what.pair[:], said[2*sha256.Size:])
+		what.idle = p.hello(key, neighbour, purpose{idle: true}).is(said[:sha256.Size])
 	}
-	if !dials {
-		if err := send(); err != nil {
-			return nil, err
+	theirs := p.hello(key, neighbour, what)
+	if !theirs.is(said[:sha256.Size]) {
+		return connection{}, what, errors.New("it does not know the key")
+	}
+	if dials == nil {
+		if _, err := c.Write(p.hello(key, p.Number, what).bytes()); err != nil {
+			return connection{}, what, err
 		}
 	}
-	if [sha256.Size]byte(said[sha256.Size:]) != theirs.job {
-		return nil, &differsError{neighbour}
+	if !slices.Equal(said[sha256.Size:2*sha256.Size], theirs.job[:]) {
+		return connection{}, what, &differsError{neighbour}
 	}
 	confirmed := [1]byte{1}
-	if dials {
+	if dials != nil {
 		_, err = c.Write(confirmed[:])
 	} else {
 		_, err = io.ReadFull(c, confirmed[:])
 	}
 	if err != nil {
-		return nil, err
+		return connection{}, what, err
 	}
-	return connection{c, below}, c.SetDeadline(time.Time{})
+	return connection{c, below}, what, c.SetDeadline(time.Time{})
 }
 
 func digest(text string) []byte {

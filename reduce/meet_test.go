@@ -101,18 +101,17 @@ func TestStrangers(t *testing.T) {
 	if version := c.ConnectionState().Version; version != tls.VersionTLS13 {
 		t.Errorf("TLS version %x, want 1.3", version)
 	}
-	if _, err := c.Write(make([]byte, 64)); err != nil {
+	if _, err := c.Write(make([]byte, helloBytes)); err != nil {
 		t.Fatal(err)
 	}
 	if answer, _ := io.ReadAll(c); len(answer) > 0 {
 		t.Errorf("a stranger is answered: %x", answer)
 	}
 	early := dialed(t, meetings[0])
-	hello := place(1, 2).hello(meetings[0].Key, 1)
-	if _, err := early.Write(append(hello.key[:], hello.job[:]...)); err != nil {
+	if _, err := early.Write(place(1, 2).hello(meetings[0].Key, 1, purpose{}).bytes()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadFull(early, make([]byte, 64)); err != nil {
+	if _, err := io.ReadFull(early, make([]byte, helloBytes)); err != nil {
 		t.Fatal(err)
 	}
 	lines[1].Join(*meetings[0])

@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"tensile/graph"
 	"tensile/internal/needs"
@@ -111,6 +112,25 @@ func (b *browser) until(expression string) {
 	}
 }
 
+// press presses a button by the keyboard: what moves on the page meanwhile would have a mouse miss it.
+func (b *browser) press(button string) {
+	b.t.Helper()
+	b.do(chromedp.WaitVisible(button, chromedp.ByQuery), chromedp.Focus(button, chromedp.ByQuery),
+		chromedp.KeyEvent(kb.Enter))
+}
+
+// steer presses a button that has the controller do something, and waits until that has been said to be done.
+func (b *browser) steer(button string) {
+	b.t.Helper()
+	const said = `document.getElementById("said").textContent`
+	b.do(chromedp.Evaluate(said+` = ""`, nil))
+	b.press(button)
+	b.until(`!["", "asking"].includes(` + said + `)`)
+	if text := value[string](b, said); text != "done" {
+		b.t.Fatalf("%s: the page says %q", button, text)
+	}
+}
+
 // value is what an expression is in the page.
 func value[T any](b *browser, expression string) (v T) {
 	b.t.Helper()
@@ -192,8 +212,8 @@ func TestPageInBrowser(t *testing.T) {
 	b.quiet("")
 
 	// Steering.
-	b.do(chromedp.Navigate(strings.TrimSpace(c.tell("page", "--steer"))+"#/job/lenet"),
-		chromedp.Click(`#steer [data-verb=park]`, chromedp.ByQuery))
+	b.do(chromedp.Navigate(strings.TrimSpace(c.tell("page", "--steer")) + "#/job/lenet"))
+	b.steer(`#steer [data-verb=park]`)
 	c.in(wire.Parked, "lenet")
 	b.until(`document.getElementById("why").textContent.includes("parked")`)
 	b.do(chromedp.KeyEvent("\x1b"))
@@ -203,11 +223,11 @@ func TestPageInBrowser(t *testing.T) {
 		t.Errorf("the page shows iteration %d, jobs --json %d", shown, record.Iteration)
 	}
 	b.until(fmt.Sprintf("Number(%s.cells[5].textContent) === Number(Number(%v).toPrecision(4))", cell, *record.Loss))
-	b.do(chromedp.Click(`#jobs tbody a`, chromedp.ByQuery),
-		chromedp.Click(`#steer [data-verb=resume]`, chromedp.ByQuery))
+	b.do(chromedp.Click(`#jobs tbody a`, chromedp.ByQuery))
+	b.steer(`#steer [data-verb=resume]`)
 	before := c.train(map[string]wire.Record{"lenet": record}, "lenet")
-	b.do(chromedp.SetValue(`#steer [name=priority]`, "3", chromedp.ByQuery),
-		chromedp.Click(`#steer form button`, chromedp.ByQuery))
+	b.do(chromedp.SetValue(`#steer [name=priority]`, "3", chromedp.ByQuery))
+	b.steer(`#steer form button`)
 	c.until("priority 3", func(jobs map[string]wire.Record) bool { return jobs["lenet"].Spec.Priority == 3 })
 	b.do(chromedp.KeyEvent("\x1b"))
 	b.until(cell + `.cells[9].textContent === "3"`)
@@ -223,9 +243,10 @@ func TestPageInBrowser(t *testing.T) {
 	b.quiet("net::ERR_") // of tries while there was nobody
 
 	// Stop asks once more.
-	b.do(chromedp.Click(`#jobs tbody a`, chromedp.ByQuery), chromedp.Click(`#steer [data-verb=stop]`, chromedp.ByQuery))
+	b.do(chromedp.Click(`#jobs tbody a`, chromedp.ByQuery))
+	b.press(`#steer [data-verb=stop]`)
 	b.until(`document.querySelector("#steer [data-verb=stop]").textContent.endsWith("?")`)
-	b.do(chromedp.Click(`#steer [data-verb=stop]`, chromedp.ByQuery))
+	b.steer(`#steer [data-verb=stop]`)
 	c.in(wire.Halted, "lenet")
 	b.until(`document.getElementById("why").textContent.includes("stopped") && document.getElementById("steer").hidden`)
 	b.quiet("net::ERR_")

@@ -153,11 +153,8 @@ func (c *Conn) api(ctx context.Context, what string, request, into any) error {
 			panic(fmt.Sprintf("bus: a request to JetStream cannot be written as JSON: %v", err))
 		}
 	}
-	m, err := c.patiently(ctx, &nats.Msg{Subject: "$JS.API." + what, Data: body})
+	m, err := c.patiently(ctx, &nats.Msg{Subject: "$JS.API." + what, Data: body}, c.acknowledged)
 	if err != nil {
-		return err
-	}
-	if err := c.acknowledged(m); err != nil {
 		return err
 	}
 	if into == nil {
@@ -166,16 +163,23 @@ func (c *Conn) api(ctx context.Context, what string, request, into any) error {
 	return json.Unmarshal(m.Data, into)
 }
 
-// patiently sends a request. Where nobody answers at servers of others, a stream or JetStream has no leader for now: it
-// asks again for as long as an answer may take.
-func (c *Conn) patiently(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+// patiently sends a request and looks at its answer. Where nobody answers at servers of others, or JetStream is not
+// there for now, a stream or JetStream has no leader: it asks again for as long as an answer may take.
+func (c *Conn) patiently(ctx context.Context, m *nats.Msg, look func(*nats.Msg) error) (*nats.Msg, error) {
 	for end := time.Now().Add(answerTimeout); ; {
 		got, err := c.request(ctx, m, answerTimeout)
-		if !c.credentials.External || !errors.Is(err, wire.ErrNobody) {
-			return got, err
+		switch {
+		case err == nil:
+			if err = look(got); !errors.Is(err, wire.ErrAway) {
+				return got, err
+			}
+		case c.credentials.External && errors.Is(err, wire.ErrNobody):
+			err = fmt.Errorf("%w: %s has no leader for %s now", wire.ErrAway, c.server(), m.Subject)
+		default:
+			return nil, err
 		}
 		if time.Now().After(end) {
-			return nil, fmt.Errorf("%w: %s has no leader for %s now", wire.ErrAway, c.server(), m.Subject)
+			return nil, err
 		}
 		timer := time.NewTimer(resyncInterval)
 		select {

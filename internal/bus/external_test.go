@@ -10,10 +10,12 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
 	"tensile/internal/leader"
@@ -211,6 +213,27 @@ func TestExternal(t *testing.T) {
 	records.until(t, "record.a=deleted")
 	persist(t, func() error { return c.Remove(ctx, wire.Bucket("lab"), "") })
 	persist(t, func() error { return c.Clear(ctx, "log.*.a") })
+}
+
+// What JetStream cannot do for now, since it has no leader, is asked for again.
+func TestExternalWithoutLeader(t *testing.T) {
+	t.Parallel()
+	c := startOthers(t, 1, nil, Controller).join(t, Controller)
+	var asked atomic.Int64
+	_, err := c.nats.Subscribe(wire.ControlSubject, func(m *nats.Msg) {
+		text := `{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}`
+		if asked.Add(1) == 3 {
+			text = `{}`
+		}
+		if err := m.Respond([]byte(text)); err != nil {
+			t.Error(err)
+		}
+	})
+	must(t, err)
+	_, err = c.patiently(within(t), &nats.Msg{Subject: wire.ControlSubject}, c.acknowledged)
+	if err != nil || asked.Load() != 3 {
+		t.Errorf("asked %d times: %v", asked.Load(), err)
+	}
 }
 
 // On one server, without a cluster, each stream is there once.

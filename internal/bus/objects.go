@@ -265,12 +265,9 @@ func (c *Conn) manage(ctx context.Context, what, stream string, request []byte) 
 			return err
 		}
 	}
-	m, err := c.patiently(ctx, &nats.Msg{Subject: "$JS.API.STREAM." + what + "." + stream, Data: request})
-	if err != nil {
+	m := &nats.Msg{Subject: "$JS.API.STREAM." + what + "." + stream, Data: request}
+	if _, err := c.patiently(ctx, m, c.acknowledged); !errors.Is(err, errNoStream) {
 		return err
 	}
-	if err = c.acknowledged(m); errors.Is(err, errNoStream) {
-		return nil
-	}
-	return err
+	return nil
 }

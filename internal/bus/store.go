@@ -178,7 +178,7 @@ func stored(m *nats.Msg, err error) (message, error) {
 
 // direct asks for a stored message, and returns it as the server sends it; or ErrNotFound.
 func (c *Conn) direct(ctx context.Context, query *nats.Msg) (*nats.Msg, error) {
-	m, err := c.patiently(ctx, query)
+	m, err := c.patiently(ctx, query, func(*nats.Msg) error { return nil }) // what was stored may be anything
 	switch {
 	case errors.Is(err, wire.ErrNobody):
 		return nil, c.noStream()
@@ -210,14 +210,11 @@ func (c *Conn) store(ctx context.Context, stream string, m *nats.Msg) error {
 
 // send sends a message to be stored, and returns its number in the stream.
 func (c *Conn) send(ctx context.Context, m *nats.Msg) (sequence uint64, err error) {
-	got, err := c.patiently(ctx, m)
+	got, err := c.patiently(ctx, m, c.acknowledged)
 	if errors.Is(err, wire.ErrNobody) {
 		return 0, c.noStream()
 	}
 	if err != nil {
-		return 0, err
-	}
-	if err := c.acknowledged(got); err != nil {
 		return 0, err
 	}
 	var ack jetstream.PubAck

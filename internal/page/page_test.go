@@ -117,11 +117,14 @@ func (r *rig) set(change func(*wire.Answer)) {
 	r.page.Changed()
 }
 
-// events are those of a stream.
+// events are those of a stream. Those of one kind come in order; which of two kinds comes first is chance.
 type events struct {
-	t     *testing.T
-	lines *bufio.Scanner
+	t      *testing.T
+	lines  *bufio.Scanner
+	passed []event // on the way to one of another kind
 }
+
+type event struct{ kind, data string }
 
 func (r *rig) listen(path string) *events {
 	r.t.Helper()
@@ -129,33 +132,47 @@ func (r *rig) listen(path string) *events {
 	if a.StatusCode != http.StatusOK || a.Header.Get("Content-Type") != "text/event-stream" {
 		r.t.Fatalf("%s: %s, %v", path, a.Status, a.Header)
 	}
-	e := &events{r.t, bufio.NewScanner(a.Body)}
+	e := &events{t: r.t, lines: bufio.NewScanner(a.Body)}
 	e.lines.Buffer(nil, 1<<20)
 	return e
+}
+
+// next returns the next event of a kind.
+func (e *events) next(kind string) string {
+	e.t.Helper()
+	if i := slices.IndexFunc(e.passed, func(p event) bool { return p.kind == kind }); i >= 0 {
+		data := e.passed[i].data
+		e.passed = slices.Delete(e.passed, i, i+1)
+		return data
+	}
+	for is := ""; e.lines.Scan(); {
+		line := e.lines.Text()
+		if k, found := strings.CutPrefix(line, "event: "); found {
+			is = k
+		}
+		data, found := strings.CutPrefix(line, "data: ")
+		if found && is == kind {
+			return data
+		} else if found {
+			e.passed = append(e.passed, event{is, data})
+		}
+	}
+	e.t.Fatalf("the stream ends before %s: %v", kind, e.lines.Err())
+	panic("unreachable")
 }
 
 // until reads events up to one of a kind for which ok says true, and returns its data.
 func until[T any](e *events, kind string, ok func(T) bool) T {
 	e.t.Helper()
-	for event := ""; e.lines.Scan(); {
-		line := e.lines.Text()
-		if is, found := strings.CutPrefix(line, "event: "); found {
-			event = is
-		}
-		data, found := strings.CutPrefix(line, "data: ")
-		if !found || event != kind {
-			continue
-		}
+	for {
 		var v T
-		if err := json.Unmarshal([]byte(data), &v); err != nil {
-			e.t.Fatalf("%v in %s", err, data)
+		if data := e.next(kind); json.Unmarshal([]byte(data), &v) != nil {
+			e.t.Fatalf("%s is no %T", data, v)
 		}
 		if ok(v) {
 			return v
 		}
 	}
-	e.t.Fatalf("the stream ends before %s: %v", kind, e.lines.Err())
-	panic("unreachable")
 }
 
 // A viewer hears at once what there is, then of each change; what the controller answers is what it hears.

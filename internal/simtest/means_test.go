@@ -249,10 +249,7 @@ func (w *world) checkSiblings() {
 // end. Where one of them goes, the others end with an error that names it, and none trains on.
 func TestReplicasKeepStep(t *testing.T) {
 	const replicas, iterations = 3, 8
-	g, err := smallnet.Build("mlp")
-	if err == nil {
-		g, err = autodiff.Replicate(g, replicas)
-	}
+	g, err := smallnet.Replicas("mlp", replicas)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -266,6 +266,9 @@ func (p *process) observe(e executor.Event) {
 		p.hosts[e.Job] = p.loads[fmt.Sprint(e.Job, " ", e.Applied.Epoch)]
 	case e.Home:
 		p.arenas[e.Job] = 0
+	case e.Ended != nil && e.Ended.Err != nil:
+		delete(p.arenas, e.Job)
+		delete(p.hosts, e.Job)
 	case e.Refused != nil && p.job == "": // else it follows no plan any more
 		p.w.t.Fatalf("job %s: %v", e.Job, e.Refused)
 	case e.Removed:

@@ -51,7 +51,7 @@ func (w *world) settle() {
 				if r.Spec.Replica.Of > 0 && strings.HasPrefix(r.Why, "waits for a larger budget") {
 					w.step(controller.Input{Request: &wire.Request{Verb: wire.Stop, Job: r.Spec.Name}})
 				}
-				w.forget(r.Held)
+				w.forget(r.Held, i > 0)
 			}
 			w.reopen()
 		}
@@ -103,12 +103,12 @@ func (w *world) tell() {
 	}
 }
 
-// forget has an administrator say that executors have ended that may have something.
-func (w *world) forget(held []wire.Holding) {
+// forget has an administrator say that executors have ended that may have something. heard: everybody who lives is, so
+// that one may be forgotten also where a process of its name goes on that is another one.
+func (w *world) forget(held []wire.Holding, heard bool) {
 	for _, h := range held {
-		lives := slices.ContainsFunc(slices.Collect(maps.Values(w.processes)), func(p *process) bool {
-			return p.name == h.Executor
-		})
+		in := func(p *process) bool { return p.name == h.Executor && !(heard && w.heard(p)) }
+		lives := slices.ContainsFunc(slices.Collect(maps.Values(w.processes)), in)
 		if _, ended := w.ended[h.Life]; ended && !lives {
 			w.step(controller.Input{Request: &wire.Request{Verb: wire.Forget, Executor: h.Executor}})
 		}

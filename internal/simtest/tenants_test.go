@@ -291,7 +291,7 @@ func (w *world) goOnFor(long time.Duration) {
 	w.reopen()
 	for until := w.clock + long; w.clock < until; {
 		for _, r := range w.controller.Records() {
-			w.forget(r.Held)
+			w.forget(r.Held, false)
 		}
 		w.goThrough(tenantTurn / 10)
 	}

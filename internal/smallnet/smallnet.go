@@ -40,6 +40,15 @@ func BuildFor(name string, o autodiff.Optimizer) (*graph.Graph, error) { return 
 // BuildBatch is Build with another batch.
 func BuildBatch(name string, batch int) (*graph.Graph, error) { return build(name, batch, nil) }
 
+// Replicas returns the graph of each of so many replicas of a network's small form.
+func Replicas(name string, n int) (*graph.Graph, error) {
+	g, err := Build(name)
+	if err != nil {
+		return nil, err
+	}
+	return autodiff.Replicate(g, n)
+}
+
 func build(name string, batch int, o autodiff.Optimizer) (*graph.Graph, error) {
 	form, ok := forms[name]
 	if !ok {

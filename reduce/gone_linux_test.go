@@ -1,0 +1,71 @@
+package reduce
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// Neighbours are told by the system when the other host is gone, by a connection on which nothing is sent. None is cut
+// off that only does not read: no timeout counts on what was sent and is not taken.
+func TestHostsThatAreGone(t *testing.T) {
+	lines, meetings := open(t, place(0, 2), place(1, 2))
+	lines[1].Join(*meetings[0])
+	checkReduces(t, lines)
+	for name, c := range map[string]any{"who listens": lines[0].above, "who dials": lines[1].below} {
+		both := c.(*link)
+		for _, c := range []net.Conn{both.below, both.idle.below} {
+			raw, err := c.(*net.TCPConn).SyscallConn()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := raw.Control(func(fd uintptr) {
+				const userTimeout = 18 // tcp(7)
+				for option, want := range map[int]int{userTimeout: 0, syscall.TCP_KEEPIDLE: 5,
+					syscall.TCP_KEEPINTVL: 2, syscall.TCP_KEEPCNT: 4} {
+					got, err := syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, option)
+					if err != nil || got != want {
+						t.Errorf("%s: option %d is %d, want %d (%v)", name, option, got, want, err)
+					}
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// silent is a connection on which nothing is ever read, until it breaks.
+type silent struct {
+	net.Conn
+	broken chan error
+}
+
+func (s silent) Read([]byte) (int, error) { return 0, <-s.broken }
+
+// A mean that waits for a neighbour ends when its host is found to be gone; not when only its process has ended, of
+// which the connection of the means tells.
+func TestHostIsGone(t *testing.T) {
+	ends, gone := make(chan error, 1), make(chan error, 1)
+	a, b := net.Pipe()
+	defer b.Close()
+	l := New(0, 2, nil, a)
+	l.watch(1, silent{nil, ends})
+	l.watch(1, silent{nil, gone})
+	var waits sync.WaitGroup
+	waits.Go(func() {
+		err := l.Mean(t.Context(), 0, "a", make([]float32, 3*chunk))
+		if lost, ok := errors.AsType[*LostError](err); !ok || lost.Replica != 1 || !errors.Is(err, syscall.ETIMEDOUT) {
+			t.Errorf("%v", err)
+		}
+	})
+	if _, err := b.Read(make([]byte, 1)); err != nil { // it waits
+		t.Fatal(err)
+	}
+	ends <- net.ErrClosed
+	gone <- &net.OpError{Op: "read", Err: syscall.ETIMEDOUT}
+	waits.Wait()
+	l.Close()
+}
