@@ -293,6 +293,7 @@ func (m *Machine) drain(q *wire.Request) (moved []*job, err error) {
 	m.say(Output{Device: &stored})
 	m.admit(d)
 	if q.Undo {
+		m.unstick() // replicas may fit on two devices that do not fit on one
 		return nil, nil
 	}
 	for _, j := range m.onAny(d) {

@@ -104,24 +104,36 @@ func (d *domain) whole(begun []*job) (whole, cut []*job) {
 	return whole, cut
 }
 
-// neverFit returns why the replicas of a job can not begin together on the one device that there is, even alone; "":
-// they may.
+// neverFit returns why the replicas of a job can not begin together on the one device that may take them, even alone;
+// "": they may.
 func (d *domain) neverFit(e *errand, p *Planned) (j *job, why string) {
-	if len(d.m.domains) > 1 || e.admitted > 0 || len(e.jobs) == 0 || p.Why == nil || p.Why.Need == 0 ||
+	if e.admitted > 0 || len(e.jobs) == 0 || p.Why == nil || p.Why.Need == 0 ||
 		d.reserved() > 0 || e.budget != d.config.Budget {
 		return nil, ""
 	}
 	j = e.jobs[0]
-	if j.record.Spec.Replica.Of <= len(p.Jobs) {
+	if j.record.Spec.Replica.Of <= len(p.Jobs) || slices.ContainsFunc(d.m.siblings(j), d.elsewhere) {
 		return nil, ""
 	}
-	of := ""
+	of, on := "", ""
 	if p.Why.OnHost {
 		of = " of host memory"
 	}
-	return j, fmt.Sprintf("job %s cannot run here, even alone: %d of its %d replicas need %s%s and the budget is "+
+	if len(d.m.domains) > 1 {
+		on = " of device " + d.config.Name
+	}
+	return j, fmt.Sprintf("job %s cannot run here, even alone: %d of its %d replicas need %s%s and the budget%s is "+
 		"%s%s; try fewer --replicas, or a smaller --batch or --image", together(&j.record.Spec), len(p.Jobs)+1,
-		j.record.Spec.Replica.Of, p.Why.Need, of, p.Why.Budget, with(p.Why.Contexts))
+		j.record.Spec.Replica.Of, p.Why.Need, of, on, p.Why.Budget, with(p.Why.Contexts))
+}
+
+// elsewhere reports whether a job may begin on another device than this one.
+func (d *domain) elsewhere(j *job) bool {
+	if len(d.m.domains) == 1 || j.domain == d && !j.free() {
+		return false
+	}
+	may := d.m.candidates(j)
+	return j.domain != d || len(may) != 1 || may[0] != d
 }
 
 // stick has the replicas of a job wait for a larger budget, where they hold nobody up.

@@ -248,11 +248,15 @@ func (d *domain) never(e *errand, why map[int]string) {
 // what is in its way: none overtakes another that waits for bytes.
 func (d *domain) enter(e *errand, p *Planned) {
 	if j, why := d.neverFit(e, p); why != "" {
-		if j.batch != nil {
+		only := len(d.m.domains) == 1 || j.record.Spec.Device != "" // no other device will take it
+		if j.batch != nil && only {
 			d.m.refuse(j.batch, why)
-		} else {
-			d.stick(j, why)
+			return
 		}
+		if j.batch != nil {
+			d.m.take(j.batch)
+		}
+		d.stick(j, why)
 		return
 	}
 	fits := max(len(p.Jobs), e.admitted)

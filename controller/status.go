@@ -86,6 +86,7 @@ func (m *Machine) join(s *wire.Status) *executor {
 		return nil
 	}
 	m.executors[s.Executor], m.changed = x, true
+	m.unstick()
 	for _, j := range m.jobs { // this process may have what the one before of its name lacked
 		j.tried = slices.DeleteFunc(j.tried, func(name string) bool { return name == x.name })
 		if j.lacking > 0 {
