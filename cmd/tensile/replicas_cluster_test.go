@@ -14,13 +14,15 @@ import (
 	"tensile/wire"
 )
 
-// Two replicas train at two executors that bring a device each. One executor is killed: both begin again with a
+// Two replicas train at two executors that bring a device each, at one of them beside two jobs that share its memory by
+// gates. One executor is killed: both begin again with a
 // checkpoint that both have, at the device that is left. They are stopped after one number of iterations, and have then
 // learned what tensile run has its replicas learn that nothing disturbs, to the byte.
 func TestClusterReplicas(t *testing.T) {
 	t.Parallel()
-	c := newLab(t, 8*graph.MiB, "--silence", "3s")
-	bring := map[string]*family{"a": c.brings("a", "4MiB"), "b": c.brings("b", "4MiB")}
+	c := newLab(t, 16*graph.MiB, "--silence", "3s", "--memory-sharing", "gates")
+	bring := map[string]*family{"a": c.brings("a", "12MiB"), "b": c.brings("b", "4MiB")}
+	c.tell("submit", "lenet:2", "--batch", "64", "--device", "a", "--name", "beside", "--iterations", forever)
 	network := []string{"lenet", "--batch", "2", "--image", "12", "--replicas", "2"}
 	c.tell(slices.Concat([]string{"submit"}, network, []string{"--name", "net", "--iterations", forever, "--checkpoint",
 		"20it", "--save", filepath.Join(c.files, "net")})...)

@@ -39,6 +39,7 @@ type process struct {
 	loads  map[string]graph.Bytes // what they take under the programs that jobs were given, by job and epoch
 	losses map[string][]float32
 	epochs map[string]int64
+	failed map[string]bool  // jobs that its host has dropped, of which its agent may not have heard
 	events []executor.Event // that the agent has not heard yet
 	left   bool
 	dead   bool
@@ -69,7 +70,8 @@ func (w *world) process(at *site, name, key string) *process {
 		opened: w.clock, lines: map[string]*line{},
 		far:   w.apart && w.lives%3 == 2,
 		hosts: map[string]graph.Bytes{}, loads: map[string]graph.Bytes{},
-		arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{}}
+		arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{},
+		failed: map[string]bool{}}
 	w.processes[key] = p
 	if d := inStep(p.device); d != nil {
 		d.lines = func(job string) *line { return p.lines[job] }
@@ -269,9 +271,11 @@ func (p *process) observe(e executor.Event) {
 	case e.Ended != nil && e.Ended.Err != nil:
 		delete(p.arenas, e.Job)
 		delete(p.hosts, e.Job)
-	case e.Refused != nil && p.job == "": // else it follows no plan any more
+		p.failed[e.Job] = true
+	case e.Refused != nil && p.job == "" && !p.failed[e.Job]: // a script's job may follow no plan any more
 		p.w.t.Fatalf("job %s: %v", e.Job, e.Refused)
 	case e.Removed:
+		delete(p.failed, e.Job)
 		delete(p.arenas, e.Job)
 		delete(p.hosts, e.Job)
 		delete(p.epochs, e.Job)

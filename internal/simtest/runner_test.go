@@ -90,7 +90,11 @@ func (w *world) do(o controller.Output, m *controller.Machine) {
 	case o.Forget != "":
 		delete(w.orders, o.Forget)
 	case o.Launch != "":
-		w.launch(w.own, o.Launch, o.Launch)
+		key := o.Launch
+		for w.processes[key] != nil { // a leader before has launched it, and died before it had stored that
+			key += "/2"
+		}
+		w.launch(w.own, o.Launch, key)
 	case o.Kill != "":
 		if p := w.processes[o.Kill]; p != nil {
 			w.killed++
