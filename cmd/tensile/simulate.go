@@ -196,7 +196,8 @@ func writeSimulated(out io.Writer, r *simulate.Result) error {
 	for _, j := range r.Jobs {
 		at := func(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) }
 		rows = append(rows, []string{j.Name, j.Model, strconv.Itoa(j.Batch), strconv.Itoa(j.Iterations),
-			text.Line(j.Tenant, 40), j.Device, at(j.Submit), at(j.Start), at(j.End), strconv.FormatFloat(j.Slowdown, 'f', 2, 64)})
+			text.Line(j.Tenant, 40), j.Device, at(j.Submit), at(j.Start), at(j.End),
+			strconv.FormatFloat(j.Slowdown, 'f', 2, 64)})
 	}
 	if err := text.Table(out, rows); err != nil {
 		return err
