@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/input"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
@@ -101,14 +103,22 @@ func (b *browser) do(actions ...chromedp.Action) {
 	}
 }
 
-// until waits until an expression is true in the page.
+// until waits until an expression is true in the page. While the browser goes from one page to another it may answer that
+// the context of scripts is gone: the next page has one of its own, and is asked again.
 func (b *browser) until(expression string) {
 	b.t.Helper()
-	if err := chromedp.Run(b.ctx, chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(0),
-		chromedp.WithPollingInterval(50*time.Millisecond))); err != nil {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.t.Fatalf("waited for %s: %v; the console: %q", expression, err, b.messages)
+	for {
+		err := chromedp.Run(b.ctx, chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(0),
+			chromedp.WithPollingInterval(50*time.Millisecond)))
+		if err == nil {
+			return
+		}
+		const contextGone = -32000 // of the DevTools protocol
+		if e := new(cdproto.Error); !errors.As(err, &e) || e.Code != contextGone {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.t.Fatalf("waited for %s: %v; the console: %q", expression, err, b.messages)
+		}
 	}
 }
 
