@@ -71,6 +71,8 @@ func (m *Machine) taken(j *job, s *executor.Snapshot) {
 	if s.Err != nil || !j.named || j.stop || j.told || j.status.State.Over() || s.Iteration >= j.spec.Iterations {
 		return
 	}
+	// a simulated host tells nothing of the iterations that it skips
+	j.status.Iteration = max(j.status.Iteration, s.Iteration)
 	j.taking, j.tried.iteration = writing, s.Iteration
 	keep := math.MaxInt
 	if j.inStep() {
