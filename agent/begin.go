@@ -23,6 +23,9 @@ type Checkpoints struct {
 // lackingError is why a job cannot go on here: its newest checkpoint is elsewhere.
 type lackingError struct{ error }
 
+// damagedError is why a replica cannot begin: the checkpoint that it is to begin with is damaged.
+type damagedError struct{ error }
+
 var errNoFolder = errors.New("this executor has no folder for checkpoints: start it with --checkpoints")
 
 // Start finds where a job begins: at the newest whole checkpoint of its own (or at an exact one), at that of its spec,
@@ -63,7 +66,10 @@ func (c *Checkpoints) Start(p *Prepare, t *task.Task) (begin *Begin, notes []str
 			notes = append(notes, fmt.Sprintf("the checkpoint after %d iterations is not here any more, the newest is "+
 				"that after %d", p.From, state.Iteration))
 		}
-	case (p.Exact || len(found.Passed) == 0) && p.From > 0:
+	case p.Exact && len(found.Passed) > 0:
+		return nil, notes, damagedError{fmt.Errorf("its checkpoint after %d iterations in %s on %s is damaged", p.From,
+			c.Dir, c.Host)}
+	case p.From > 0 && len(found.Passed) == 0:
 		return nil, notes, lackingError{fmt.Errorf("its checkpoint after %d iterations is not in %s on %s: start an "+
 			"executor where it is, or let both use one folder (--checkpoints)", p.From, c.Dir, c.Host)}
 	case s.From != "":

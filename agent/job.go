@@ -236,6 +236,7 @@ func (m *Machine) prepared(p *Prepared) {
 		m.trouble(j, p.Err)
 	default:
 		_, j.status.Lacks = errors.AsType[lackingError](p.Err)
+		_, j.status.Damaged = errors.AsType[damagedError](p.Err)
 		m.fail(j, p.Err)
 	}
 }
@@ -422,8 +423,11 @@ func (j *job) said() wire.JobStatus {
 	if j.inStep() {
 		s.Begun = max(s.Begun, s.Iteration)
 	}
-	if j.result != nil || j.lingers && j.hosted {
+	switch {
+	case j.result != nil, j.lingers && j.hosted:
 		s.State, s.Error, s.Result, s.Alone = wire.Running, "", nil, false
+	case s.State == wire.Suspended && j.hosted:
+		s.State = wire.Resting // it has its host slots still
 	}
 	return s
 }

@@ -50,6 +50,7 @@ type told struct {
 	Peak     graph.Bytes       `json:"peak_bytes,omitzero"`
 	Again    bool              `json:"again,omitzero"`
 	Lacks    bool              `json:"lacks,omitzero"`       // the error says that a checkpoint is elsewhere
+	Damaged  bool              `json:"damaged,omitzero"`     // the error says that a checkpoint is damaged
 	Free     *graph.Bytes      `json:"free_bytes,omitempty"` // of the device, which has no room for an arena
 	Result   *wire.Result      `json:"result,omitzero"`      // losses, weights and file of what was kept
 	Begin    *begins           `json:"begin,omitzero"`
@@ -114,6 +115,7 @@ func toldOf(in Input) *told {
 		t.Prepared, t.Ticket, t.Notes, t.Again, t.Err = true, p.Ticket, p.Notes, p.Again, textOfErr(p.Err)
 		t.Graph = p.Graph
 		_, t.Lacks = errors.AsType[lackingError](p.Err)
+		_, t.Damaged = errors.AsType[damagedError](p.Err)
 		if b := p.Begin; b != nil {
 			t.Begin = &begins{b.Iteration, b.File, b.Checkpoint}
 		}
@@ -177,8 +179,11 @@ func (t *told) input() Input {
 	in := Input{Orders: t.Orders, Loss: t.Loss, Online: t.Online, Tick: t.Tick, Closed: t.Closed}
 	switch {
 	case t.Prepared:
-		if t.Lacks {
+		switch {
+		case t.Lacks:
 			err = lackingError{err}
+		case t.Damaged:
+			err = damagedError{err}
 		}
 		in.Prepared = &Prepared{Ticket: t.Ticket, Graph: t.Graph, Notes: t.Notes, Err: err, Again: t.Again}
 		if b := t.Begin; b != nil {

@@ -36,6 +36,7 @@ func TestToldIsWhole(t *testing.T) {
 		"Begin": {Prepared: &Prepared{Ticket: 1, Notes: []string{"why"},
 			Begin: &Begin{Iteration: 3, File: "f", Checkpoint: &wire.Checkpoint{Iteration: 3}}}},
 		"Lacking":  {Prepared: &Prepared{Ticket: 1, Err: lackingError{why}}},
+		"Damaged":  {Prepared: &Prepared{Ticket: 1, Err: damagedError{why}}},
 		"Parked":   {Event: &executor.Event{Job: "a", Parked: 2}},
 		"Begun":    {Event: &executor.Event{Job: "a", Begun: 2}},
 		"Snapshot": {Event: &executor.Event{Job: "a", Snapshot: &executor.Snapshot{Iteration: 3}}},

@@ -2,8 +2,11 @@ package agent_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -257,13 +260,24 @@ func TestReplicaWaits(t *testing.T) {
 	}
 }
 
-// A replica begins with the checkpoint that it is told, or not at all.
+// A replica begins with the checkpoint that it is told, or not at all, and says whether that is elsewhere or damaged.
 func TestReplicaLacks(t *testing.T) {
-	p := &pair{t: t, folders: [2]string{t.TempDir(), t.TempDir()}}
-	p.start(1, wire.Spec{Model: "lenet", Iterations: 5, Checkpoint: wire.Interval{Iterations: 2}})
-	p.orderOne(1, wire.Assignment{Epoch: 1, From: 4})
-	if j := p.on[1].bus.awaitState(t, replicaNames[1], wire.Failed); !j.Lacks || j.Alone {
-		t.Errorf("the job is %+v", j)
+	for _, damaged := range []bool{false, true} {
+		p := &pair{t: t, folders: [2]string{t.TempDir(), t.TempDir()}}
+		p.start(1, wire.Spec{Model: "lenet", Iterations: 5, Checkpoint: wire.Interval{Iterations: 2}})
+		if damaged {
+			s := p.jobs[1].spec
+			dir := filepath.Join(p.folders[1], fmt.Sprintf("%s-%d", s.Name, s.ID))
+			if err := errors.Join(os.MkdirAll(dir, 0o777),
+				os.WriteFile(filepath.Join(dir, "0-4.safetensors"), []byte("torn"), 0o666)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.orderOne(1, wire.Assignment{Epoch: 1, From: 4})
+		j := p.on[1].bus.awaitState(t, replicaNames[1], wire.Failed)
+		if j.Lacks == damaged || j.Damaged != damaged || j.Alone {
+			t.Errorf("damaged %v: the job is %+v", damaged, j)
+		}
+		p.on[1].leave()
 	}
-	p.on[1].leave()
 }

@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"tensile/controller"
@@ -27,6 +29,21 @@ type ReplanReport struct {
 	Arrival   float64     `json:"arrival_cpu_ms"`     // plans when the last one comes
 	Changed   int         `json:"changed_by_arrival"` // jobs that get another plan by that
 	Departure float64     `json:"departure_cpu_ms"`   // plans when a job has gone
+
+	Series *ReplanSeries `json:"series,omitempty"`
+}
+
+// ReplanSeries is how plans fare over many arrivals and departures, against those that are made anew each time.
+type ReplanSeries struct {
+	Changes   int     `json:"changes"`
+	Jobs      [2]int  `json:"jobs"`             // the fewest and the most that there were
+	Arrival   float64 `json:"arrival_cpu_ms"`   // of an errand in the mean
+	Departure float64 `json:"departure_cpu_ms"` // likewise
+	Anew      float64 `json:"anew_cpu_ms"`      // likewise, if all jobs are planned for anew
+	Kept      float64 `json:"kept"`             // part of the jobs that keep their plans, in the mean
+	// by which the sum of slowdowns is larger than with plans made anew: in the mean, and at most
+	Worse float64 `json:"slowdowns_worse"`
+	Worst float64 `json:"slowdowns_worst"`
 }
 
 // crowd is a controller's machine with one executor that has all jobs, whose plans are made in this goroutine.
@@ -35,13 +52,16 @@ type crowd struct {
 	planner controller.Planner
 	now     time.Duration
 	number  int64
-	cpu     time.Duration // of the errands so far
-	changed int           // layouts that these brought
+	cpu     time.Duration    // of the errands so far
+	changed int              // layouts that these brought
+	errand  *controller.Plan // the last
 }
 
-// MeasureReplans plans for jobs of TENSILE's five networks on a simulated device of a budget, equally many of each.
-func MeasureReplans(ctx context.Context, jobs, batch int, budget graph.Bytes, sharing wire.Sharing) (*ReplanReport,
-	error) {
+// MeasureReplans plans for jobs of TENSILE's five networks on a simulated device of a budget, equally many of each, and
+// then for so many changes: arrivals and departures at random, which leave no fewer than half of the jobs and no more
+// than all.
+func MeasureReplans(ctx context.Context, jobs, batch int, budget graph.Bytes, sharing wire.Sharing,
+	changes int) (*ReplanReport, error) {
 	facts, err := cost.Device(networkDevice)
 	if err != nil {
 		return nil, err
@@ -85,7 +105,70 @@ func MeasureReplans(ctx context.Context, jobs, batch int, budget graph.Bytes, sh
 		return nil, fmt.Errorf("%d of %d jobs were taken", n, jobs)
 	}
 	r.Departure, err = did(controller.Input{Request: &wire.Request{Verb: wire.Stop, Job: "job0"}})
+	if err != nil || changes == 0 {
+		return r, err
+	}
+	r.Series, err = c.series(ctx, list, changes)
 	return r, err
+}
+
+// series has jobs come and go that are like those of a list, of which all but the first are there.
+func (c *crowd) series(ctx context.Context, list []controller.Submission, changes int) (*ReplanSeries, error) {
+	r := &ReplanSeries{Changes: changes, Jobs: [2]int{len(list) - 1, len(list) - 1}}
+	rng := rand.New(rand.NewPCG(1, 20))
+	there, gone := slices.Clone(list[1:]), slices.Clone(list[:1])
+	arrivals := 0
+	for n := range changes {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		c.cpu, c.changed = 0, 0
+		arrival := len(gone) > 0 && (len(there) <= len(list)/2 || rng.IntN(2) == 0)
+		from, to := &there, &gone
+		if arrival {
+			from, to = to, from
+		}
+		i := rng.IntN(len(*from))
+		s := (*from)[i]
+		*from = slices.Delete(*from, i, i+1)
+		in := controller.Input{Request: &wire.Request{Verb: wire.Stop, Job: s.Spec.Name}}
+		if arrival {
+			s.Spec.Name = fmt.Sprint("again", n)
+			in = controller.Input{Submit: []controller.Submission{s}}
+			arrivals++
+		}
+		*to = append(*to, s)
+		if err := c.step(ctx, in); err != nil {
+			return nil, err
+		}
+		if arrival {
+			r.Arrival += report.Milliseconds(c.cpu)
+		} else {
+			r.Departure += report.Milliseconds(c.cpu)
+		}
+		r.Jobs = [2]int{min(r.Jobs[0], len(there)), max(r.Jobs[1], len(there))}
+		r.Kept += 1 - float64(c.changed)/float64(len(there))
+		errand := *c.errand
+		errand.Weigh = true
+		near := slowdowns(c.planner.Plan(ctx, &errand))
+		errand.Near = false
+		before := processorTime()
+		worse := near/slowdowns(c.planner.Plan(ctx, &errand)) - 1
+		r.Anew += report.Milliseconds(processorTime() - before)
+		r.Worse, r.Worst = r.Worse+worse, max(r.Worst, worse)
+	}
+	r.Arrival /= float64(max(1, arrivals))
+	r.Departure /= float64(max(1, changes-arrivals))
+	r.Anew, r.Kept, r.Worse = r.Anew/float64(changes), r.Kept/float64(changes), r.Worse/float64(changes)
+	return r, nil
+}
+
+// slowdowns adds up those of all jobs.
+func slowdowns(p *controller.Planned) (sum float64) {
+	for _, j := range p.Jobs {
+		sum += j.Slowdown
+	}
+	return sum
 }
 
 // step steps the machine, makes the plans that it wants and has the executor do what it is told, until all is done.
@@ -102,6 +185,7 @@ func (c *crowd) step(ctx context.Context, in controller.Input) error {
 				before := processorTime()
 				planned := c.planner.Plan(ctx, o.Plan)
 				c.cpu += processorTime() - before
+				c.errand = o.Plan
 				for i := range planned.Jobs {
 					if planned.Jobs[i].Layout != nil {
 						c.changed++

@@ -9,7 +9,7 @@ import (
 
 // All jobs are admitted within the budget, and when one has gone plans are made for those that are left.
 func TestMeasureReplans(t *testing.T) {
-	r, err := MeasureReplans(t.Context(), 6, 1, 12*graph.GiB, wire.NoSharing)
+	r, err := MeasureReplans(t.Context(), 6, 1, 12*graph.GiB, wire.NoSharing, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tensile/graph"
+	"tensile/internal/text"
 	"tensile/passes"
 )
 
@@ -56,7 +57,7 @@ func (b *tabling) conditions() []string {
 			"agent and executor.", o.Facts.Name),
 		fmt.Sprintf("Plans begin with roofline latencies; each kind of op and each op is off by a factor whose "+
 			"logarithm has the deviation %.2g, and each kernel by up to %.2g %% more or less; means over %s.",
-			mispredicted, 100*noise, plural(o.Repeats, "repeat")),
+			mispredicted, 100*noise, text.Count(o.Repeats, "repeat")),
 		"peak_bytes is the sum of the arenas, or with gates what the jobs hold together. msr_all compares it with " +
 			"jobs that free nothing within an iteration, as the paper does; msr_live with jobs that free everything " +
 			"after its last use.",
@@ -64,13 +65,6 @@ func (b *tabling) conditions() []string {
 			"first iteration and the first with other plans are left out. first_iteration_eor compares the first " +
 			"iterations, without the copies before them.",
 	}
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // usual says that a contender's row belongs to the tables of the paper.

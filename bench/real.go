@@ -7,6 +7,7 @@ import (
 
 	"tensile/autodiff"
 	"tensile/device"
+	"tensile/internal/text"
 	"tensile/passes"
 	"tensile/workload"
 )
@@ -60,8 +61,8 @@ func MeasureReal(ctx context.Context, d device.Device, o RealOptions) (*Tables, 
 			"what the rounds have, each of which compares the shortest iterations, as what else the machine does "+
 			"only ever adds to them; eor_low and eor_high are the least and the greatest. Where they are further "+
 			"apart than %.2g, a remark says that eor means nothing. first_iteration_eor is the mean over rounds. "+
-			"bits says whether all losses and weights are those without a plan.", plural(o.Rounds, "run"), o.Iterations,
-			meaningless)}}
+			"bits says whether all losses and weights are those without a plan.", text.Count(o.Rounds, "run"),
+			o.Iterations, meaningless)}}
 	for _, r := range results {
 		for k := range r.contenders {
 			row := r.row(k, WholeRun, known{})

@@ -9,9 +9,10 @@ import (
 
 // How the replicas of a group are placed and begin together: (a) and (b) of replicas.go.
 
-// apart are, of the devices that may take a replica, those that have fewest of its siblings.
+// apart are, of the devices that may take a replica, those that have fewest of its siblings; or all, if it has found no
+// room on these.
 func (m *Machine) apart(j *job, list []*domain) []*domain {
-	if !j.replica() || j.dense || len(list) < 2 {
+	if !j.replica() || j.dense || j.stuck || len(list) < 2 {
 		return list
 	}
 	count := make(map[*domain]int)
@@ -67,7 +68,8 @@ func (m *Machine) mayEnter(j *job) bool {
 		switch o.record.State {
 		case wire.Starting:
 		case wire.Queued:
-			held := o.stuck && !m.roams(o) // another device may take it
+			elsewhere := func(d *domain) bool { return o.free() && d != o.domain } // which may take it
+			held := o.stuck && !slices.ContainsFunc(m.candidates(o), elsewhere)
 			if held || o.full || o.ready > m.now || m.away(o) || o.lacking > 0 && !m.another(o) {
 				return false
 			}
@@ -104,26 +106,28 @@ func (d *domain) whole(begun []*job) (whole, cut []*job) {
 	return whole, cut
 }
 
-// neverFit returns why the replicas of a job can not begin together on the one device that may take them, even alone;
-// "": they may.
+// neverFit returns why the replicas of a job can not begin together on the one device that may take them, even alone,
+// but for what executors out of reach may have; "": they may.
 func (d *domain) neverFit(e *errand, p *Planned) (j *job, why string) {
-	if e.admitted > 0 || len(e.jobs) == 0 || p.Why == nil || p.Why.Need == 0 ||
-		d.reserved() > 0 || e.budget != d.config.Budget {
+	if e.admitted > 0 || len(e.jobs) == 0 || p.Why == nil || p.Why.Need == 0 || !d.unchanged(e) {
 		return nil, ""
 	}
 	j = e.jobs[0]
 	if j.record.Spec.Replica.Of <= len(p.Jobs) || slices.ContainsFunc(d.m.siblings(j), d.elsewhere) {
 		return nil, ""
 	}
-	of, on := "", ""
+	of, on, beside := "", "", ", even alone"
+	if d.reserved() > 0 {
+		beside = " beside what some may have that cannot be reached"
+	}
 	if p.Why.OnHost {
 		of = " of host memory"
 	}
 	if len(d.m.domains) > 1 {
 		on = " of device " + d.config.Name
 	}
-	return j, fmt.Sprintf("job %s cannot run here, even alone: %d of its %d replicas need %s%s and the budget%s is "+
-		"%s%s; try fewer --replicas, or a smaller --batch or --image", together(&j.record.Spec), len(p.Jobs)+1,
+	return j, fmt.Sprintf("job %s cannot run here%s: %d of its %d replicas need %s%s and the budget%s is "+
+		"%s%s; try fewer --replicas, or a smaller --batch or --image", together(&j.record.Spec), beside, len(p.Jobs)+1,
 		j.record.Spec.Replica.Of, p.Why.Need, of, on, p.Why.Budget, with(p.Why.Contexts))
 }
 
@@ -136,10 +140,14 @@ func (d *domain) elsewhere(j *job) bool {
 	return j.domain != d || len(may) != 1 || may[0] != d
 }
 
-// stick has the replicas of a job wait for a larger budget, where they hold nobody up.
+// stick has the replicas of a job wait for a larger budget, or for executors out of reach, where they hold nobody up.
 func (d *domain) stick(j *job, why string) {
+	waits := "waits for a larger budget: "
+	if d.reserved() > 0 {
+		waits = "waits for executors: "
+	}
 	for _, o := range d.m.siblings(j) {
-		o.stuck, o.fresh, o.record.Need, o.record.Why = true, false, 0, "waits for a larger budget: "+why
+		o.stuck, o.fresh, o.record.Need, o.record.Why = true, false, 0, waits+why
 	}
 	d.m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
 	d.want.admission, d.m.changed = true, true

@@ -24,6 +24,7 @@ type errand struct {
 	admitted int
 	plan     *Plan
 	must     bool   // the plans are to be adopted whatever they gain
+	near     bool   // jobs have come or gone since there were plans, and most may keep theirs
 	reason   reason // why those that are admitted are planned for again, if nothing else is
 	asked    time.Duration
 	budget   graph.Bytes // of then
@@ -32,6 +33,11 @@ type errand struct {
 // restFactor is how many times as long as plans were made no drift of latencies has plans made again, so that planning
 // for noise takes at most a tenth of a core.
 const restFactor = 9
+
+// unchanged reports whether there is as much memory as when plans were asked for.
+func (d *domain) unchanged(e *errand) bool {
+	return e.budget == d.config.Budget && e.plan.Reserved == d.reserved() && e.plan.Contexts == d.staying()
+}
 
 // improves reports whether the errand is for better plans alone.
 func (e *errand) improves() bool { return e.admitted == len(e.jobs) }
@@ -62,6 +68,7 @@ func (d *domain) ask() {
 func (d *domain) send(waiting []*job) *errand {
 	active := d.reachable()
 	e := &errand{jobs: active, admitted: len(active), reason: d.want.better, must: d.want.must}
+	e.near = !e.must && (e.reason.none() || e.reason.cause == Departure) && !d.m.tenanted()
 	if len(waiting) > 0 {
 		e.jobs = append(e.jobs, waiting...)
 		d.want.admission = false
@@ -80,7 +87,7 @@ func (d *domain) send(waiting []*job) *errand {
 func (d *domain) post(e *errand) {
 	d.m.ticket++
 	e.ticket, e.asked, e.budget, e.plan = d.m.ticket, d.m.now, d.config.Budget, d.planFor(e.jobs, e.admitted)
-	e.plan.Ticket = e.ticket
+	e.plan.Ticket, e.plan.Near = e.ticket, e.near
 	d.errand = e
 	d.m.say(Output{Plan: e.plan})
 }
@@ -88,7 +95,7 @@ func (d *domain) post(e *errand) {
 // planFor is what planners need to know to plan for jobs, of which so many are admitted.
 func (d *domain) planFor(jobs []*job, admitted int) *Plan {
 	p := &Plan{Device: d.brought, Weigh: len(d.m.domains) > 1, Admitted: admitted,
-		Budget: d.config.Budget, Reserved: d.reserved(), Line: d.line,
+		Budget: d.config.Budget, Reserved: d.reserved(), Line: d.corrects(),
 		HostMemory: d.config.HostMemory, HostReserved: d.hostReserved(jobs), Contexts: d.staying()}
 	starts := d.starts(jobs)
 	var weights map[*job]int
@@ -225,12 +232,12 @@ func (d *domain) never(e *errand, why map[int]string) {
 		switch {
 		case !never:
 			d.want.admission = true
-		case j.batch != nil && d.m.find(j.record.Spec.Name) == j: // its batch was not refused yet
+		case j.batch != nil && d.m.find(j.record.Spec.Name) == j && d.m.largerAway(j, d) == nil: // not refused yet
 			d.m.refuse(j.batch, text+d.m.elsewhereFits(d))
 		case j.record.State != wire.Queued:
 		case j.chosen && j.fitted: // other devices may take it
 			j.chosen, d.m.look = false, true
-		case j.batch == nil:
+		case j.batch == nil || d.m.find(j.record.Spec.Name) == j:
 			j.stuck = d.m.unfit(j, d, text)
 		}
 	}
@@ -243,7 +250,7 @@ func (d *domain) never(e *errand, why map[int]string) {
 // what is in its way: none overtakes another that waits for bytes.
 func (d *domain) enter(e *errand, p *Planned) {
 	if j, why := d.neverFit(e, p); why != "" {
-		only := len(d.m.domains) == 1 || j.record.Spec.Device != "" // no other device will take it
+		only := d.reserved() == 0 && (len(d.m.domains) == 1 || j.record.Spec.Device != "") // it will fit nowhere
 		if j.batch != nil && only {
 			d.m.refuse(j.batch, why)
 			return
@@ -278,7 +285,11 @@ func (d *domain) enter(e *errand, p *Planned) {
 		if d.m.denser(j) {
 			continue
 		}
-		if d.wait(j, why); i == 0 && fits == 0 && why.Need > 0 && d.reserved() > 0 {
+		switch d.wait(j, why); {
+		case i > 0 || fits > 0 || why.Need == 0 || d.reserved() == 0:
+		case !d.unchanged(e):
+			d.m.admit(d) // it may fit by now
+		default:
 			j.record.Why += ", but for what executors may have that cannot be reached"
 			j.stuck, d.want.admission = true, true // it holds nobody up
 		}

@@ -31,6 +31,7 @@ const (
 	Granted    EventKind = "granted"    // Job may train with the layout of Epoch in Bytes
 	Moved      EventKind = "moved"      // Job, which had not begun, gets another executor; Why
 	Moves      EventKind = "moves"      // Job leaves for Device; Gain of the next Iterations and Transition, or Why
+	Disproved  EventKind = "disproved"  // the move of Job to Device has Saved less than its Gain: Host Rests
 	Restarted  EventKind = "restarted"  // Job goes on from its checkpoint after Iterations; Why
 	Rested     EventKind = "rested"     // Job is parked after Iterations
 	Preempted  EventKind = "preempted"  // Job is parked for a job of higher priority, or of another tenant: Reason; Why
@@ -59,6 +60,8 @@ type Event struct {
 	Contexts   wire.Contexts `json:"contexts,omitzero"`
 	Gain       time.Duration `json:"gain_ns,omitzero"`
 	Transition time.Duration `json:"transition_ns,omitzero"`
+	Saved      time.Duration `json:"saved_ns,omitzero"`
+	Rest       time.Duration `json:"rest_ns,omitzero"`
 	Reason     string        `json:"reason,omitzero"`
 	Cause      Cause         `json:"cause,omitzero"`
 	Why        string        `json:"why,omitzero"`
@@ -123,6 +126,8 @@ func (e Event) String() string {
 		return fmt.Sprintf("job %s had not begun: %s; it gets another executor", e.Job, e.Why)
 	case Moves:
 		return fmt.Sprintf("job %s %s", e.Job, e.moves())
+	case Disproved:
+		return e.disproved()
 	case Troubled:
 		return fmt.Sprintf("job %s: %s", e.Job, e.Why)
 	case Ended:

@@ -47,7 +47,7 @@ func (d *domain) know(j *job, p planner.Profile) {
 	}
 	k := d.kind(j)
 	if d.m.kinds[k] == nil {
-		latency, _, _ := expected(j.graph, &p, d.line, d.learnt.find)
+		latency, _, _ := expected(j.graph, &p, d.corrects(), d.learnt.find)
 		d.m.kinds[k] = &known{profile: &p, used: [][]time.Duration{latency},
 			need: scheduler.WorkingSetOf(p.Job("", 0, j.graph), d.config.Align).Bytes}
 	}
@@ -78,7 +78,7 @@ func (d *domain) expectation(j *job) (expectation, bool) {
 		return e, false
 	}
 	e.profile = k.profile
-	e.latency, e.slack, e.measured = expected(j.graph, e.profile, d.line, d.learnt.find)
+	e.latency, e.slack, e.measured = expected(j.graph, e.profile, d.corrects(), d.learnt.find)
 	e.latency = d.usual(k, e.latency)
 	if e.measured {
 		e.slack = nil

@@ -60,7 +60,22 @@ func (d *domain) learn(j *job, l *layout, iteration int, steps []time.Duration) 
 			p.P95 = p.Predicted + j.profile.Slack[s.Op]
 		}
 	}
-	d.line = d.line.Toward(correct.Fit(reports), d.config.Alpha)
+	line := d.corrects()
+	d.line = line.Toward(correct.Fit(reports), d.config.Alpha)
+}
+
+// corrects is the line by which profiles of coming jobs are corrected: as long as no job has taught one on the device,
+// that of the first other of equal identity on which one has. Without, a device on which nothing was measured yet would
+// seem faster or slower than an equal one, and jobs would move there in vain.
+func (d *domain) corrects() correct.Line {
+	if d.line.Factor == 0 {
+		for _, o := range d.m.domains {
+			if o.line.Factor > 0 && o.config.Device == d.config.Device {
+				return o.line
+			}
+		}
+	}
+	return d.line
 }
 
 // expect gives a job that comes or comes back the latencies that were learnt of its ops, and of the others those of its
@@ -70,5 +85,5 @@ func (d *domain) expect(j *job) {
 		j.latency, j.spare, j.learnt = slices.Clone(j.profile.Latency), nil, true
 		return
 	}
-	j.latency, j.spare, j.learnt = expected(j.graph, j.profile, d.line, d.learnt.find)
+	j.latency, j.spare, j.learnt = expected(j.graph, j.profile, d.corrects(), d.learnt.find)
 }

@@ -42,6 +42,10 @@ func (e *Event) attrs() []slog.Attr {
 	if e.Kind == Moves {
 		list = append(list, slog.Duration("gain", e.Gain), slog.Duration("transition", e.Transition))
 	}
+	if e.Kind == Disproved {
+		list = append(list, slog.Duration("gain", e.Gain), slog.Duration("saved", e.Saved),
+			slog.Duration("rest", e.Rest))
+	}
 	if e.Kind == Ended || e.Kind == Rested || e.Kind == Restarted {
 		list = append(list, slog.Int("iterations", e.Iterations))
 	}

@@ -78,7 +78,7 @@ type reply struct {
 func NewMachine(c Config) *Machine {
 	c = c.withDefaults()
 	m := &Machine{config: c, given: c.Budget, executors: make(map[string]*executor), tallies: make(map[string]*Tally),
-		kinds: make(map[kind]*known), moves: moves{pause: c.Pause}}
+		kinds: make(map[kind]*known), moves: moves{pause: c.Pause, futile: make(map[string]futile)}}
 	if !c.NoDevice {
 		m.own = m.open(c, nil)
 	}

@@ -97,9 +97,11 @@ type Collection struct {
 // Plan is an errand: plans for jobs together, which take seconds to make. Machines have one made at a time.
 type Plan struct {
 	Ticket int64 `json:"ticket"`
-	// Device is that for which plans are made; nil: the controller's own. Weigh: slowdowns are wanted.
+	// Device is that for which plans are made; nil: the controller's own. Weigh: slowdowns are wanted. Near: jobs
+	// have come or gone since the plans that there are were made, and most may keep theirs.
 	Device *wire.Device `json:"device,omitempty"`
 	Weigh  bool         `json:"weigh,omitzero"`
+	Near   bool         `json:"near,omitzero"`
 	Jobs   []Candidate  `json:"jobs"`
 	// so many are planned for; of the others as many as fit, in turn
 	Admitted int         `json:"admitted"`

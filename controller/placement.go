@@ -15,8 +15,11 @@ import (
 // free reports whether a job is at no executor, and may begin on any device.
 func (j *job) free() bool { return j.record.State == wire.Queued && j.record.Executor == "" }
 
-// candidates are the devices on which a job may begin now.
-func (m *Machine) candidates(j *job) []*domain {
+// candidates are the devices on which a job may begin now, of a replica those that have fewest of its siblings.
+func (m *Machine) candidates(j *job) []*domain { return m.apart(j, m.allowed(j)) }
+
+// allowed are the devices that may take a job.
+func (m *Machine) allowed(j *job) []*domain {
 	var list []*domain
 	for _, d := range m.domains {
 		pinned := j.record.Spec.Device != "" && j.record.Spec.Device != d.config.Name
@@ -24,7 +27,7 @@ func (m *Machine) candidates(j *job) []*domain {
 			list = append(list, d)
 		}
 	}
-	return m.apart(j, list)
+	return list
 }
 
 // bound reports whether a job goes on with the bits alone with which it has begun: there is a checkpoint of it, or an
@@ -110,6 +113,11 @@ func (m *Machine) assign() {
 		switch list := m.candidates(j); {
 		case len(list) == 0 && j.lacking == 0:
 			m.strand(j)
+		case len(list) == 1 && len(m.allowed(j)) > 1: // the others have more of its siblings
+			if !j.full && m.mayEnter(j) {
+				m.bind(j, list[0])
+				j.chosen, list[0].want.admission, m.changed = true, true, true // so that it counts for the next one
+			}
 		case len(list) == 1 && j.domain != list[0]:
 			m.bind(j, list[0])
 			list[0].want.admission, m.changed = true, true

@@ -139,14 +139,27 @@ func (w *work) schedule(n int) ([]PlannedJob, error) {
 	}
 	w.sharing(w.plan.Jobs[:n])
 	r := w.request(w.jobs[:n], w.plan.Reserved+w.contexts(n).Sum(), host)
-	plans, err := w.plans(r)
+	if n == len(w.plan.Jobs) {
+		if jobs := w.near(r); jobs != nil {
+			return jobs, nil
+		}
+	}
+	jobs, err := w.together(r)
 	if err != nil {
 		w.failed = n
+	}
+	return jobs, err
+}
+
+// together makes the plans for a request for the first candidates, and proves them.
+func (w *work) together(r scheduler.Request) ([]PlannedJob, error) {
+	plans, err := w.plans(r)
+	if err != nil {
 		return nil, err
 	}
 	planned := plans.planned
 	w.answer.Again = planned.Again
-	jobs := make([]PlannedJob, n)
+	jobs := make([]PlannedJob, len(r.Jobs))
 	for i, s := range planned.Jobs {
 		c := &w.plan.Jobs[i]
 		speed := 0.0
@@ -326,14 +339,7 @@ func gain(c *Candidate, l *ProvenLayout, latency []time.Duration, out, in cost.L
 		return 0, 0
 	}
 	weight := time.Duration(max(1, c.Spec.Priority))
-	iteration := func(l *ProvenLayout) time.Duration {
-		d := program.Durations{Out: out, In: in}
-		for _, s := range l.Wire.Plan.Steps {
-			d.Steps = append(d.Steps, c.Profile.Variant(s.Op, s.Variant).Takes(latency[s.Op]))
-		}
-		return program.Time(l.program, d).Iteration
-	}
-	gain = weight * time.Duration(c.Left) * (iteration(c.Has) - iteration(l))
+	gain = weight * time.Duration(c.Left) * (iteration(c, c.Has, latency, out, in) - iteration(c, l, latency, out, in))
 	return gain, weight * (copying(&c.Has.program.Epilogue, out, in) + copying(&l.program.Prologue, out, in))
 }
 

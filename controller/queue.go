@@ -47,6 +47,7 @@ func (m *Machine) rank(j *job) int64 {
 func (m *Machine) enqueue(j *job, why string) {
 	j.record.State, j.record.Why, j.record.Need, j.record.Waiting = wire.Queued, why, 0, m.now
 	j.fresh, j.stuck, j.lacking, j.wants = true, false, 0, 0 // the budget may have become smaller since it was admitted
+	_, j.held = m.heldFor(j)                                 // what holds it may be gone when that is looked at next
 	m.changed = true
 	m.admit(j.domain)
 }

@@ -124,22 +124,28 @@ func TestLargerBudget(t *testing.T) {
 	}
 }
 
-// A controller for another device does not take up jobs that run.
+// A controller for another device does not take up jobs that run; one that was parked on a device of others may wait.
 func TestOtherDevice(t *testing.T) {
 	w := calmWorld(t, 1, 0)
 	w.submit("a", endless)
 	w.run(3)
 	c := w.config
 	c.Device = "other"
-	restore := func() error {
+	with := func(r wire.Record) error {
 		s := w.stored()
-		s.Records = []wire.Record{w.records["a"]}
+		s.Records = []wire.Record{r}
 		_, err := Restore(c, s)
 		return err
 	}
+	restore := func() error { return with(w.records["a"]) }
 	if err := restore(); err == nil || !strings.Contains(err.Error(), "job a runs on model, and this controller is "+
 		"for other: ") {
 		t.Errorf("taking up a job of another device: %v", err)
+	}
+	parked := w.records["a"]
+	parked.State, parked.Executor, parked.Claim, parked.Granted, parked.Applied = wire.Parked, "", 0, 0, 0
+	if err := with(parked); err != nil {
+		t.Errorf("taking up a job that is parked: %v", err)
 	}
 	w.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: "a"}})
 	w.run(3)

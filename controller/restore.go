@@ -75,6 +75,10 @@ func Restore(c Config, s Stored) (*Machine, error) {
 		} else {
 			j.page = d.config.Page
 		}
+		if d != nil && r.State == wire.Parked && !j.placed() && r.Device != "" &&
+			r.Device != d.config.Device {
+			j.domain, d = nil, nil // it has left a device that has gone since
+		}
 		if d != nil && r.State != wire.Queued && r.Device != "" && r.Device != d.config.Device {
 			return nil, fmt.Errorf("job %s runs on %s, and this controller is for %s: start it for that device, or "+
 				"stop the jobs with one that is",

@@ -137,6 +137,19 @@ func (m *Machine) scatter(j *job, why string, counts bool) {
 	}
 }
 
+// beginAgain has siblings begin again, without a checkpoint: that with which they were to begin is damaged, and there
+// is no other that all have. It reports whether they do.
+func (m *Machine) beginAgain(j *job, why string) bool {
+	if !j.replica() || j.record.From == 0 {
+		return false
+	}
+	for _, o := range m.siblings(j) {
+		o.record.From, o.record.Checkpoint, o.sibling.kept = 0, nil, nil
+	}
+	m.scatter(j, why, false)
+	return true
+}
+
 // lacksTogether has siblings begin at other executors if one of them has not found the checkpoint with which they
 // begin, or wait for one that has it.
 func (m *Machine) lacksTogether(j *job, x *executor, why string) {

@@ -39,12 +39,14 @@ import (
 //	ask verb=V [by=USER] [job=J] [place=P] [priority=N] [budget=BYTES] [executor=X] [device=NAME] [undo]
 //	                                         another request
 //	status executor=X number=N [life=L] [device=D] [orders=N] [dead=L] [host=TEXT] [brings=NAME [of=BYTES]
-//	                                         [context=BYTES] [memory=BYTES]]
+//	                                         [context=BYTES] [memory=BYTES] [link=RATE]]
 //	                                         a line "JOB id=N [incarnation=N] state=S [epoch=N] [arena=BYTES]
 //	                                         [iteration=N] [checkpoint=N [since=N]] [error=TEXT] [lacks] [free=BYTES]
 //	                                         [reserve=BYTES [touched=BYTES]] [begun=N] [alone] [meets]" per job;
 //	                                         incarnation 1 if it does not say which
-//	report job=J executor=X epoch=N iteration=N times=F    its ops took F times as long as their profile says
+//	report job=J executor=X epoch=N iteration=N [to=N] times=F
+//	                                         its ops took F times as long as their profile says, in this iteration and
+//	                                         in those up to another
 //	ended executor=X why=TEXT                the process that was launched as an executor
 //	planned ticket=N [again] [why=TEXT] [need=BYTES of=BYTES [host | contexts=N]]
 //	                                         a line "JOB arena=BYTES [host=BYTES] [gain=D transition=D] [never=TEXT]
@@ -143,6 +145,8 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		}
 	case "tick":
 		s.ticks(t, d)
+	case "report":
+		s.reports(t, d)
 	default:
 		outputs, records := s.m.Step(s.now, s.input(t, d)), 0
 		if d.MaybeScanArgs(t, "killed", &records) {
@@ -301,8 +305,6 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 		return Input{From: 1, By: word(t, d, "by"), Request: q}
 	case "status":
 		return Input{Status: status(t, d)}
-	case "report":
-		return Input{Report: s.report(t, d)}
 	case "recorded":
 		to := Submission{}
 		to.asScript(randgraph.Script(rand.New(rand.NewPCG(1, 1))))
@@ -350,7 +352,9 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 	d.MaybeScanArgs(t, "device", &w.Device)
 	w.Host, w.Leaves = word(t, d, "host"), d.HasArg("leaves")
 	if name := word(t, d, "brings"); name != "" {
-		link := cost.Link{Rate: 1e6}
+		rate := 1_000_000
+		d.MaybeScanArgs(t, "link", &rate)
+		link := cost.Link{Rate: cost.BytesPerSecond(rate)}
 		w.Brings = &wire.Device{Name: name, Model: "gpu", Identity: w.Device, Host: w.Host, Align: 64,
 			Facts: cost.Facts{Compute: 1e9, Bandwidth: 1e9, ComputeShare: 1, BandwidthShare: 1, Out: link, In: link}}
 		var budget int64
@@ -369,7 +373,8 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 	}
 	for _, line := range lines(t, d) {
 		j := wire.JobStatus{Name: line.Cmd, Incarnation: 1, Result: resultOf(t, line), Error: word(t, line, "error"),
-			State: wire.State(word(t, line, "state")), Lacks: line.HasArg("lacks"), Alone: line.HasArg("alone")}
+			State: wire.State(word(t, line, "state")), Lacks: line.HasArg("lacks"),
+			Damaged: line.HasArg("damaged"), Alone: line.HasArg("alone")}
 		line.MaybeScanArgs(t, "begun", &j.Begun)
 		if line.HasArg("meets") {
 			j.Meets = &wire.Meeting{Address: "at " + w.Executor}
@@ -411,6 +416,17 @@ func resultOf(t *testing.T, line *datadriven.TestData) *wire.Result {
 		return &wire.Result{Stored: stored, Losses: []float32{1, 2}}
 	}
 	return nil
+}
+
+// reports has the machine hear of an iteration, or of all up to another.
+func (s *script) reports(t *testing.T, d *datadriven.TestData) {
+	r := s.report(t, d)
+	to := r.Iteration
+	d.MaybeScanArgs(t, "to", &to)
+	for ; r.Iteration <= to; r.Iteration++ {
+		again := *r
+		s.do(s.m.Step(s.now, Input{Report: &again}))
+	}
 }
 
 func (s *script) report(t *testing.T, d *datadriven.TestData) *wire.Report {

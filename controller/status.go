@@ -194,6 +194,8 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
 	case wire.Failed:
 		x := m.executors[j.record.Executor]
 		switch {
+		case s.Damaged && m.beginAgain(j, s.Error):
+			return
 		case s.Lacks && m.lacks(j, x, s.Error):
 			return
 		case s.Free != nil && m.crowded(j, *s.Free, s.Error):
@@ -368,6 +370,7 @@ func (m *Machine) move(j *job, why string) {
 // trained takes down that a job has trained an iteration.
 func (m *Machine) trained(j *job, r *wire.Report) {
 	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, j.domain.config.Alpha, false)
+	m.moves.timed(j, r.Wall)
 	j.gate = correct.Latency(j.gate, r.Gate, j.domain.config.Alpha, false)
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)
 }

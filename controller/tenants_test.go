@@ -311,6 +311,25 @@ func TestThoseThatGaveWayComeBackInOrder(t *testing.T) {
 	}
 }
 
+// A job that gives way to another tenant whose last job ends before the next tick is not forgotten.
+func TestHeldForNobody(t *testing.T) {
+	m := NewMachine(Config{Device: "model", Turn: shopTurn})
+	m.shares = map[string]int{"ada": 1}
+	m.now = time.Hour
+	d := m.own
+	d.ledger.since = m.now - time.Second
+	d.ledger.accounts = map[string]*account{"bob": {debt: 2 * shopTurn, owed: true}}
+	j := &job{domain: d, record: wire.Record{Spec: wire.Spec{Name: "a", Owner: "ada"}, Preempted: true}}
+	m.jobs = []*job{j}
+	m.enqueue(j, "gave way to another tenant")
+	if d.ask(); d.want.admission || d.errand != nil {
+		t.Fatal("it is planned for at once")
+	}
+	if m.reckon(); !d.want.admission {
+		t.Error("it is not planned for when nobody is owed anything")
+	}
+}
+
 // What a tenant is owed stays while nobody can be paid: the device's executor was not heard of since the controller was
 // started, or the tenant's job is at one that is out of reach. It is forgotten when the tenant wants nothing more.
 func TestDebtsOutliveSilence(t *testing.T) {

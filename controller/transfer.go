@@ -37,15 +37,17 @@ const (
 
 // moves are what a machine knows of jobs that may move, and do.
 type moves struct {
-	stirred bool          // something has changed since devices were looked at last
-	again   time.Duration // when they may be looked at again
-	pause   time.Duration // that a move takes beside what is reckoned: a moving average
-	options []option      // that are still to be planned for, the best first
-	under   *transfer     // that is being planned for; nil: none is
-	mover   *job          // is on its way; nil: none is
-	to      *domain       // where it goes; nil: this controller did not see it leave
-	left    time.Duration // when it was told to leave
-	reckons time.Duration // the pause that was reckoned, but for moves.pause
+	stirred bool              // something has changed since devices were looked at last
+	again   time.Duration     // when they may be looked at again
+	pause   time.Duration     // that a move takes beside what is reckoned: a moving average
+	options []option          // that are still to be planned for, the best first
+	under   *transfer         // that is being planned for; nil: none is
+	mover   *job              // is on its way; nil: none is
+	to      *domain           // where it goes; nil: this controller did not see it leave
+	left    time.Duration     // when it was told to leave
+	reckons time.Duration     // the pause that was reckoned, but for moves.pause
+	proofs  []*proof          // of moves whose gain is being timed
+	futile  map[string]futile // by host
 }
 
 // option is a move that may pay by bounds.
@@ -73,6 +75,7 @@ func (m *Machine) shift() {
 		return
 	}
 	m.follow()
+	m.judge()
 	if v.under != nil {
 		m.pursue()
 	}
@@ -105,6 +108,9 @@ func (m *Machine) follow() {
 		return
 	case s == wire.Training && j.domain == v.to:
 		v.pause = correct.Latency(v.pause, max(0, m.now-v.left-v.reckons), m.config.Alpha, false)
+		for _, p := range v.proofs {
+			p.arrived = p.arrived || p.mover == j
+		}
 	}
 	v.mover, v.to, v.stirred = nil, nil, true
 }
@@ -125,7 +131,13 @@ func (j *job) leaves() bool {
 // movable reports whether a job may go to a device now.
 func (m *Machine) movable(j *job, to *domain) bool {
 	return j.leaves() && m.now-j.begun >= j.domain.config.Turn && j.domain != to && j.domain.quiet() && to.quiet() &&
-		to.serves(j)
+		to.serves(j) && m.mayMove(j, to)
+}
+
+// mayMove reports whether earlier moves let a job go to a device.
+func (m *Machine) mayMove(j *job, to *domain) bool {
+	v := &m.moves
+	return !v.unproven(j.domain) && !v.unproven(to) && !m.restsFromMoves(hostOf(m.executors[j.record.Executor]))
 }
 
 // serves reports whether a job may go on at a device: with the same bits, at an executor that finds its checkpoint,
@@ -237,14 +249,20 @@ func (m *Machine) lookForMoves() (options []option) {
 				if there == nil || to == from {
 					continue
 				}
+				if !m.mayMove(j, to) {
+					v.stirred = true
+					continue
+				}
 				k := to.kind(j)
 				demand, known := demands[k]
 				if !known {
-					if demand, known = to.demand(j, func(*job) float64 { return 1 }); !known {
-						continue
+					if demand, known = to.demand(j, func(*job) float64 { return 1 }); known {
+						demand.Weight /= float64(max(1, to.counts(j)))
+						demands[k] = demand
+					} else { // it was never planned for there: what it needs here is the guess until it is
+						demand = here.demands[at]
+						demand.Weight /= weight(j) * float64(max(1, from.counts(j)))
 					}
-					demand.Weight /= float64(to.counts(j))
-					demands[k] = demand
 				}
 				demand.Weight *= weight(j) * float64(to.counts(j))
 				grows := planner.LeastSlowdowns(append(slices.Clone(there.demands), demand)) - there.now
@@ -356,6 +374,9 @@ func (m *Machine) weigh() {
 	e := Event{Kind: Moves, Job: j.record.Spec.Name, Device: to.config.Name, Iterations: m.config.Horizon, Gain: gain,
 		Transition: cost}
 	m.event(e)
+	if p := t.prove(hostOf(m.executors[j.record.Executor]), gain); p != nil {
+		m.moves.proofs = append(m.moves.proofs, p)
+	}
 	m.vacate(j)
 	j.record.Target, j.record.Why = to.on(), e.moves()
 	v := &m.moves
@@ -448,4 +469,14 @@ func (e Event) moves() string {
 	}
 	return fmt.Sprintf("moves to device %s: saves %v of the next %d iterations, costs %v", e.Device,
 		text.Duration(e.Gain), e.Iterations, text.Duration(e.Transition))
+}
+
+// disproved says in words that a move was in vain.
+func (e Event) disproved() string {
+	saved := "nothing"
+	if e.Saved > 0 {
+		saved = text.Duration(e.Saved).String()
+	}
+	return fmt.Sprintf("the move of job %s to device %s has saved %s of the %v that plans promised: no job moves on "+
+		"host %s for %v", e.Job, e.Device, saved, text.Duration(e.Gain), e.Host, e.Rest)
 }

@@ -289,7 +289,9 @@ func (m *Machine) choose(t *trial, on *attempt) {
 		}
 	}
 	m.bind(j, on.domain)
-	j.chosen = !j.full
+	if j.chosen = !j.full; j.chosen {
+		j.stuck = false
+	}
 	with := m.siblings(j)
 	if b := j.batch; b != nil && b.unsettled() || !j.full && m.unsettled(j) {
 		on.release()
@@ -384,8 +386,9 @@ func (t *trial) nearest() (found *attempt) {
 	return found
 }
 
-// nowhere refuses a job that can run on no device, not even alone, or has it fail if it was taken already. Of the
-// reasons that of the largest device is said, of equal ones the first by name.
+// nowhere refuses a job that can run on no device, not even alone, or has it fail if it was taken already; where a
+// larger device may take it some day it waits for that one. Of the reasons that of the largest device is said, of equal
+// ones the first by name.
 func (m *Machine) nowhere(t *trial) {
 	var on *attempt
 	for _, a := range t.list {
@@ -397,7 +400,7 @@ func (m *Machine) nowhere(t *trial) {
 	if n := len(t.list); n > 1 {
 		text = fmt.Sprintf("none of %d devices can run it; on the largest, %s: %s", n, on.domain.config.Name, text)
 	}
-	if t.job.batch != nil {
+	if t.job.batch != nil && m.largerAway(t.job, on.domain) == nil {
 		m.refuse(t.job.batch, text)
 	} else {
 		m.unfit(t.job, on.domain, text)
@@ -409,27 +412,37 @@ func (d *domain) larger(o *domain) bool {
 	return o.config.Budget > 0 && (d.config.Budget == 0 || d.config.Budget > o.config.Budget)
 }
 
-// unfit has a job that was taken and can run on no device that may take it now, d being the largest, wait for a larger
-// one that is out of reach or drained, or for a larger budget if it fitted once; else it fails. It reports whether it
-// waits.
-func (m *Machine) unfit(j *job, d *domain, text string) bool {
+// largerAway is a device larger than d that may take a job some day: it is out of reach or drained; nil: there is none.
+func (m *Machine) largerAway(j *job, d *domain) *domain {
 	i := slices.IndexFunc(m.domains, func(o *domain) bool {
 		pinned := j.record.Spec.Device != "" && j.record.Spec.Device != o.config.Name
 		return o.larger(d) && o.brought != nil && (o.drained() || !o.alive()) && !pinned && !j.record.Spec.Script &&
 			(!j.bound() || j.record.Device == o.config.Device)
 	})
-	why := "waits for a larger budget: "
 	if i < 0 {
+		return nil
+	}
+	return m.domains[i]
+}
+
+// unfit has a job that can run on no device that may take it now, d being the largest, wait for a larger one that is
+// out of reach or drained, or for a larger budget if it fitted once; else it fails. It reports whether it waits.
+func (m *Machine) unfit(j *job, d *domain, text string) bool {
+	why, away := "waits for a larger budget: ", m.largerAway(j, d)
+	if away == nil {
 		text += m.elsewhereFits(d)
 	}
 	switch {
-	case i >= 0 && m.domains[i].drained():
-		why = fmt.Sprintf("waits for device %s, which is drained and larger: ", m.domains[i].on())
-	case i >= 0:
-		why = fmt.Sprintf("waits for device %s, which is out of reach and larger: ", m.domains[i].on())
+	case away != nil && away.drained():
+		why = fmt.Sprintf("waits for device %s, which is drained and larger: ", away.on())
+	case away != nil:
+		why = fmt.Sprintf("waits for device %s, which is out of reach and larger: ", away.on())
 	case !j.fitted:
 		m.over(j, wire.Broken, text, nil)
 		return false
+	}
+	if j.batch != nil {
+		m.take(j.batch)
 	}
 	j.record.Need, j.record.Why = 0, why+text
 	m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})

@@ -98,6 +98,8 @@ type Job interface {
 	Load(p program.Proven) error
 
 	// Reserve makes the arena this large, a multiple of Align; its content is lost. Everything issued must have ended.
+	// With 0 the job is in Home, and gives back too what the host has of the loaded program beside the slots of what
+	// lives on the host: a program is loaded before anything is issued again.
 	// A device whose memory others use too returns an *OutOfMemoryError when they have left it too little.
 	Reserve(arena graph.Bytes) error
 

@@ -35,7 +35,7 @@ const (
 	greeting = 30 * time.Second
 	// patience is how long a replica tries to reach the one before it, which listened before anybody heard of it
 	patience = time.Minute
-	// strangers is how many connections are greeted at a time
+	// strangers is how many connections are greeted at a time; one more, and the oldest is closed
 	strangers = 64
 )
 
@@ -188,7 +188,7 @@ type purpose struct {
 }
 
 // await returns the connections of the next replica. Each that comes is greeted by a goroutine of its own, so that one
-// that says nothing keeps no other waiting.
+// that says nothing keeps no other waiting, nor do many: the newest are greeted, and the next replica tries again.
 func (p Place) await(ctx context.Context, l *listener) (*link, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var greetings sync.WaitGroup
@@ -212,17 +212,21 @@ func (p Place) await(ctx context.Context, l *listener) (*link, error) {
 		}
 	}
 	greetings.Go(func() {
-		free := make(chan struct{}, strangers)
-		for {
+		var giveUp [strangers]context.CancelFunc // of the newest
+		for i := 0; ; i = (i + 1) % strangers {
 			c, err := l.Accept()
 			if err != nil {
 				arrive(arrival{err: err})
 				return
 			}
-			free <- struct{}{}
+			if giveUp[i] != nil {
+				giveUp[i]()
+			}
+			greeting, cancel := context.WithCancel(ctx)
+			giveUp[i] = cancel
 			greetings.Go(func() {
-				defer func() { <-free }()
-				greeted, what, err := p.greet(ctx, tls.Server(c, &tls.Config{MinVersion: tls.VersionTLS13,
+				defer cancel()
+				greeted, what, err := p.greet(greeting, tls.Server(c, &tls.Config{MinVersion: tls.VersionTLS13,
 					Certificates: []tls.Certificate{l.certificate}, SessionTicketsDisabled: true}), l.meeting.Key,
 					p.Number+1, nil)
 				if err == nil || errors.As(err, new(*differsError)) {

@@ -118,6 +118,20 @@ func TestStrangers(t *testing.T) {
 	checkReduces(t, lines)
 }
 
+// However many connect and say nothing, the next replica is heard.
+func TestManyStrangers(t *testing.T) {
+	lines, meetings := open(t, place(0, 2), place(1, 2))
+	for range 4 * strangers {
+		c, err := net.Dial("tcp", meetings[0].Address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	lines[1].Join(*meetings[0])
+	checkReduces(t, lines)
+}
+
 // A replica speaks to none that shows another certificate than it was told of, and goes on when it is told of the right
 // one.
 func TestOtherCertificate(t *testing.T) {

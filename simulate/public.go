@@ -49,6 +49,7 @@ func ReadPublic(format string, r io.Reader, mix []Kind) ([]Arrival, Skipped, err
 	skipped := make(Skipped)
 	var all []Arrival
 	var err error
+	r = unmarked(r)
 	switch format {
 	case "alibaba":
 		all, err = readAlibaba(r, mix, skipped)
@@ -178,7 +179,7 @@ type phillyJob struct {
 const phillyTime = "2006-01-02 15:04:05"
 
 func readPhilly(r io.Reader, mix []Kind, skipped Skipped) ([]Arrival, error) {
-	in := json.NewDecoder(bufio.NewReader(r))
+	in := json.NewDecoder(r)
 	if start, err := in.Token(); err != nil || start != json.Delim('[') {
 		return nil, errors.New("it is no list of jobs")
 	}
@@ -245,9 +246,9 @@ func (j *phillyJob) times() (submit, alone time.Duration, gpus int, err error) {
 		if start.IsZero() || end.IsZero() {
 			return 0, 0, gpus, nil
 		}
-		alone += max(0, end.Sub(start))
+		alone = min(alone+min(max(0, end.Sub(start)), longest), longest)
 	}
-	return time.Duration(submitted.Unix()) * time.Second, min(alone, longest), gpus, nil
+	return time.Duration(submitted.Unix()) * time.Second, alone, gpus, nil
 }
 
 // standIns are the networks here that are most like those of gavel.
@@ -283,7 +284,11 @@ func gavelJob(f []string) (a Arrival, skip string, err error) {
 	}
 	name, rest, _ := strings.Cut(f[0], " (batch size ")
 	model, known := standIns[name]
-	if scale != "1" {
+	devices, err := number(scale)
+	if err != nil {
+		return a, "", fmt.Errorf("scale_factor: %w", err)
+	}
+	if devices != 1 {
 		return a, severalDevices, nil
 	}
 	if !known {

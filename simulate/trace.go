@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"bufio"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ var columns = []string{"submit_s", "model", "batch", "iterations", "tenant"}
 // Read reads a trace: CSV with a header line, columns submit_s (seconds, in any order of rows), model, batch,
 // iterations and, if it is there, tenant. Arrivals are returned in the order of their submission.
 func Read(r io.Reader) ([]Arrival, error) {
-	rows := csv.NewReader(r)
+	rows := csv.NewReader(unmarked(r))
 	rows.ReuseRecord = true
 	header, err := rows.Read()
 	if errors.Is(err, io.EOF) {
@@ -60,12 +61,26 @@ func Read(r io.Reader) ([]Arrival, error) {
 	return sorted(all), nil
 }
 
+// unmarked leaves out the byte order mark with which spreadsheets begin a file.
+func unmarked(r io.Reader) io.Reader {
+	const mark = "\ufeff"
+	in := bufio.NewReader(r)
+	if start, _ := in.Peek(len(mark)); string(start) == mark {
+		in.Discard(len(mark))
+	}
+	return in
+}
+
 // places returns where each of columns is in a header, -1 for a tenant that is not there.
 func places(header []string) ([]int, error) {
 	at := make([]int, len(columns))
 	for i, name := range columns {
-		at[i] = slices.IndexFunc(header, func(h string) bool { return strings.TrimSpace(h) == name })
-		if at[i] < 0 && name != "tenant" {
+		is := func(h string) bool { return strings.TrimSpace(h) == name }
+		at[i] = slices.IndexFunc(header, is)
+		switch {
+		case at[i] >= 0 && slices.ContainsFunc(header[at[i]+1:], is):
+			return nil, fmt.Errorf("line 1: there are two columns %s: give one", name)
+		case at[i] < 0 && name != "tenant":
 			return nil, fmt.Errorf("line 1: there is no column %s: want %s", name, strings.Join(columns, ","))
 		}
 	}
@@ -106,7 +121,7 @@ func seconds(text string) (time.Duration, error) {
 func positive(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > math.MaxInt32 {
-		return 0, fmt.Errorf("%q: give a whole number from 1 on", text)
+		return 0, fmt.Errorf("%q: give a whole number from 1 to %d", text, math.MaxInt32)
 	}
 	return n, nil
 }

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"bytes"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ func TestReadWhatWasWritten(t *testing.T) {
 }
 
 func TestRead(t *testing.T) {
-	got, err := Read(strings.NewReader("batch,model,submit_s,iterations\n16,lenet,2.5,10\n8, vgg16 ,0,3\n"))
+	got, err := Read(strings.NewReader("\ufeffbatch,model,submit_s,iterations\r\n16,lenet,2.5,10\n8, vgg16 ,0,3\n"))
 	want := []Arrival{{Model: "vgg16", Batch: 8, Iterations: 3},
 		{Submit: 2500 * time.Millisecond, Model: "lenet", Batch: 16, Iterations: 10}}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -44,7 +45,8 @@ func TestReadErrors(t *testing.T) {
 		header + "NaN,lenet,1,1\n":       `submit_s: "NaN"`,
 		header + "1e300,lenet,1,1\n":     `submit_s: "1e300"`,
 		header + "0,,1,1\n":              "line 2: model: there is none",
-		header + "0,lenet,0,1\n":         `batch: "0": give a whole number from 1 on`,
+		header + "0,lenet,0,1\n":         `batch: "0": give a whole number from 1 to 2147483647`,
+		"batch," + header:                "line 1: there are two columns batch",
 		header + "0,lenet,1,99999999999": `iterations: "99999999999"`,
 		header + "0,lenet,1\n":           "wrong number of fields",
 		header + "0,\"lenet,1,1\n":       "quote",
@@ -111,6 +113,7 @@ func TestReadPublicErrors(t *testing.T) {
 		{"philly", `[{"status":"Pass","jobid":"p1"}]`, "job 1, p1: submitted_time: there is none"},
 		{"philly", `[{"status":1}]`, "job 1: json"},
 		{"gavel", "a\tb\n", "line 1: it has 2 fields between tabs, want 7 or 10"},
+		{"gavel", "LM (batch size 5)\tc\ts\t1\t500\t0\tx\n", `line 1: scale_factor: "x" is no number`},
 		{"gavel", "LM (batch size x)\tc\ts\t1\t500\t0\t1\n", `line 1: batch size: "x"`},
 	} {
 		_, _, err := ReadPublic(test.format, strings.NewReader(test.text), Mix)
@@ -173,6 +176,7 @@ func TestGeneratorErrors(t *testing.T) {
 	good := Generator{Jobs: 1, Fewest: 1, Most: 1, Tail: 1, Tenants: 1, Mix: Mix}
 	for want, change := range map[string]func(*Generator){
 		"--jobs 0":       func(g *Generator) { g.Jobs = 0 },
+		"--gap 2562047h": func(g *Generator) { g.Gap = math.MaxInt64 },
 		"--gap -1s":      func(g *Generator) { g.Gap = -time.Second },
 		"--iterations 2": func(g *Generator) { g.Fewest = 2 },
 		"--tail 0":       func(g *Generator) { g.Tail = 0 },

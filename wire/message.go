@@ -212,6 +212,8 @@ type JobStatus struct {
 	Alone bool   `json:"alone,omitzero"`
 	Error string `json:"error,omitzero"`
 	Lacks bool   `json:"lacks,omitzero"` // it has failed: its newest checkpoint is elsewhere
+	// a replica has failed: the checkpoint with which all were to begin is damaged
+	Damaged bool `json:"damaged,omitzero"`
 	// it has failed: the device has no room for its arena now, but for so many bytes; nil: that was not the reason
 	Free   *graph.Bytes `json:"free_bytes,omitempty"`
 	Result *Result      `json:"result,omitempty"` // of a job that is over; its losses and weights are stored

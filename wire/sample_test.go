@@ -96,8 +96,8 @@ func samples() []Message {
 				Name: "lenet.1", ID: 6, Incarnation: 2, Checkpoint: checkpoint, State: Failed, Epoch: 3,
 				Arena: 4096, Iteration: 12,
 				Begun: 14, Since: 8, Meets: meeting, Alone: true,
-				Error:  "device: out of memory",
-				Lacks:  true,
+				Error: "device: out of memory",
+				Lacks: true, Damaged: true,
 				Free:   &free,
 				Result: result,
 				Script: &Allocated{Plan: 4096, Reserve: 256, Touched: 4000},
@@ -299,7 +299,8 @@ func (r maker) message() Message {
 				State:      []State{Waiting, Running, Resting, Finished, Stopped, Failed, Suspended}[r.IntN(7)],
 				Checkpoint: r.checkpoint(),
 				Epoch:      r.number(), Arena: r.bytes(), Iteration: int(r.number()), Error: r.text(),
-				Lacks: r.IntN(2) == 0, Result: r.result(), Begun: int(r.number()), Meets: r.meeting(),
+				Lacks: r.IntN(2) == 0, Damaged: r.IntN(2) == 0,
+				Result: r.result(), Begun: int(r.number()), Meets: r.meeting(),
 				Alone: r.IntN(2) == 0, Since: int(r.number()),
 			})
 			if free := r.bytes(); r.IntN(2) == 0 {

@@ -363,6 +363,7 @@ checkpoint in five minutes.`,
 func benchControllerCommand() *cobra.Command {
 	o := bench.ControllerOptions{}
 	var replan string
+	var changes int
 	c := &cobra.Command{
 		Use:   "controller",
 		Short: "Put a controller under load: executors that idle, jobs that come, reports",
@@ -373,11 +374,12 @@ JSON document.
 
 With --replan nothing of that is done, but plans are made: for all --jobs but one, then for the last that comes,
 then for those that are left when one has gone. They are TENSILE's five networks, equally many of each, of batch
-16 within 24GiB of a simulated a6000. The result is the processor time of each.`,
+16 within 24GiB of a simulated a6000. The result is the processor time of each. With --changes jobs come and go on
+at random, and plans are compared with those that are made anew for all.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if replan != "" {
-				return replans(c, wire.Sharing(replan), o.Jobs)
+				return replans(c, wire.Sharing(replan), o.Jobs, changes)
 			}
 			if o.Executors < o.Jobs+1 || o.Jobs < 1 || o.Reports < 1 || o.For <= 0 {
 				return fmt.Errorf("%s: give at least one job, more executors than jobs, and a positive rate and time",
@@ -405,22 +407,25 @@ then for those that are left when one has gone. They are TENSILE's five networks
 	c.Flags().StringVar(&o.Model, "model", "lenet", "what each job trains")
 	c.Flags().StringVar(&replan, "replan", "",
 		"measure what plans take when a job comes or goes, of jobs that share memory by gates or do not: gates, none")
+	c.Flags().IntVar(&changes, "changes", 0, "with --replan: so many more arrivals and departures")
 	c.Flags().StringVar(&o.Planning, "planning", "",
 		"a model that takes long to plan for, such as resnet:66,66,66,66: measure what requests take meanwhile")
 	return c
 }
 
-// replans prints what plans take when one of so many jobs comes or goes.
-func replans(c *cobra.Command, sharing wire.Sharing, jobs int) error {
+// replans prints what plans take when one of so many jobs comes or goes, and over so many such changes.
+func replans(c *cobra.Command, sharing wire.Sharing, jobs, changes int) error {
 	switch {
 	case sharing != wire.Gates && sharing != "none":
 		return fmt.Errorf("--replan %q: give gates or none", sharing)
 	case jobs < 2:
 		return fmt.Errorf("--jobs %d: --replan wants 2 or more", jobs)
+	case changes < 0:
+		return fmt.Errorf("--changes %d: give 0 or more", changes)
 	case sharing == "none":
 		sharing = wire.NoSharing
 	}
-	r, err := bench.MeasureReplans(c.Context(), jobs, 16, 24*graph.GiB, sharing)
+	r, err := bench.MeasureReplans(c.Context(), jobs, 16, 24*graph.GiB, sharing, changes)
 	if err != nil {
 		return err
 	}

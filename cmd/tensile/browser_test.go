@@ -103,8 +103,8 @@ func (b *browser) do(actions ...chromedp.Action) {
 	}
 }
 
-// until waits until an expression is true in the page. While the browser goes from one page to another it may answer that
-// the context of scripts is gone: the next page has one of its own, and is asked again.
+// until waits until an expression is true in the page. While the browser goes from one page to another it may answer
+// that the context of scripts is gone: the next page has one of its own, and is asked again.
 func (b *browser) until(expression string) {
 	b.t.Helper()
 	for {

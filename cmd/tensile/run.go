@@ -72,7 +72,8 @@ func runCommand() *cobra.Command {
 		dataHelp+" (default: a synthetic set)")
 	c.Flags().StringVar(&f.weights, "weights", "", weightsHelp)
 	c.Flags().StringVar(&f.save, "save", "",
-		"write parameters and optimizer state to FILE.safetensors; with several jobs, FILE-JOB.safetensors each")
+		"write parameters and optimizer state to a FILE such as w.safetensors; with several jobs, w-JOB.safetensors "+
+			"each")
 	c.Flags().StringVar(&f.trace, "trace", "",
 		"write what each command of the planned run did to this file, for https://ui.perfetto.dev")
 	c.Flags().BoolVar(&f.share, "share", false,

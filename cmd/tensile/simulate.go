@@ -203,12 +203,11 @@ func writeSimulated(out io.Writer, r *simulate.Result) error {
 		return err
 	}
 	_, err := fmt.Fprintf(out,
-		"%d jobs on %d devices by %s: makespan %.1f s, completion %.1f s, wait %.1f s, slowdown %.2f "+
-			"in the mean\nmemory %.0f %% used, links %.1f %%, %s copied, %d sets of plans, %d moves\n",
-		len(r.Jobs), r.Devices,
-		r.Way,
-		r.Makespan, r.Mean, r.Waiting, r.Slowdown, 100*r.Memory, 100*r.Link, graph.Bytes(r.Moved), r.Replans,
-		r.Moves)
+		"%s on %s by %s: makespan %.1f s, completion %.1f s, wait %.1f s, slowdown %.2f "+
+			"in the mean\nmemory %.0f %% used, links %.1f %%, %s copied, %d sets of plans, %s\n",
+		text.Count(len(r.Jobs), "job"), text.Count(r.Devices, "device"), r.Way,
+		r.Makespan, r.Mean, r.Waiting, r.Slowdown, 100*r.Memory, 100*r.Link, graph.Bytes(r.Moved),
+		r.Replans, text.Count(r.Moves, "move"))
 	return err
 }
 

@@ -100,8 +100,8 @@ func submitCommand() *cobra.Command {
 			"set)")
 	c.Flags().StringVar(&s.weights, "weights", "", weightsHelp+" where the executor runs")
 	c.Flags().StringVar(&s.save, "save", "",
-		"have the executor write parameters and optimizer state to FILE.safetensors where it runs; with several "+
-			"jobs, FILE-JOB.safetensors each")
+		"have the executor write parameters and optimizer state to a FILE such as w.safetensors where it runs; with "+
+			"several jobs, w-JOB.safetensors each")
 	c.Flags().BoolVar(&wait, "wait", false, "wait until the jobs are over; the exit status is that of tensile wait")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else")
 	c.Flags().IntVar(&s.priority, "priority", 1, "weight of the jobs' time against that of others")

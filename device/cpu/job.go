@@ -66,6 +66,9 @@ func (j *job) Reserve(arena graph.Bytes) error {
 		panic(fmt.Sprintf("cpu: Reserve(%d): not a multiple of %d", arena, align))
 	}
 	j.drop()
+	if arena == 0 && j.loaded != nil {
+		j.loaded.spilled.free() // in Home nobody reads it
+	}
 	var err error
 	if j.paged {
 		if j.arena, err = reserveUnbacked(arena, j.device.page); err != nil {

@@ -192,7 +192,7 @@ func TestTouched(t *testing.T) {
 }
 
 // A job has as much host memory for what it copies out within an iteration as its newest program says, and what an
-// older one has left there is given back.
+// older one has left there is given back; in Home it has none.
 func TestSpilledFollowsProgram(t *testing.T) {
 	d := open(t)
 	b := lay(t, d, nil)
@@ -214,6 +214,12 @@ func TestSpilledFollowsProgram(t *testing.T) {
 		}
 		if spilled > 0 {
 			b.bytes(program.Address{Region: program.Region(program.HostMemory), Offset: kept}, spilled)[spilled-1] = 1
+		}
+		if spilled == 8192 || spilled == 4096 { // it goes on by the same program, or by another
+			b.reserve(0)
+			if got := len(b.loaded.spilled.bytes); got != 0 {
+				t.Errorf("%d bytes for what is copied out in Home", got)
+			}
 		}
 	}
 }

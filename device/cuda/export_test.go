@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"tensile/device"
+	"tensile/graph"
 	"tensile/program"
 )
 
@@ -24,3 +25,12 @@ func WordOf(j device.Job) Address                       { return j.(*job).word }
 
 // Retarget is retarget.
 var Retarget = retarget
+
+// Pinned is what is in use of the memory of the host that is pinned.
+func (d *Device) Pinned() graph.Bytes {
+	used := d.memory.total
+	for _, m := range d.memory.idle {
+		used -= m.size()
+	}
+	return used
+}

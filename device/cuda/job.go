@@ -94,10 +94,18 @@ func (j *job) Reserve(arena graph.Bytes) error {
 	if j.device.err != nil {
 		return j.device.failure()
 	}
-	if err := j.drop(); err != nil || arena == 0 {
+	d := j.device
+	if err := j.drop(); err != nil {
 		return err
 	}
-	d := j.device
+	if arena == 0 {
+		if j.loaded == nil {
+			return nil
+		}
+		spilled := j.loaded.spilled
+		j.loaded.spilled = nil // in Home nobody reads it
+		return d.memory.put(spilled)
+	}
 	reserve := d.driver.Alloc
 	if j.paged {
 		reserve = func(size graph.Bytes) (Address, error) { return d.driver.ReserveAddresses(d.wholePages(size)) }

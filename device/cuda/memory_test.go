@@ -111,6 +111,32 @@ func TestPinned(t *testing.T) {
 	}
 }
 
+// TestSpilledInHome has a job give back in Home what its plan copies out, and go on.
+func TestSpilledInHome(t *testing.T) {
+	d, err := cuda.New(fakecuda.New(fakecuda.Options{}), cuda.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, d)
+	j, err := d.Open(devicetest.Tiny(), device.JobOptions{Name: "job"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	home, p := d.Pinned(), swapped(t, d)
+	for range 2 {
+		if err := errors.Join(j.Load(p), j.Reserve(p.Program().Arena)); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Pinned(); got <= home {
+			t.Errorf("%s are pinned for a plan that copies out, %s in Home", got, home)
+		}
+		if err := j.Reserve(0); err != nil || d.Pinned() != home {
+			t.Errorf("%s are pinned in Home, want %s, error %v", d.Pinned(), home, err)
+		}
+	}
+}
+
 // TestSnapshotOutlivesDevice reads a snapshot when job and device are closed, and releases it twice.
 func TestSnapshotOutlivesDevice(t *testing.T) {
 	d := fake(t, 1)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -164,8 +165,11 @@ func (c *Conn) api(ctx context.Context, what string, request, into any) error {
 }
 
 // patiently sends a request and looks at its answer. Where nobody answers at servers of others, or JetStream is not
-// there for now, a stream or JetStream has no leader: it asks again for as long as an answer may take.
+// there for now, a stream or JetStream has no leader: it asks again for as long as an answer may take. What a client
+// or an executor wants to read it asks for again, too, when no answer came: a server that ended had it, perhaps. A
+// controller does not, for its lease does not wait.
 func (c *Conn) patiently(ctx context.Context, m *nats.Msg, look func(*nats.Msg) error) (*nats.Msg, error) {
+	lost := 0
 	for end := time.Now().Add(answerTimeout); ; {
 		got, err := c.request(ctx, m, answerTimeout)
 		switch {
@@ -173,8 +177,15 @@ func (c *Conn) patiently(ctx context.Context, m *nats.Msg, look func(*nats.Msg) 
 			if err = look(got); !errors.Is(err, wire.ErrAway) {
 				return got, err
 			}
-		case c.credentials.External && errors.Is(err, wire.ErrNobody):
+		case !c.credentials.External:
+			return nil, err
+		case errors.Is(err, wire.ErrNobody):
 			err = fmt.Errorf("%w: %s has no leader for %s now", wire.ErrAway, c.server(), m.Subject)
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && lost < maxLost &&
+			c.credentials.User != Controller && isQuestion(m.Subject):
+			lost++
+			end = time.Now().Add(answerTimeout)
+			continue
 		default:
 			return nil, err
 		}
@@ -189,6 +200,15 @@ func (c *Conn) patiently(ctx context.Context, m *nats.Msg, look func(*nats.Msg) 
 			return nil, fmt.Errorf("no answer from %s: %w", c.server(), ctx.Err())
 		}
 	}
+}
+
+// maxLost is how many times in a row a question is repeated that had no answer.
+const maxLost = 2
+
+// isQuestion reports whether a request to JetStream changes nothing.
+func isQuestion(subject string) bool {
+	return slices.ContainsFunc([]string{directGet, leaderRead, "$JS.API.INFO", "$JS.API.STREAM.INFO."},
+		func(prefix string) bool { return strings.HasPrefix(subject, prefix) })
 }
 
 // leaderGet asks the leader of a stream for a stored message: others may not have the newest yet.

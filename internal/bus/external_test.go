@@ -236,6 +236,31 @@ func TestExternalWithoutLeader(t *testing.T) {
 	}
 }
 
+// A client asks again for what it wants to read when no answer came, as from a server that was killed.
+func TestExternalWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	c := startOthers(t, 1, func(o *server.Options) {
+		for _, u := range o.Users {
+			u.Permissions = nil
+		}
+	}, Controller, Client).join(t, Client)
+	var asked atomic.Int64
+	subject := directGet + "of_another"
+	_, err := c.nats.Subscribe(subject, func(m *nats.Msg) {
+		if asked.Add(1) == 1 {
+			return
+		}
+		if err := m.Respond([]byte("stored")); err != nil {
+			t.Error(err)
+		}
+	})
+	must(t, err)
+	m, err := c.patiently(within(t), &nats.Msg{Subject: subject}, func(*nats.Msg) error { return nil })
+	if err != nil || string(m.Data) != "stored" || asked.Load() != 2 {
+		t.Errorf("asked %d times: %v", asked.Load(), err)
+	}
+}
+
 // On one server, without a cluster, each stream is there once.
 func TestExternalAlone(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,8 @@ type Bus interface {
 
 // Run has lead called whenever this controller leads, with a bus to be used then alone, until ctx is done or lead
 // returns by itself. The context of lead is done, with wire.ErrDeposed as its cause, when another leads; Run waits for
-// it then, and stands by. What lead returns by itself is what Run returns.
+// it then, and stands by; it does so as well if lead returns wire.ErrDeposed. What else lead returns by itself is what
+// Run returns.
 func Run(ctx context.Context, bus Bus, c Config, log *slog.Logger,
 	lead func(ctx context.Context, bus wire.Bus, as wire.Leadership) error) error {
 	c = c.withDefaults()
@@ -47,6 +48,13 @@ func Run(ctx context.Context, bus Bus, c Config, log *slog.Logger,
 		case <-ctx.Done():
 			return r.resign(context.Cause(ctx))
 		case err := <-r.led():
+			if errors.Is(err, wire.ErrDeposed) { // it has heard of it before this goroutine
+				r.term.result <- err
+				if err := r.step(ctx, Input{Deposed: true}); err != nil {
+					return err
+				}
+				continue
+			}
 			r.term = nil
 			return r.resign(err)
 		case <-r.deposed:

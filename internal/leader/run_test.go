@@ -206,6 +206,42 @@ func TestRefusedLeader(t *testing.T) {
 	})
 }
 
+// A leader that returns what a stream has told it, while Run waits for the store, stands by as well.
+func TestLeaderReturnsRefused(t *testing.T) {
+	for range 20 { // Run hears of both at once
+		synctest.Test(t, func(t *testing.T) {
+			s := &store{keys: make(map[string][]byte)}
+			a := &line{store: s}
+			ctx, cancel := context.WithCancel(t.Context())
+			terms := 0
+			err := Run(ctx, a, Config{ID: "a"}, slog.New(slog.DiscardHandler),
+				func(ctx context.Context, bus wire.Bus, _ wire.Leadership) error {
+					if terms++; terms == 2 {
+						cancel()
+						return context.Cause(ctx)
+					}
+					goOn := a.stop()
+					time.AfterFunc(time.Minute, func() {
+						goOn()
+						time.Sleep(time.Second / 2)
+						s.mu.Lock()
+						defer s.mu.Unlock()
+						s.keys[wire.LeaderKey] = wire.Encode(wire.Leadership{Term: 7})
+						s.revision++
+					})
+					time.Sleep(2 * time.Second) // of the bubble, in which Run has begun to renew the key
+					s.mu.Lock()
+					s.term = 7
+					s.mu.Unlock()
+					return bus.Put(ctx, "record.j", nil)
+				})
+			if terms != 2 || !errors.Is(err, context.Canceled) {
+				t.Fatalf("it led %d times, and Run returns %v", terms, err)
+			}
+		})
+	}
+}
+
 // What a leader returns by itself ends it, and others lead at once.
 func TestLeaderFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

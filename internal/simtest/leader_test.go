@@ -136,6 +136,7 @@ func (c *candidate) read(term int64) {
 	c.machine = c.w.restored()
 	if term > l.newest { // else another leads by now, and this one does not know it yet
 		l.newest, c.w.controller = term, c.machine
+		clear(c.w.sidecars)            // it may give the name of one to that of another script
 		for _, at := range c.w.sites { // what it counts with is what is stored
 			at.taken, at.onHost = math.MaxInt64/2, math.MaxInt64/2
 		}
@@ -211,6 +212,14 @@ func (l *leadership) planned(m *controller.Machine, plan func() *controller.Plan
 		}
 	}
 	l.w.check()
+}
+
+// midway reports whether the newest leader has not told, or stored, all that it has decided, or died before it had:
+// nobody knows yet who has joined.
+func (l *leadership) midway() bool {
+	return !slices.ContainsFunc(l.all, func(c *candidate) bool {
+		return c.machine == l.w.controller && len(c.todo) == 0
+	})
 }
 
 // run does what there is to do.

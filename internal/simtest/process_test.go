@@ -15,6 +15,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/lease"
+	"tensile/program"
 	"tensile/task"
 	"tensile/wire"
 )
@@ -39,6 +40,7 @@ type process struct {
 	loads  map[string]graph.Bytes // what they take under the programs that jobs were given, by job and epoch
 	losses map[string][]float32
 	epochs map[string]int64
+	has    map[string]bool  // jobs that its host was given, until it says that it has them no more
 	failed map[string]bool  // jobs that its host has dropped, of which its agent may not have heard
 	events []executor.Event // that the agent has not heard yet
 	left   bool
@@ -71,7 +73,7 @@ func (w *world) process(at *site, name, key string) *process {
 		far:   w.apart && w.lives%3 == 2,
 		hosts: map[string]graph.Bytes{}, loads: map[string]graph.Bytes{},
 		arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{},
-		failed: map[string]bool{}}
+		failed: map[string]bool{}, has: map[string]bool{}}
 	w.processes[key] = p
 	if d := inStep(p.device); d != nil {
 		d.lines = func(job string) *line { return p.lines[job] }
@@ -207,9 +209,10 @@ func upTo(losses []float32, w *agent.Write) []float32 {
 }
 
 func (p *process) fetch(o *agent.Fetch) *agent.Fetched {
-	l := p.w.layouts[wire.LayoutObject(o.Job, o.ID, o.Epoch)]
+	name := inBucket(p.name, wire.LayoutObject(o.Job, o.ID, o.Epoch))
+	l := p.w.layouts[name]
 	switch {
-	case l == nil && !p.w.dropped[wire.LayoutObject(o.Job, o.ID, o.Epoch)]:
+	case l == nil && !p.w.dropped[name]:
 		p.w.t.Fatalf("job %s was told to train with layout %d, which is not stored", o.Job, o.Epoch)
 	case l == nil: // what told it so was late
 		r := p.w.records[o.Job]
@@ -233,11 +236,11 @@ func (p *process) submit(o *agent.Open) {
 	for _, other := range p.w.processes {
 		held := p.w.records[name].Held
 		givenUp := slices.ContainsFunc(held, func(h wire.Holding) bool { return h.Life == other.life })
-		if _, trains := other.losses[name]; trains && other.name == p.name && other != p && !givenUp {
+		if other.has[name] && other.name == p.name && other != p && !givenUp {
 			p.w.t.Fatalf("two processes of executor %s train job %s", p.name, name)
 		}
 	}
-	p.losses[name] = nil
+	p.losses[name], p.has[name] = nil, true
 	p.given(name, o.Proven)
 	if l := p.lines[name]; l != nil {
 		o.Task.Mean = l.mean
@@ -266,15 +269,18 @@ func (p *process) observe(e executor.Event) {
 		}
 		p.arenas[e.Job], p.epochs[e.Job] = e.Applied.Arena, e.Applied.Epoch
 		p.hosts[e.Job] = p.loads[fmt.Sprint(e.Job, " ", e.Applied.Epoch)]
-	case e.Home:
+	case e.Home: // the host keeps nothing of a plan
 		p.arenas[e.Job] = 0
+		_, p.hosts[e.Job] = program.HostSlots(p.w.handed[p.w.records[e.Job].Spec.Graph])
 	case e.Ended != nil && e.Ended.Err != nil:
 		delete(p.arenas, e.Job)
 		delete(p.hosts, e.Job)
+		delete(p.has, e.Job)
 		p.failed[e.Job] = true
 	case e.Refused != nil && p.job == "" && !p.failed[e.Job]: // a script's job may follow no plan any more
 		p.w.t.Fatalf("job %s: %v", e.Job, e.Refused)
 	case e.Removed:
+		delete(p.has, e.Job)
 		delete(p.failed, e.Job)
 		delete(p.arenas, e.Job)
 		delete(p.hosts, e.Job)
@@ -314,7 +320,7 @@ func (p *process) end(why string) {
 	if err := p.host.Close(); err != nil {
 		p.w.t.Fatal(err)
 	}
-	p.w.hurt[p.job] = p.w.hurt[p.job] || !p.left
+	p.w.hurt[p.job] = p.w.hurt[p.job] || !p.left || why == "killed" // before it was heard that it had left
 	if clear(p.arenas); p.left {
 		p.step(agent.Input{Closed: true})
 	}

@@ -61,7 +61,8 @@ func (w *world) do(o controller.Output, m *controller.Machine) {
 		w.begins(o.Graph, m)
 	case o.Layout != nil:
 		l := again(w.t, *o.Layout.Layout)
-		w.layouts[wire.LayoutObject(o.Layout.Job, o.Layout.ID, l.Plan.Epoch)] = &l
+		name := wire.LayoutObject(o.Layout.Job, o.Layout.ID, l.Plan.Epoch)
+		w.layouts[inBucket(o.Layout.Executor, name)] = &l
 	case o.Result != nil:
 		w.collect(o.Result)
 	case o.Learnt != nil:
@@ -83,9 +84,9 @@ func (w *world) do(o controller.Output, m *controller.Machine) {
 	case o.Drop != nil:
 		delete(w.records, o.Drop.Job)
 		delete(w.graphs, o.Drop.Graph)
-		if l := w.layouts[o.Drop.Object]; l != nil && w.records[l.Plan.Job].Executor == o.Drop.Executor {
-			delete(w.layouts, o.Drop.Object)
-			w.dropped[o.Drop.Object] = true
+		if name := inBucket(o.Drop.Executor, o.Drop.Object); w.layouts[name] != nil {
+			delete(w.layouts, name)
+			w.dropped[name] = true
 		}
 	case o.Forget != "":
 		delete(w.orders, o.Forget)
@@ -118,6 +119,9 @@ func (w *world) do(o controller.Output, m *controller.Machine) {
 		}
 	}
 }
+
+// inBucket names an object of an executor's bucket: those of two may have one name.
+func inBucket(executor, object string) string { return wire.Bucket(executor) + "/" + object }
 
 // collect keeps the result of a job for good.
 func (w *world) collect(c *controller.Collection) {
@@ -173,7 +177,7 @@ func (w *world) restored() *controller.Machine {
 		r := w.records[name]
 		s.Records = append(s.Records, r)
 		for epoch, last := r.Epochs(); epoch <= last; epoch++ {
-			if l := w.layouts[wire.LayoutObject(name, r.Spec.ID, epoch)]; l != nil {
+			if l := w.layouts[inBucket(r.Executor, wire.LayoutObject(name, r.Spec.ID, epoch))]; l != nil {
 				s.Layouts[name] = append(s.Layouts[name], l)
 			}
 		}

@@ -522,12 +522,12 @@ func (p *process) outlived(ended func()) bool {
 	}
 	s, w := h.script, p.w
 	s.sidecar, p.dead, w.hurt[s.job] = nil, true, true
-	if s.parked { // it goes on, as link.py does, with what nobody counts with any more: that is not checked
-		s.parked, s.plan = false, nil
-	}
 	w.orphans = append(w.orphans, s)
 	var on func()
 	on = func() {
+		if s.parked { // it goes on, as link.py does, with what nobody counts with any more: that is not checked
+			s.parked, s.plan = false, nil
+		}
 		if s.turn(); !s.over {
 			w.surely(on)
 			return

@@ -34,8 +34,9 @@ func (w *world) calmDown() {
 }
 
 // settle goes on without mishaps until every job is over and every process has left. What is parked goes on, and an
-// administrator forgets executors that were started by hand and never come back, and stops replicas of which no more
-// than one fits.
+// administrator forgets executors that were started by hand and never come back, and stops replicas that do not fit
+// together, or for which there is work to find plans for one, and not for all, and jobs that wait for a larger budget
+// of a device that is brought, which stays as it is.
 func (w *world) settle() {
 	w.calmDown()
 	if b := w.controller.Budget(); b > 0 {
@@ -48,11 +49,14 @@ func (w *world) settle() {
 				if r.State == wire.Parked || r.State == wire.Parking {
 					w.step(controller.Input{Request: &wire.Request{Verb: wire.Resume, Job: r.Spec.Name}})
 				}
-				if r.Spec.Replica.Of > 0 && strings.HasPrefix(r.Why, "waits for a larger budget") {
+				noPlan := i > 1000 && strings.Contains(r.Why, "no plan was found") // within so much work
+				small := strings.HasPrefix(r.Why, "waits for a larger budget")
+				if r.Spec.Replica.Of > 0 && (noPlan || small) || small && r.On != "" && i > 1000 {
 					w.step(controller.Input{Request: &wire.Request{Verb: wire.Stop, Job: r.Spec.Name}})
 				}
 				w.forget(r.Held, i > 0)
 			}
+			w.forgetContexts()
 			w.reopen()
 		}
 		for len(w.mail) > 0 {
@@ -100,6 +104,15 @@ func (w *world) tell() {
 	}
 	for _, e := range w.events[max(0, len(w.events)-30):] {
 		w.t.Log(e)
+	}
+}
+
+// forgetContexts has an administrator say that executors have ended that had no job, and may have their device open.
+func (w *world) forgetContexts() {
+	for _, life := range slices.Sorted(maps.Keys(w.ended)) {
+		if name := w.ended[life]; w.siteOf(name).context() > 0 {
+			w.forget([]wire.Holding{{Executor: name, Life: life}}, false)
+		}
 	}
 }
 

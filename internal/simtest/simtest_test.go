@@ -354,6 +354,6 @@ func (w *world) legitimate(r wire.Record) bool {
 	}
 	return strings.Contains(r.Why, "cannot run here") || r.Restarts >= r.Spec.Restarts ||
 		r.Spec.Checkpoint == wire.Interval{} && strings.Contains(r.Why, errInterrupted.Error()) ||
-		w.apart && strings.HasPrefix(r.Why, "no executor has its checkpoint") ||
+		w.apart && strings.Contains(r.Why, "no executor has its checkpoint") ||
 		!w.accepted[r.Spec.Name] && strings.Contains(r.Why, "the controller was killed when it had stored ")
 }

@@ -21,6 +21,7 @@ type tenants struct {
 	names  []string          // "" is an administrator
 	stored *wire.Tenants     // nil: nobody has ever been given a share
 	owners map[string]string // who has submitted a job, by its name
+	gave   map[string]bool   // jobs that gave way to another tenant
 
 	there map[string]map[string]bool // whose jobs trained at the last tick, by device
 
@@ -36,7 +37,8 @@ const (
 // letTenantsShare has users of the world, whose devices are so many times slower, get shares.
 func (w *world) letTenantsShare(slow int) {
 	w.config.Turn, w.slow = tenantTurn, time.Duration(slow)
-	w.tenants = &tenants{w: w, names: []string{"", "ada", "bob", "cyd"}, owners: map[string]string{}}
+	w.tenants = &tenants{w: w, names: []string{"", "ada", "bob", "cyd"}, owners: map[string]string{},
+		gave: map[string]bool{}}
 }
 
 // some is one of the tenants.
@@ -81,8 +83,10 @@ func (ts *tenants) touch(by, job string) {
 	w := ts.w
 	w.request(controller.Input{By: by, Request: &wire.Request{Verb: wire.SetWeight, Job: job,
 		Priority: 1 + w.rng.IntN(5)}}, func(a wire.Answer) {
-		if by != "" && by != ts.owners[job] && a.Error == "" {
-			w.t.Fatalf("%s has changed job %s of %q", by, job, ts.owners[job])
+		for _, r := range a.Jobs { // all replicas of a name
+			if owner := ts.owners[r.Spec.Name]; by != "" && by != owner && a.Error == "" {
+				w.t.Fatalf("%s has changed job %s of %q", by, r.Spec.Name, owner)
+			}
 		}
 	})
 }
@@ -118,20 +122,40 @@ func (ts *tenants) check() {
 	}
 }
 
-// giveWay holds that jobs give way to another tenant that is owed something, or to their own.
+// owedOn is what a device owed each tenant when that was stored last, which was less than a turn ago.
+func (ts *tenants) owedOn(on string) map[string]time.Duration {
+	owed := make(map[string]time.Duration)
+	for _, d := range ts.stored.Debts {
+		if d.Device == on {
+			owed[d.Tenant] = d.Debt
+		}
+	}
+	return owed
+}
+
+// giveWay holds that jobs give way to another tenant that is owed something, or to their own. Where there are several
+// devices what that of the job owes counts, which is known to a part of a turn.
 func (ts *tenants) giveWay(e *controller.Event, m *controller.Machine) {
 	owed := behind(m)
 	of, to := ts.owners[e.Job], ts.owners[e.Reason]
-	if len(m.Tenants()) == 0 || e.Why == "" && of == to {
+	untied := e.Why == "" && ts.w.config.HostMemory > 0 // they wait for each other's memory, whoever's they are
+	if len(m.Tenants()) == 0 || untied || e.Why == "" && of == to {
 		return
 	}
-	if ts.gaveWay++; of == to || owed[to] <= 0 || owed[of] >= owed[to] {
+	more := owed[of] >= owed[to]
+	if len(ts.w.sites) > 1 {
+		on := ts.owedOn(ts.w.records[e.Job].On)
+		more = on[of] >= on[to]+tenantTurn
+	}
+	ts.gave[e.Job] = true
+	if ts.gaveWay++; of == to || owed[to] <= 0 || more {
 		ts.w.tell()
 		ts.w.t.Fatalf("job %s of %q gives way to %s of %q (%s); owed is %v", e.Job, of, e.Reason, to, e.Why, owed)
 	}
 }
 
-// enter holds that of the jobs that gave way to another tenant no two of one tenant come back at once, and where there
+// enter holds that of the jobs that gave way to another tenant no two of one tenant come back at once, unless they are
+// replicas of one job, and where there
 // is one device, which has one account for each tenant, none as long as others are owed something.
 func (ts *tenants) enter(p *controller.Plan, m *controller.Machine) {
 	w := ts.w
@@ -150,10 +174,15 @@ func (ts *tenants) enter(p *controller.Plan, m *controller.Machine) {
 	for _, c := range p.Jobs[p.Admitted:] {
 		name := c.Spec.Name
 		of := ts.owners[name]
-		if r := records[name]; r == nil || !r.Preempted {
+		if r := records[name]; r == nil || !r.Preempted || !ts.gave[name] { // or it has left a device that is drained
 			continue
 		}
-		if ts.cameBack++; back[of] != "" && ts.other(of, on, m) {
+		together := func(a, b string) bool { // they are replicas of one job
+			a, _, replica := strings.Cut(a, "@")
+			b, _, _ = strings.Cut(b, "@")
+			return replica && a == b
+		}
+		if ts.cameBack++; back[of] != "" && !together(back[of], name) && ts.other(of, on, m) {
 			w.tell()
 			w.t.Fatalf("jobs %s and %s of %q, which gave way, are to come back together", back[of], name, of)
 		}
@@ -245,6 +274,7 @@ func (ts *tenants) getTheirShares() {
 	w.goOnFor(10 * tenantTurn) // what is left of the mishaps is found out
 	wants := ts.live(endless)
 	due, got := make(map[string]time.Duration), make(map[string]time.Duration)
+	before := len(w.events)
 	for begin := w.clock; w.clock < begin+window; {
 		const step = 2 * tenantTurn // over which the product reckons what a device does
 		sum, did, from := 0, time.Duration(0), len(w.reports)
@@ -265,6 +295,11 @@ func (ts *tenants) getTheirShares() {
 	}
 	live := ts.live(endless)
 	maps.DeleteFunc(wants, func(name string, _ bool) bool { return !live[name] })
+	for _, e := range w.events[before:] { // plans are found now and then, within the simulation's work of planning
+		if strings.HasPrefix(e.Reason, "waits for a larger budget") {
+			delete(wants, ts.owners[e.Job])
+		}
+	}
 	for name := range wants {
 		if got[name] < due[name]-forgiven {
 			w.tell()
@@ -293,6 +328,7 @@ func (w *world) goOnFor(long time.Duration) {
 		for _, r := range w.controller.Records() {
 			w.forget(r.Held, false)
 		}
+		w.forgetContexts()
 		w.goThrough(tenantTurn / 10)
 	}
 }

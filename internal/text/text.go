@@ -102,3 +102,11 @@ func Table(w io.Writer, rows [][]string) error {
 	_, err := io.WriteString(w, lines.String())
 	return err
 }
+
+// Count is a number of things, of which what is one: 1 job, 2 jobs.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

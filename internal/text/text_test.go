@@ -89,3 +89,11 @@ var errFull = errors.New("full")
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestCount(t *testing.T) {
+	for n, want := range []string{"0 jobs", "1 job", "2 jobs"} {
+		if got := Count(n, "job"); got != want {
+			t.Errorf("Count(%d) is %q, want %q", n, got, want)
+		}
+	}
+}

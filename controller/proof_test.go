@@ -1,0 +1,69 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"tensile/wire"
+)
+
+// Moves that save too little have nothing move on their host, for twice as long each time; one that keeps its promise
+// ends that, and one after which a job has come or gone shows nothing. The first iteration after a move is not timed.
+func TestProofs(t *testing.T) {
+	m := newLab(t, 1, 2).machine
+	from, to := m.domains[0], m.domains[1]
+	mover, other, third := new(job), new(job), new(job)
+	mover.domain, other.domain, third.domain = to, from, to
+	for _, j := range []*job{mover, other, third} {
+		j.record.State = wire.Training
+	}
+	prove := func(took time.Duration, jobs ...*job) time.Duration {
+		m.jobs = []*job{mover, other}
+		m.moves.proofs = []*proof{{mover: mover, from: from, to: to, host: "h", gain: 20 * time.Second, arrived: true,
+			jobs: []timed{{job: other, on: from, weight: 10, was: 2 * time.Second},
+				{job: mover, on: to, weight: 10, was: 2 * time.Second}}}}
+		if m.now = m.moves.futile["h"].until; m.restsFromMoves("h") {
+			t.Errorf("at %v nothing moves although the rest is over", m.now)
+		}
+		m.jobs = append(m.jobs, jobs...)
+		for i := range proofIterations + 1 {
+			if m.judge(); len(m.moves.proofs) == 0 && len(jobs) == 0 {
+				t.Errorf("judged after %d iterations", i)
+			}
+			if i == 0 {
+				m.moves.timed(mover, time.Hour)
+				m.moves.timed(other, time.Hour)
+				continue
+			}
+			m.moves.timed(mover, took)
+			m.moves.timed(other, 2*time.Second)
+		}
+		if !m.moves.unproven(to) && len(jobs) == 0 {
+			t.Error("the target takes jobs before the move is judged")
+		}
+		if m.judge(); len(m.moves.proofs) > 0 {
+			t.Errorf("after %v: not judged", took)
+		}
+		return m.moves.futile["h"].until - m.now
+	}
+	for i, c := range []struct {
+		took  time.Duration // of which half of the promise is kept if it is a second
+		third bool
+		rest  time.Duration
+	}{
+		{took: 1001 * time.Millisecond, rest: 10 * time.Minute},
+		{took: 3 * time.Second, rest: 20 * time.Minute},
+		{took: 3 * time.Second, third: true},
+		{took: 2 * time.Second, rest: 40 * time.Minute},
+		{took: time.Second},
+		{took: 2 * time.Second, rest: 10 * time.Minute},
+	} {
+		var more []*job
+		if c.third {
+			more = []*job{third}
+		}
+		if got := prove(c.took, more...); got != c.rest && (c.rest > 0 || got > 0) {
+			t.Errorf("move %d: nothing moves for %v, want %v", i+1, got, c.rest)
+		}
+	}
+}
