@@ -119,7 +119,8 @@ func (m *Machine) freed(d *domain, name, why string) {
 }
 
 // holds takes back what an executor does not have any more, as it says itself. s must be an answer to its newest
-// orders: what it hears of only later it may take up. A job without an arena may be between two of them.
+// orders: what it hears of only later it may take up. A job without an arena may be between two of them, and one that
+// has finished there keeps the checkpoints with which it goes on elsewhere only when the executor is told so.
 func (m *Machine) holds(x *executor, s *wire.Status) {
 	if s.Orders < x.orders.Number {
 		return
@@ -131,7 +132,7 @@ func (m *Machine) holds(x *executor, s *wire.Status) {
 			named := func(a wire.Assignment) bool { return a.Spec.ID == h.ID && a.Incarnation == h.Incarnation }
 			has := func(js wire.JobStatus) bool {
 				old := js.ID == 0 && js.Name == j.record.Spec.Name // it is to go, and another of its name follows
-				return !js.State.Over() && (old || js.ID == h.ID && js.Incarnation == h.Incarnation)
+				return old || js.ID == h.ID && js.Incarnation == h.Incarnation
 			}
 			return h.Executor == x.name && h.Life == x.life && !slices.ContainsFunc(x.orders.Jobs, named) &&
 				!slices.ContainsFunc(s.Jobs, has)

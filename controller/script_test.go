@@ -594,6 +594,9 @@ func (s *script) do(outputs []Output) {
 					s.out.WriteString(" unplanned")
 				}
 			}
+			for _, id := range o.Orders.Elsewhere {
+				fmt.Fprintf(&s.out, " id %d elsewhere", id)
+			}
 			if o.Orders.Leave {
 				s.out.WriteString(" leave")
 			}
