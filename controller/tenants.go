@@ -300,10 +300,18 @@ func (m *Machine) heldFor(j *job) (owed string, held bool) {
 	return owed, held
 }
 
-// before reports whether a tenant is owed something and another is not, or far less.
+// before reports whether a tenant is owed something and another is not, or less, or far less if both are owed.
 func (d *domain) before(t, other string) bool {
 	a, b := d.ledger.accounts[t], d.ledger.accounts[other]
-	return a != nil && a.owed && t != other && (b == nil || !b.owed || a.debt > b.debt+far*d.config.Turn)
+	switch {
+	case a == nil || !a.owed || t == other:
+		return false
+	case b == nil:
+		return true
+	case b.owed:
+		return a.debt > b.debt+far*d.config.Turn
+	}
+	return a.debt > b.debt
 }
 
 // holds reports whether a job is not to begin on the device since another tenant is owed, and its own is not. One that

@@ -295,7 +295,8 @@ func TestThoseThatGaveWayComeBackInOrder(t *testing.T) {
 		{ada: time.Second, bob: 2 * time.Second, adas: true},
 		{ada: -time.Second, bob: -2 * time.Second},
 		{ada: 2 * shopTurn, bob: -time.Second, paid: true, fresh: true, back: true},
-		{ada: 2 * shopTurn, bob: 3 * shopTurn, paid: true, fresh: true, back: true},
+		{ada: shopTurn / 2, bob: shopTurn / 4, paid: true, fresh: true, back: true},
+		{ada: shopTurn / 4, bob: shopTurn / 2, paid: true},
 	} {
 		debts(c.ada, c.bob, c.paid)
 		held := func(owner string, gaveWay bool) bool {
