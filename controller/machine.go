@@ -122,6 +122,7 @@ func (m *Machine) end() []Output {
 	for _, d := range m.domains {
 		d.repay()
 		d.preempt()
+		d.unload()
 	}
 	if m.changed { // most reports and statuses change nothing
 		m.enter()

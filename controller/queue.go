@@ -326,6 +326,42 @@ func (d *domain) preempt() {
 	d.m.event(Event{Kind: Preempted, Job: victim.record.Spec.Name, Reason: first.record.Spec.Name})
 }
 
+// unload has a job leave its executor that gave way and rests in memory there, when the first one that waits lacks no
+// more than the contexts of such executors. It does so once at a time, as preempt does.
+func (d *domain) unload() {
+	if d.config.Context == 0 || d.config.Share || d.errand != nil || d.want.admission {
+		return
+	}
+	waiting := d.waiting()
+	if len(waiting) == 0 || waiting[0].record.Need == 0 {
+		return
+	}
+	first := waiting[0]
+	var last *job
+	contexts := graph.Bytes(0)
+	for j := range d.jobs() {
+		switch x := d.m.executors[j.record.Executor]; {
+		case j.record.State == wire.Parking || j.record.State == wire.Ending:
+			return // which gives bytes back
+		case j == first || j.record.State != wire.Queued || !j.record.Preempted || d.m.away(j):
+		case j.record.Spec.Checkpoint == wire.Interval{} || x == nil || !x.own:
+		default:
+			if contexts += d.config.Context; last == nil || j.priority() <= last.priority() {
+				last = j
+			}
+		}
+	}
+	if contexts < first.record.Need {
+		return
+	}
+	d.m.changed = true
+	d.m.goHome(last, wire.OnDisk)
+	d.m.event(Event{Kind: Preempted, Job: last.record.Spec.Name, Reason: first.record.Spec.Name, Why: Loaded})
+}
+
+// Loaded is why a job gives way that rests in memory.
+const Loaded = "its executor has the device open"
+
 // gives is what would be free of the device without some jobs.
 func (d *domain) gives(jobs ...*job) graph.Bytes {
 	var left Together
