@@ -1,6 +1,11 @@
 package simtest
 
-import "tensile/graph"
+import (
+	"slices"
+
+	"tensile/graph"
+	"tensile/wire"
+)
 
 // checkContexts holds that, when everybody has been heard, the controller counts with all processes that have the
 // device open, and that these and the arenas in them fit the budget.
@@ -21,8 +26,10 @@ func (w *world) checkContexts() {
 			arenas += a
 		}
 	}
-	if w.own.lease != nil { // it sees to it that arenas share what is claimed
-		arenas, _ = w.own.together(w.controller.Records())
+	if w.own.lease != nil { // it sees to it that arenas share what is claimed; scripts may take more than they were granted
+		arenas, _ = w.own.together(slices.DeleteFunc(w.controller.Records(), func(r wire.Record) bool {
+			return r.Spec.Script
+		}))
 	}
 	known := w.controller.Contexts()
 	if budget := w.own.budget(); known.Each > 0 && (open > known.Processes ||

@@ -344,6 +344,7 @@ func (p *process) gone(why string) {
 		p.w.ended[p.life] = p.name
 		return
 	}
+	p.w.ghosts[p.life] = p.name
 	tell := func() {
 		p.w.step(controller.Input{Gone: &controller.Gone{Executor: p.name, Lives: []string{p.life}, Why: why}})
 	}

@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -76,7 +77,9 @@ func (w *world) settle() {
 		w.clock += time.Second
 		w.step(controller.Input{Tick: &controller.Tick{}})
 		for _, name := range names {
-			w.processes[name].step(agent.Input{Tick: true})
+			if p := w.processes[name]; p != nil { // another may have killed it
+				p.step(agent.Input{Tick: true})
+			}
 			for range 10 {
 				if p := w.processes[name]; p != nil {
 					p.work()
@@ -97,6 +100,10 @@ func (w *world) tell() {
 			"%s, held %v", r.Spec.Name, r.State, r.On, r.Why, r.Incarnation, r.Executor, r.Park, r.Granted, r.Applied,
 			r.Claim, r.Host, r.Held)
 	}
+	for _, d := range w.controller.Devices() {
+		w.t.Logf("device %s: %s of %s used, %s of %s on the host, contexts of %s", cmp.Or(d.Name, "own"), d.Used, d.Budget,
+			d.HostUsed, d.HostMemory, d.Context)
+	}
 	for _, key := range slices.Sorted(maps.Keys(w.processes)) {
 		p := w.processes[key]
 		w.t.Logf("process %s of executor %s, cut off: %v, has arenas %v in epochs %v, on the host %v", p.life, p.name,
@@ -109,9 +116,11 @@ func (w *world) tell() {
 
 // forgetContexts has an administrator say that executors have ended that had no job, and may have their device open.
 func (w *world) forgetContexts() {
-	for _, life := range slices.Sorted(maps.Keys(w.ended)) {
-		if name := w.ended[life]; w.siteOf(name).context() > 0 {
-			w.forget([]wire.Holding{{Executor: name, Life: life}}, false)
+	for _, of := range []map[string]string{w.ended, w.ghosts} {
+		for _, life := range slices.Sorted(maps.Keys(of)) {
+			if name := of[life]; w.siteOf(name).context() > 0 && !w.stillLives(name, false) {
+				w.step(controller.Input{Request: &wire.Request{Verb: wire.Forget, Executor: name}})
+			}
 		}
 	}
 }
@@ -120,10 +129,18 @@ func (w *world) forgetContexts() {
 // that one may be forgotten also where a process of its name goes on that is another one.
 func (w *world) forget(held []wire.Holding, heard bool) {
 	for _, h := range held {
-		in := func(p *process) bool { return p.name == h.Executor && !(heard && w.heard(p)) }
-		lives := slices.ContainsFunc(slices.Collect(maps.Values(w.processes)), in)
-		if _, ended := w.ended[h.Life]; ended && !lives {
+		if _, ended := w.ended[h.Life]; ended && !w.stillLives(h.Executor, heard) {
 			w.step(controller.Input{Request: &wire.Request{Verb: wire.Forget, Executor: h.Executor}})
 		}
 	}
+}
+
+// stillLives reports whether a process of a name lives. heard: those that the controller has heard of do not count.
+func (w *world) stillLives(name string, heard bool) bool {
+	for _, p := range w.processes {
+		if p.name == name && !(heard && w.heard(p)) {
+			return true
+		}
+	}
+	return false
 }

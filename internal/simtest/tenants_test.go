@@ -139,7 +139,7 @@ func (ts *tenants) giveWay(e *controller.Event, m *controller.Machine) {
 	owed := behind(m)
 	of, to := ts.owners[e.Job], ts.owners[e.Reason]
 	untied := e.Why == "" && ts.w.config.HostMemory > 0 // they wait for each other's memory, whoever's they are
-	if len(m.Tenants()) == 0 || untied || e.Why == "" && of == to {
+	if len(m.Tenants()) == 0 || untied || e.Why == controller.Loaded || e.Why == "" && of == to {
 		return
 	}
 	more := owed[of] >= owed[to]
@@ -274,7 +274,7 @@ func (ts *tenants) getTheirShares() {
 	w.goOnFor(10 * tenantTurn) // what is left of the mishaps is found out
 	wants := ts.live(endless)
 	due, got := make(map[string]time.Duration), make(map[string]time.Duration)
-	before := len(w.events)
+	all, before := time.Duration(0), len(w.events)
 	for begin := w.clock; w.clock < begin+window; {
 		const step = 2 * tenantTurn // over which the product reckons what a device does
 		sum, did, from := 0, time.Duration(0), len(w.reports)
@@ -283,12 +283,13 @@ func (ts *tenants) getTheirShares() {
 		}
 		w.goOnFor(step)
 		for i := range w.reports[from:] {
-			if r := &w.reports[from+i]; endless[r.Job] {
+			if r := &w.reports[from+i]; w.records[r.Job].On == at.on() { // of what came before, too
 				alone := ts.alone(at, r)
 				got[ts.owners[r.Job]] += alone
 				did += alone
 			}
 		}
+		all += did
 		for name := range wants {
 			due[name] += min(step, did) * time.Duration(shares[name]) / time.Duration(sum)
 		}
@@ -299,6 +300,10 @@ func (ts *tenants) getTheirShares() {
 		if strings.HasPrefix(e.Reason, "waits for a larger budget") {
 			delete(wants, ts.owners[e.Job])
 		}
+	}
+	if len(wants) > 0 && all == 0 {
+		w.tell()
+		w.t.Fatalf("device %q has done nothing in %v, and tenants %v want it", at.on(), window, wants)
 	}
 	for name := range wants {
 		if got[name] < due[name]-forgiven {

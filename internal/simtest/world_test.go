@@ -53,6 +53,7 @@ type world struct {
 	unknown []func() // tell of processes that have ended without anybody's knowing
 
 	ended    map[string]string                // lives that were started by hand and have ended, with their names
+	ghosts   map[string]string                // others, of which a controller that is started later may hear late
 	ranOn    map[string]*site                 // jobs, by name
 	moved    int                              // jobs that went from one device to another
 	leaders  *leadership                      // nil: there is one controller
@@ -93,7 +94,8 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 		handed: map[graph.Digest]*graph.Graph{},
 		slow:   1, sidecars: map[string]bool{},
 		asked: map[int64]func(wire.Answer){}, recorded: map[graph.Digest][]time.Duration{}, hurt: map[string]bool{},
-		dropped: map[string]bool{}, ended: map[string]string{}, doubled: map[string]bool{}}
+		dropped: map[string]bool{}, ended: map[string]string{},
+		ghosts: map[string]string{}, doubled: map[string]bool{}}
 	w.own = &site{w: w, open: open}
 	w.sites = []*site{w.own}
 	on := w.own.planner()
