@@ -113,8 +113,8 @@ func (m *Machine) scatter(j *job, why string, counts bool) {
 	m.begone(g)
 	if state == wire.Parking || state == wire.Parked {
 		for _, o := range g {
-			o.record.Park = wire.OnDisk
-			if o.record.State == wire.Parking {
+			if o.record.Park = wire.OnDisk; o.record.State != wire.Parked { // also if a controller was killed between them
+				o.record.Preempted = j.record.Preempted
 				m.parked(o)
 			}
 		}
