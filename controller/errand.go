@@ -310,6 +310,9 @@ func (d *domain) enter(e *errand, p *Planned) {
 	}
 	d.adopt(d.standing(e, p.Jobs), cause.event())
 	d.sayShared()
+	if e.budget != d.config.Budget && d.want.better.none() { // since they were asked for
+		d.want.better = because(Memory, "the budget is %s", words(d.config.Budget))
+	}
 }
 
 // waits are those of some jobs that are queued still.
