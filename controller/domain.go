@@ -137,7 +137,7 @@ func (m *Machine) admit(d *domain) {
 	m.look = true
 	m.stir()
 	for _, j := range m.jobs {
-		j.full, j.dense = false, false
+		j.full, j.dense, j.passed = false, false, false
 	}
 }
 

@@ -39,6 +39,7 @@ type job struct {
 	batch   *batch        // with which it was submitted; nil: it was taken
 	fresh   bool          // whether it fits the budget alone is not known yet
 	fitted  bool          // it once did
+	passed  bool          // it does not fit although nothing trains on its device: it holds nobody up until some leave
 	stuck   bool          // it waits for a larger budget, or for what executors out of reach have, and holds nobody up
 	wants   graph.Bytes   // on the host, for which it waits
 	ready   time.Duration // it waits at least until then, after its executor was lost

@@ -15,11 +15,16 @@ import (
 // they came.
 func (d *domain) waiting() []*job {
 	waiting := slices.DeleteFunc(slices.Collect(d.jobs()), func(j *job) bool {
-		return j.record.State != wire.Queued || j.stuck || j.ready > d.m.now || d.m.away(j) ||
+		return j.record.State != wire.Queued || j.stuck || j.passed || j.ready > d.m.now || d.m.away(j) ||
 			j.lacking > 0 && d.vacant(j, nil) == "" || !d.takesFree(j) || !d.m.mayEnter(j)
 	})
 	d.m.inOrder(waiting)
-	return d.unheld(waiting)
+	unheld := d.unheld(slices.Clone(waiting))
+	passed := func(j *job) bool { return j.passed }
+	if len(unheld) == 0 && len(d.active()) == 0 && slices.ContainsFunc(slices.Collect(d.jobs()), passed) {
+		return waiting // those for which they are held cannot begin
+	}
+	return unheld
 }
 
 // takesFree reports whether the device takes a job that has a choice of devices.
@@ -326,41 +331,62 @@ func (d *domain) preempt() {
 	d.m.event(Event{Kind: Preempted, Job: victim.record.Spec.Name, Reason: first.record.Spec.Name})
 }
 
-// unload has a job leave its executor that gave way and rests in memory there, when the first one that waits lacks no
-// more than the contexts of such executors. It does so once at a time, as preempt does.
+// unload has a job leave its executor, for disk, that gave way and rests in memory, when the first one that waits lacks
+// no more than such jobs have: host memory, and the contexts of their executors. It does so once at a time, as preempt
+// does. If that does not help either, and nothing trains on the device, that one lets the others pass.
 func (d *domain) unload() {
-	if d.config.Context == 0 || d.config.Share || d.errand != nil || d.want.admission {
+	if d.errand != nil || d.want.admission {
 		return
 	}
 	waiting := d.waiting()
-	if len(waiting) == 0 || waiting[0].record.Need == 0 {
+	if len(waiting) == 0 {
 		return
 	}
 	first := waiting[0]
+	need, gives := first.record.Need, d.context
+	if need == 0 {
+		need, gives = first.wants, func(j *job) graph.Bytes { return hostGives(j) }
+	}
 	var last *job
-	contexts := graph.Bytes(0)
+	var sum graph.Bytes
+	others := false
 	for j := range d.jobs() {
-		switch x := d.m.executors[j.record.Executor]; {
+		others = others || j != first && j.record.State == wire.Queued && !j.stuck && !j.passed
+		switch {
 		case j.record.State == wire.Parking || j.record.State == wire.Ending:
 			return // which gives bytes back
-		case j == first || j.record.State != wire.Queued || !j.record.Preempted || d.m.away(j):
-		case j.record.Spec.Checkpoint == wire.Interval{} || x == nil || !x.own:
+		case j == first || j.record.State != wire.Queued || !j.record.Preempted || d.m.away(j) || gives(j) == 0:
 		default:
-			if contexts += d.config.Context; last == nil || j.priority() <= last.priority() {
+			if sum += gives(j); last == nil || j.priority() <= last.priority() {
 				last = j
 			}
 		}
 	}
-	if contexts < first.record.Need {
+	switch {
+	case need == 0:
+		return
+	case sum < need:
+		if others && len(d.active()) == 0 {
+			first.passed, d.want.admission, d.m.changed = true, true, true
+		}
 		return
 	}
 	d.m.changed = true
 	d.m.goHome(last, wire.OnDisk)
-	d.m.event(Event{Kind: Preempted, Job: last.record.Spec.Name, Reason: first.record.Spec.Name, Why: Loaded})
+	d.m.event(Event{Kind: Preempted, Job: last.record.Spec.Name, Reason: first.record.Spec.Name, Why: AtRest})
 }
 
-// Loaded is why a job gives way that rests in memory.
-const Loaded = "its executor has the device open"
+// AtRest is why a job gives way that did so before.
+const AtRest = "it rests in memory"
+
+// context is what would be free of the device if a job that rests left its executor.
+func (d *domain) context(j *job) graph.Bytes {
+	x := d.m.executors[j.record.Executor]
+	if d.config.Share || x == nil || !x.own || j.record.Spec.Checkpoint == (wire.Interval{}) {
+		return 0
+	}
+	return d.config.Context
+}
 
 // gives is what would be free of the device without some jobs.
 func (d *domain) gives(jobs ...*job) graph.Bytes {

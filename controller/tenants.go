@@ -425,7 +425,7 @@ func (d *domain) repay() {
 		switch {
 		case j.record.State == wire.Parking || j.record.State == wire.Ending:
 			return // which gives way already
-		case j.tenant() == owed && first == nil && d.wants(j):
+		case j.tenant() == owed && first == nil && d.wants(j) && !j.passed:
 			first = j
 		case j.tenant() != above || j.record.State != wire.Training || d.m.now-j.begun < d.config.Turn:
 		case victim == nil || j.priority() <= victim.priority():
