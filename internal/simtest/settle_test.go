@@ -129,7 +129,9 @@ func (w *world) forgetContexts() {
 // that one may be forgotten also where a process of its name goes on that is another one.
 func (w *world) forget(held []wire.Holding, heard bool) {
 	for _, h := range held {
-		if _, ended := w.ended[h.Life]; ended && !w.stillLives(h.Executor, heard) {
+		_, ended := w.ended[h.Life]
+		_, ghost := w.ghosts[h.Life]
+		if (ended || ghost && heard) && !w.stillLives(h.Executor, heard) {
 			w.step(controller.Input{Request: &wire.Request{Verb: wire.Forget, Executor: h.Executor}})
 		}
 	}

@@ -139,7 +139,7 @@ func (ts *tenants) giveWay(e *controller.Event, m *controller.Machine) {
 	owed := behind(m)
 	of, to := ts.owners[e.Job], ts.owners[e.Reason]
 	untied := e.Why == "" && ts.w.config.HostMemory > 0 // they wait for each other's memory, whoever's they are
-	if len(m.Tenants()) == 0 || untied || e.Why == controller.Loaded || e.Why == "" && of == to {
+	if len(m.Tenants()) == 0 || untied || e.Why == controller.AtRest || e.Why == "" && of == to {
 		return
 	}
 	more := owed[of] >= owed[to]
@@ -188,7 +188,8 @@ func (ts *tenants) enter(p *controller.Plan, m *controller.Machine) {
 		}
 		back[of] = name
 		for other, debt := range owed {
-			if len(w.sites) == 1 && debt > 0 && owed[of] <= 0 && other != of {
+			helped := p.Admitted > 0 // where nothing trains those may come for whom others wait in vain
+			if len(w.sites) == 1 && debt > 0 && owed[of] <= 0 && other != of && helped {
 				w.tell()
 				w.t.Fatalf("job %s of %q, which gave way, is to come back while %q is owed %v; owed is %v", name, of,
 					other, debt, owed)
@@ -254,6 +255,9 @@ func (ts *tenants) getTheirShares() {
 	if at.brings == nil {
 		w.config.Budget = graph.Bytes(5_000 + w.rng.IntN(9_000))
 		w.step(controller.Input{Request: &wire.Request{Verb: wire.SetBudget, Budget: w.config.Budget}})
+	}
+	for _, name := range ts.names[1:] {
+		ts.give(name, 0)
 	}
 	shares := make(map[string]int)
 	endless := make(map[string]bool)
@@ -329,9 +333,10 @@ func (s *site) name() string {
 // forgotten.
 func (w *world) goOnFor(long time.Duration) {
 	w.reopen()
-	for until := w.clock + long; w.clock < until; {
+	begin := w.clock
+	for until := begin + long; w.clock < until; {
 		for _, r := range w.controller.Records() {
-			w.forget(r.Held, false)
+			w.forget(r.Held, w.clock > begin)
 		}
 		w.forgetContexts()
 		w.goThrough(tenantTurn / 10)
@@ -348,7 +353,9 @@ func (w *world) goThrough(long time.Duration) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.processes)) {
-		w.processes[name].step(agent.Input{Tick: true})
+		if p := w.processes[name]; p != nil { // another may have killed it
+			p.step(agent.Input{Tick: true})
+		}
 	}
 	for idle := 0; idle < 3; idle++ { // a host may only have been woken
 		for len(w.mail) > 0 {
@@ -356,6 +363,9 @@ func (w *world) goThrough(long time.Duration) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(w.processes)) {
 			p := w.processes[name]
+			if p == nil {
+				continue
+			}
 			if before := p.opened + p.device.Now(); before < until {
 				if p.work(); p.opened+p.device.Now() > before || len(w.mail) > 0 {
 					idle = 0
