@@ -26,6 +26,7 @@ type hostLease struct {
 	capacity []lease.Capacity          // those that it heard of, the newest last
 	wants    map[lease.Job]*lease.Want // the newest
 	began    map[lease.Job]int         // iterations that go on: how many capacities there were when they began
+	ending   []lease.Job               // iterations that have been granted their last pages just now
 	granted  int                       // pages, a moment ago
 	drained  int
 }
@@ -95,7 +96,7 @@ func (l *hostLease) step(in lease.Input) {
 				l.began[a.Job] = len(l.capacity)
 			}
 			if w.Last {
-				delete(l.began, a.Job)
+				l.ending = append(l.ending, a.Job)
 			}
 		}
 		p := l.jobs[a.Job]
@@ -160,6 +161,10 @@ func (l *hostLease) check() {
 			l.granted, most, l.machine)
 	}
 	l.granted = granted
+	for _, job := range l.ending {
+		delete(l.began, job)
+	}
+	l.ending = nil
 }
 
 // pages is a device that counts what its jobs hold.

@@ -37,7 +37,7 @@ func (w *world) calmDown() {
 // settle goes on without mishaps until every job is over and every process has left. What is parked goes on, and an
 // administrator forgets executors that were started by hand and never come back, and stops replicas that do not fit
 // together, or for which there is work to find plans for one, and not for all, and jobs that wait for a larger budget
-// of a device that is brought, which stays as it is.
+// of a device that is brought, or for the contexts of executors there: both stay as they are.
 func (w *world) settle() {
 	w.calmDown()
 	if b := w.controller.Budget(); b > 0 {
@@ -52,7 +52,8 @@ func (w *world) settle() {
 				}
 				noPlan := i > 1000 && strings.Contains(r.Why, "no plan was found") // within so much work
 				small := strings.HasPrefix(r.Why, "waits for a larger budget")
-				if r.Spec.Replica.Of > 0 && (noPlan || small) || small && r.On != "" && i > 1000 {
+				beside := strings.Contains(r.Why, " contexts of ") // of executors that were started by hand, and stay
+				if r.Spec.Replica.Of > 0 && (noPlan || small) || (small || beside) && r.On != "" && i > 1000 {
 					w.step(controller.Input{Request: &wire.Request{Verb: wire.Stop, Job: r.Spec.Name}})
 				}
 				w.forget(r.Held, i > 0)
