@@ -113,7 +113,7 @@ func (m *Machine) scatter(j *job, why string, counts bool) {
 	m.begone(g)
 	if state == wire.Parking || state == wire.Parked {
 		for _, o := range g {
-			if o.record.Park = wire.OnDisk; o.record.State != wire.Parked { // also if a controller was killed between them
+			if o.record.Park = wire.OnDisk; o.record.State != wire.Parked { // a controller may have stored only some
 				o.record.Preempted = j.record.Preempted
 				m.parked(o)
 			}

@@ -34,8 +34,8 @@ type signalledRow struct {
 	why     string
 }
 
-// ended tells whether a row may end with a status. A script that is signalled beside its command may have done what that
-// tells it, and exited with 0, before one of its threads takes the signal.
+// ended reports whether a row may end with a status. A script that is signalled beside its command may have done what
+// that tells it, and exited with 0, before one of its threads takes the signal.
 func (r signalledRow) ended(status int) bool {
 	return status == r.status || status == 0 && strings.Contains(r.why, toldToEnd)
 }

@@ -26,7 +26,7 @@ func (w *world) checkContexts() {
 			arenas += a
 		}
 	}
-	if w.own.lease != nil { // it sees to it that arenas share what is claimed; scripts may take more than they were granted
+	if w.own.lease != nil { // arenas share what is claimed; scripts may take more than they were granted
 		arenas, _ = w.own.together(slices.DeleteFunc(w.controller.Records(), func(r wire.Record) bool {
 			return r.Spec.Script
 		}))

@@ -102,8 +102,8 @@ func (w *world) tell() {
 			r.Claim, r.Host, r.Held)
 	}
 	for _, d := range w.controller.Devices() {
-		w.t.Logf("device %s: %s of %s used, %s of %s on the host, contexts of %s", cmp.Or(d.Name, "own"), d.Used, d.Budget,
-			d.HostUsed, d.HostMemory, d.Context)
+		w.t.Logf("device %s: %s of %s used, %s of %s on the host, contexts of %s", cmp.Or(d.Name, "own"), d.Used,
+			d.Budget, d.HostUsed, d.HostMemory, d.Context)
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.processes)) {
 		p := w.processes[key]
