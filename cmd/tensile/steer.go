@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -36,16 +37,21 @@ func steer(c *cobra.Command, requests func(args []string) ([]wire.Request, error
 	return c
 }
 
-// ask asks, and prints what became of the jobs, or that it is done where it is about none.
+// ask asks, and prints what became of the jobs, or that it is done where it is about none. The error is of those that
+// were refused.
 func (s *steering) ask(ctx context.Context, conn wire.Bus, requests []wire.Request, out io.Writer) error {
 	changed := []wire.Record{}
+	var refused []error
 	for _, q := range requests {
 		before, err := tenantsBefore(ctx, conn, q)
 		if err != nil {
 			return err
 		}
 		a, err := ask(ctx, conn, q)
-		if err != nil {
+		if a.Error != "" { // the others are asked all the same
+			refused = append(refused, err)
+			continue
+		} else if err != nil {
 			return err
 		}
 		changed = append(changed, a.Jobs...)
@@ -79,10 +85,11 @@ func (s *steering) ask(ctx context.Context, conn wire.Bus, requests []wire.Reque
 			fmt.Fprintf(out, "executor %s has ended, as you say; its jobs can go on elsewhere\n", q.Executor)
 		}
 	}
-	if s.asJSON {
-		return printJSON(out, changed)
+	err := errors.Join(refused...)
+	if s.asJSON && (err == nil || len(changed) > 0) {
+		err = errors.Join(err, printJSON(out, changed))
 	}
-	return nil
+	return err
 }
 
 func budgetIs(q wire.Request) string {
