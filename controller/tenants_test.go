@@ -369,3 +369,90 @@ func TestDebtsOutliveSilence(t *testing.T) {
 		}
 	}
 }
+
+// A tenant is before another that is owed nothing or less; where both are owed something it has to be far more.
+func TestBefore(t *testing.T) {
+	d := NewMachine(Config{Device: "model", Turn: shopTurn}).own
+	for _, c := range []struct {
+		ada, bob             time.Duration
+		adaIsOwed, bobIsOwed bool
+		want                 bool
+	}{
+		{shopTurn, 0, true, false, true},
+		{shopTurn, 0, false, false, false},
+		{shopTurn / 4, shopTurn / 2, true, false, false},
+		{2 * shopTurn, shopTurn, true, true, false},
+		{4 * shopTurn, shopTurn, true, true, true},
+	} {
+		d.ledger.accounts = map[string]*account{"ada": {debt: c.ada, owed: c.adaIsOwed},
+			"bob": {debt: c.bob, owed: c.bobIsOwed}}
+		if got := d.before("ada", "bob"); got != c.want {
+			t.Errorf("%+v: before is %v", c, got)
+		}
+	}
+}
+
+// resting returns a machine of a device on which a job of ada, who is owed much, lets others pass, and jobs of bob rest
+// that gave way.
+func resting(bobs int) (d *domain, ada *job, bob []*job) {
+	m := NewMachine(Config{Device: "model", Turn: shopTurn, Context: 1, Watched: true})
+	m.shares = map[string]int{"ada": 1}
+	m.now = time.Hour
+	d = m.own
+	d.ledger.accounts = map[string]*account{"ada": {debt: 2 * shopTurn, owed: true}, "bob": {debt: -shopTurn}}
+	queued := func(name, owner string) *job {
+		j := &job{domain: d, record: wire.Record{Spec: wire.Spec{Name: name, Owner: owner, Priority: 1,
+			Checkpoint: wire.Interval{Iterations: 1}}, State: wire.Queued}}
+		m.jobs = append(m.jobs, j)
+		return j
+	}
+	ada = queued("a", "ada")
+	ada.record.Need, ada.passed = 1, true
+	for i := range bobs {
+		j := queued(fmt.Sprint("b", i), "bob")
+		j.record.Preempted, j.record.Executor = true, fmt.Sprint("x", i)
+		m.executors[j.record.Executor] = &executor{name: j.record.Executor, domain: d, own: true}
+		bob = append(bob, j)
+	}
+	return d, ada, bob
+}
+
+// A job that is held for another tenant comes back when what it is held for lets others pass, and nothing trains.
+func TestHeldForWhatPasses(t *testing.T) {
+	d, ada, bob := resting(1)
+	if got := d.waiting(); !slices.Equal(got, bob) {
+		t.Errorf("%d jobs wait, want that of bob", len(got))
+	}
+	ada.passed = false
+	if got := d.waiting(); len(got) != 1 || got[0] != ada {
+		t.Errorf("%d jobs wait, want that of ada", len(got))
+	}
+	ada.passed, bob[0].record.State = true, wire.Training
+	d.m.jobs = append(d.m.jobs, &job{domain: d, record: wire.Record{Spec: wire.Spec{Name: "b1", Owner: "bob"},
+		State: wire.Queued, Preempted: true}})
+	d.want.admission, bob[0].record.Preempted = false, false
+	if got := d.waiting(); len(got) != 0 {
+		t.Errorf("%d jobs wait beside one that trains", len(got))
+	}
+	if d.repay(); bob[0].record.Preempted {
+		t.Error("a job gives way to one that passes")
+	}
+	ada.passed = false
+	if d.repay(); !bob[0].record.Preempted {
+		t.Error("no job gives way")
+	}
+}
+
+// Of jobs that rest one of the lowest priority leaves for another, and none that was resumed by its owner.
+func TestUnload(t *testing.T) {
+	d, ada, bob := resting(3)
+	ada.passed, d.want.admission = false, false
+	for i, j := range bob {
+		j.record.Spec.Priority, j.record.Granted = 3-i, 1
+	}
+	bob[2].record.Preempted = false
+	bob[2].held, bob[2].ready = true, 2*time.Hour
+	if d.unload(); bob[0].record.Park != "" || bob[1].record.Park != wire.OnDisk || bob[2].record.Park != "" {
+		t.Errorf("parked are %q, %q, %q", bob[0].record.Park, bob[1].record.Park, bob[2].record.Park)
+	}
+}
