@@ -333,7 +333,8 @@ func (d *domain) preempt() {
 
 // unload has a job leave its executor, for disk, that gave way and rests in memory, when the first one that waits lacks
 // no more than such jobs have: host memory, and the contexts of their executors. It does so once at a time, as preempt
-// does. If that does not help either, and nothing trains on the device, that one lets the others pass.
+// does. If that does not help either, and nothing trains on the device, that one lets the others pass, and its siblings
+// with it.
 func (d *domain) unload() {
 	if d.errand != nil || d.want.admission {
 		return
@@ -351,7 +352,7 @@ func (d *domain) unload() {
 	var sum graph.Bytes
 	others := false
 	for j := range d.jobs() {
-		others = others || j != first && j.record.State == wire.Queued && !j.stuck && !j.passed
+		others = others || j != first && !j.siblingOf(first) && j.record.State == wire.Queued && !j.stuck && !j.passed
 		switch {
 		case j.record.State == wire.Parking || j.record.State == wire.Ending:
 			return // which gives bytes back
@@ -367,7 +368,10 @@ func (d *domain) unload() {
 		return
 	case sum < need:
 		if others && len(d.active()) == 0 {
-			first.passed, d.want.admission, d.m.changed = true, true, true
+			for _, o := range d.m.all(first) {
+				o.passed = true
+			}
+			d.want.admission, d.m.changed = true, true
 		}
 		return
 	}

@@ -456,3 +456,22 @@ func TestUnload(t *testing.T) {
 		t.Errorf("parked are %q, %q, %q", bob[0].record.Park, bob[1].record.Park, bob[2].record.Park)
 	}
 }
+
+// Replicas let others pass together, and only others.
+func TestReplicasPass(t *testing.T) {
+	d, ada, bob := resting(1)
+	bob[0].record.Preempted, bob[0].record.Spec.Checkpoint = false, wire.Interval{}
+	of := func(number int) wire.Replica { return wire.Replica{Group: 1, Number: number, Of: 2} }
+	sibling := &job{domain: d, record: ada.record}
+	ada.record.Spec.Replica, sibling.record.Spec.Replica = of(0), of(1)
+	d.m.jobs = append(d.m.jobs, sibling)
+	for _, others := range []bool{true, false} {
+		ada.passed, sibling.passed, d.want.admission = false, false, false
+		if !others {
+			bob[0].record.State = wire.Done
+		}
+		if d.unload(); ada.passed != others || sibling.passed != others {
+			t.Errorf("with others %v: the replicas let them pass: %v, %v", others, ada.passed, sibling.passed)
+		}
+	}
+}
