@@ -67,6 +67,18 @@ func TestPlannerContexts(t *testing.T) {
 	}
 }
 
+// Where planning ends at its limit, a job needs what the best plans do that were found.
+func TestPlannerLimit(t *testing.T) {
+	over := &scheduler.OverBudgetError{Need: 30, Budget: 20}
+	for err, need := range map[error]graph.Bytes{
+		over: 30, &scheduler.WorkLimitError{Work: 1, Last: over}: 30, &scheduler.WorkLimitError{Work: 1}: 0} {
+		w := work{Planner: &Planner{}, plan: &Plan{}}
+		if got := w.noPlan(err); got.Need != need || got.Why != err.Error() {
+			t.Errorf("after %q got %+v, want that it needs %s", err, got, need)
+		}
+	}
+}
+
 // Layouts that are taken back from a job before it has an executor are none that a controller after this one finds.
 func TestRevoke(t *testing.T) {
 	j := &job{}

@@ -309,6 +309,9 @@ func (w *work) bisect(err error) ([]PlannedJob, error) {
 
 func (w *work) noPlan(err error) *NoPlan {
 	n := &NoPlan{Why: err.Error()}
+	if limit, ok := errors.AsType[*scheduler.WorkLimitError](err); ok && limit.Last != nil {
+		err = limit.Last // with what the best plans need it would fit
+	}
 	if over, ok := errors.AsType[*scheduler.OverBudgetError](err); ok {
 		n.Need, n.Budget = over.Need, over.Budget
 		if c := w.contexts(w.failed); c.Sum() > 0 {
