@@ -16,6 +16,7 @@ import (
 type Checkpoints struct {
 	checkpoint.Folder        // without a Dir there are none
 	Host              string // that the folder is on
+	FolderIdentity    string // "": it is not known
 	Device            string // its identity
 	NoData            bool   // that device has none: checkpoints have no tensors
 }
@@ -164,7 +165,8 @@ func (c *Checkpoints) Write(w *Write, losses []float32) *Written {
 
 // written is a checkpoint as others are told of it.
 func (c *Checkpoints) written(s *checkpoint.State, is checkpoint.Written) *wire.Checkpoint {
-	return &wire.Checkpoint{Iteration: s.Iteration, File: filepath.Join(c.Dir, is.File), Host: c.Host, Bytes: is.Bytes}
+	return &wire.Checkpoint{Iteration: s.Iteration, File: filepath.Join(c.Dir, is.File), Host: c.Host,
+		Folder: c.FolderIdentity, Bytes: is.Bytes}
 }
 
 // Discard removes the checkpoints of a job that is over.

@@ -38,6 +38,7 @@ type Process struct {
 	Dead     []string      `json:"dead,omitzero"`
 	Device   string        `json:"device"`           // its identity
 	Host     string        `json:"host"`             // the machine on which it runs
+	Folder   string        `json:"folder,omitzero"`  // identity of its folder of checkpoints; "": it is not known
 	Since    int64         `json:"since_ns"`         // when it began: since the Unix epoch
 	Origin   time.Duration `json:"origin_ns"`        // of the device's clock, since the Unix epoch; 0: it is virtual
 	Brings   *wire.Device  `json:"brings,omitempty"` // its device; nil: it is that of the controller
@@ -261,7 +262,7 @@ func (m *Machine) report() {
 	m.said, m.news = m.said+1, false
 	p := &m.process
 	s := &wire.Status{Executor: p.Executor, Number: m.said, Life: p.Life, Device: p.Device, Host: p.Host,
-		Since: p.Since, Orders: m.orders, Dead: p.Dead, Leaves: m.drain != nil, Brings: p.Brings,
+		Folder: p.Folder, Since: p.Since, Orders: m.orders, Dead: p.Dead, Leaves: m.drain != nil, Brings: p.Brings,
 		Jobs: []wire.JobStatus{}}
 	for _, j := range m.jobs {
 		if j.next != nil {

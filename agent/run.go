@@ -90,13 +90,19 @@ func Run(ctx context.Context, o Options) error {
 	defer cancel(nil)
 	p := Process{Executor: o.Executor, Life: cmp.Or(o.Life, rand.Text()), Dead: o.Dead, Device: o.Device.Identity(),
 		Host: Here(), Since: int64(clock.Now()), Alone: o.Alone, Brings: o.Brings}
+	if o.Checkpoints.Dir != "" {
+		var err error
+		if p.Folder, err = o.Checkpoints.Identity(); err != nil {
+			o.Log.Warn("jobs do not move between this executor's device and others", "err", err)
+		}
+	}
 	if !simulated(o.Device) { // jobs of several processes are to have one clock
 		p.Origin = clock.Now() - o.Device.Now()
 	}
 	r := &runner{Options: o, cancel: cancel, machine: NewMachine(p), sender: newSender(&o),
 		ready: make(chan struct{}, 1), losses: make(map[string]*losses), lines: make(map[string]*reduce.Line),
-		checkpoints: &Checkpoints{Folder: o.Checkpoints, Host: hostName(), Device: p.Device,
-			NoData: simulated(o.Device)}}
+		checkpoints: &Checkpoints{Folder: o.Checkpoints, Host: hostName(), FolderIdentity: p.Folder,
+			Device: p.Device, NoData: simulated(o.Device)}}
 	o.Record.begin(p)
 	r.timeline = timeline.Recorder{Device: o.Device.Name(), Origin: p.Origin}
 	r.host = o.Host(func(e executor.Event) {
@@ -326,7 +332,14 @@ func (r *runner) do(out Output) {
 		r.host.Checkpoint(out.Take.Job, out.Take.At)
 	case out.Write != nil:
 		losses := r.losses[out.Write.Spec.Name].first(out.Write.Snapshot.Iteration)
-		r.errands.Go(func() { r.tell(Input{Written: r.checkpoints.Write(out.Write, losses)}) })
+		r.errands.Go(func() {
+			since := clock.Now()
+			w := r.checkpoints.Write(out.Write, losses)
+			if w.Checkpoint != nil && !r.checkpoints.NoData {
+				w.Checkpoint.Took = min(clock.Now()-since, wire.MaxTook)
+			}
+			r.tell(Input{Written: w})
+		})
 	case out.Discard != nil:
 		r.errands.Go(func() {
 			if err := r.checkpoints.Discard(out.Discard); err != nil {

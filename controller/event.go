@@ -31,7 +31,7 @@ const (
 	Granted    EventKind = "granted"    // Job may train with the layout of Epoch in Bytes
 	Moved      EventKind = "moved"      // Job, which had not begun, gets another executor; Why
 	Moves      EventKind = "moves"      // Job leaves for Device; Gain of the next Iterations and Transition, or Why
-	Disproved  EventKind = "disproved"  // the move of Job to Device has Saved less than its Gain: Host Rests
+	Disproved  EventKind = "disproved"  // the move of Job to Device has Saved less than its Gain: Host, or two, Rests
 	Restarted  EventKind = "restarted"  // Job goes on from its checkpoint after Iterations; Why
 	Rested     EventKind = "rested"     // Job is parked after Iterations
 	Preempted  EventKind = "preempted"  // Job is parked for a job of higher priority, or of another tenant: Reason; Why

@@ -114,7 +114,20 @@ func (d *domain) executorFor(j *job) string {
 	return name
 }
 
-// vacant is an executor that can take a job, "" if there is none: one on the host of the job's newest checkpoint before
+// finds reports whether an executor has the folder of a checkpoint or, of one that does not say which it has, is on the
+// host of that.
+func (x *executor) finds(c *wire.Checkpoint) bool {
+	if c == nil {
+		return false
+	}
+	if x.folder != "" && c.Folder != "" {
+		return x.folder == c.Folder
+	}
+	host, _, _ := strings.Cut(x.host, ", ")
+	return host == c.Host
+}
+
+// vacant is an executor that can take a job, "" if there is none: one that finds the job's newest checkpoint before
 // others. One that leaves cannot.
 func (d *domain) vacant(j *job, taken map[string]bool) (found string) {
 	for _, name := range slices.Sorted(maps.Keys(d.m.executors)) {
@@ -124,7 +137,7 @@ func (d *domain) vacant(j *job, taken map[string]bool) (found string) {
 			!d.config.Share && (!x.joined || x.own || d.m.busy(name)) {
 			continue
 		}
-		if host, _, _ := strings.Cut(x.host, ", "); j.record.Checkpoint != nil && j.record.Checkpoint.Host == host {
+		if x.finds(j.record.Checkpoint) {
 			return name
 		}
 		if found == "" || d.brought != nil && d.m.jobsAt(name) < d.m.jobsAt(found) {

@@ -49,6 +49,7 @@ type executor struct {
 	name     string
 	life     string        // of its process; "": not known yet
 	host     string        // where that runs
+	folder   string        // identity of its folder of checkpoints; "": it is not known
 	since    int64         // when it began: since the Unix epoch, in nanoseconds
 	seen     int64         // number of its newest status
 	heard    time.Duration // when it was last heard of

@@ -18,14 +18,25 @@ func (j *job) free() bool { return j.record.State == wire.Queued && j.record.Exe
 // candidates are the devices on which a job may begin now, of a replica those that have fewest of its siblings.
 func (m *Machine) candidates(j *job) []*domain { return m.apart(j, m.allowed(j)) }
 
-// allowed are the devices that may take a job.
+// allowed are the devices that may take a job: where it is known that some find its newest checkpoint, those alone.
 func (m *Machine) allowed(j *job) []*domain {
-	var list []*domain
+	var list, finding []*domain
+	c := j.record.Checkpoint
+	found := false
 	for _, d := range m.domains {
 		pinned := j.record.Spec.Device != "" && j.record.Spec.Device != d.config.Name
-		if !pinned && d.takes(j) {
-			list = append(list, d)
+		if pinned || !d.takes(j) {
+			continue
 		}
+		list = append(list, d)
+		x := m.executors[d.vacant(j, nil)]
+		shares := c != nil && c.Folder != "" && x != nil && x.folder == c.Folder
+		if found = found || shares; shares || d.brought == nil { // which may start an executor that finds it
+			finding = append(finding, d)
+		}
+	}
+	if found && !j.replica() {
+		return finding
 	}
 	return list
 }

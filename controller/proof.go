@@ -2,6 +2,7 @@ package controller
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"tensile/wire"
@@ -9,7 +10,7 @@ import (
 
 // The plans for a move know nothing of what devices of one host share, such as the processors of two cpu devices or a
 // link of two GPUs: there a move may promise what it cannot keep. So the jobs of both devices are timed after a move.
-// One that has saved less than half of what was promised was in vain: nothing moves on that host for a while, and for
+// One that has saved less than half of what was promised was in vain: nothing moves on its hosts for a while, and for
 // twice as long after each more of them, until one keeps its promise. A controller that is started again has forgotten
 // that.
 
@@ -22,7 +23,6 @@ const (
 type proof struct {
 	mover    *job
 	from, to *domain
-	host     string
 	gain     time.Duration // that was promised, weighted
 	arrived  bool
 	jobs     []timed
@@ -45,8 +45,8 @@ type futile struct {
 }
 
 // prove returns what times the jobs of both devices of a move; nil: of one it is not known how fast it is now.
-func (t *transfer) prove(host string, gain time.Duration) *proof {
-	p := &proof{mover: t.job, from: t.from.domain, to: t.to, host: host, gain: gain}
+func (t *transfer) prove(gain time.Duration) *proof {
+	p := &proof{mover: t.job, from: t.from.domain, to: t.to, gain: gain}
 	add := func(j *job, on *domain) {
 		was := j.pace // an average, which lags behind where jobs have come lately
 		if was > 0 {
@@ -95,18 +95,22 @@ func (m *Machine) judge() {
 		case slices.ContainsFunc(p.jobs, func(j timed) bool { return j.seen <= proofIterations }):
 			return false
 		}
-		saved := p.saved()
+		saved, hosts := p.saved(), hostsOf(p.from, p.to)
 		if saved >= p.gain/2 {
-			delete(v.futile, p.host)
+			for _, host := range hosts {
+				delete(v.futile, host)
+			}
 			return true
 		}
 		rest := firstRest
-		if f, again := v.futile[p.host]; again {
-			rest = bounded(2 * float64(f.rest))
+		for _, host := range hosts {
+			rest = max(rest, bounded(2*float64(v.futile[host].rest)))
 		}
-		v.futile[p.host] = futile{rest: rest, until: bounded(float64(m.now) + float64(rest))}
-		m.event(Event{Kind: Disproved, Job: p.mover.record.Spec.Name, Device: p.to.config.Name, Host: p.host,
-			Gain: p.gain, Saved: saved, Rest: rest})
+		for _, host := range hosts {
+			v.futile[host] = futile{rest: rest, until: bounded(float64(m.now) + float64(rest))}
+		}
+		m.event(Event{Kind: Disproved, Job: p.mover.record.Spec.Name, Device: p.to.config.Name,
+			Host: strings.Join(hosts, ", "), Gain: p.gain, Saved: saved, Rest: rest})
 		return true
 	})
 }

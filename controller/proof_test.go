@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -8,10 +9,18 @@ import (
 )
 
 // Moves that save too little have nothing move on their host, for twice as long each time; one that keeps its promise
-// ends that, and one after which a job has come or gone shows nothing. The first iteration after a move is not timed.
+// ends that, and one after which a job has come or gone shows nothing. The first iteration after a move is not timed. Of
+// a move between hosts the same holds for both.
 func TestProofs(t *testing.T) {
-	m := newLab(t, 1, 2).machine
-	from, to := m.domains[0], m.domains[1]
+	m := newLab(t, 1, 3).machine
+	testProofs(t, m, m.domains[0], m.domains[1], []string{"h1"}, "h2")
+	m = newLab(t, 1, 3).machine
+	testProofs(t, m, m.domains[0], m.domains[2], []string{"h1", "h2"}, "h3")
+}
+
+// testProofs holds that for two devices, their hosts, and another one, on which jobs may move all the time.
+func testProofs(t *testing.T, m *Machine, from, to *domain, hosts []string, elsewhere string) {
+	t.Helper()
 	mover, other, third := new(job), new(job), new(job)
 	mover.domain, other.domain, third.domain = to, from, to
 	for _, j := range []*job{mover, other, third} {
@@ -19,10 +28,10 @@ func TestProofs(t *testing.T) {
 	}
 	prove := func(took time.Duration, jobs ...*job) time.Duration {
 		m.jobs = []*job{mover, other}
-		m.moves.proofs = []*proof{{mover: mover, from: from, to: to, host: "h", gain: 20 * time.Second, arrived: true,
+		m.moves.proofs = []*proof{{mover: mover, from: from, to: to, gain: 20 * time.Second, arrived: true,
 			jobs: []timed{{job: other, on: from, weight: 10, was: 2 * time.Second},
 				{job: mover, on: to, weight: 10, was: 2 * time.Second}}}}
-		if m.now = m.moves.futile["h"].until; m.restsFromMoves("h") {
+		if m.now = m.moves.futile["h1"].until; slices.ContainsFunc(hosts, m.restsFromMoves) {
 			t.Errorf("at %v nothing moves although the rest is over", m.now)
 		}
 		m.jobs = append(m.jobs, jobs...)
@@ -44,7 +53,15 @@ func TestProofs(t *testing.T) {
 		if m.judge(); len(m.moves.proofs) > 0 {
 			t.Errorf("after %v: not judged", took)
 		}
-		return m.moves.futile["h"].until - m.now
+		for _, host := range hosts {
+			if got, want := m.moves.futile[host], m.moves.futile["h1"]; got != want {
+				t.Errorf("host %s: %+v, host h1: %+v", host, got, want)
+			}
+		}
+		if m.restsFromMoves(elsewhere) {
+			t.Errorf("nothing moves on host %s", elsewhere)
+		}
+		return m.moves.futile["h1"].until - m.now
 	}
 	for i, c := range []struct {
 		took  time.Duration // of which half of the promise is kept if it is a second

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"tensile/graph"
@@ -154,12 +153,12 @@ func (m *Machine) missLong() {
 	}
 }
 
-// there reports whether an executor is heard on the host of a job's newest checkpoint, which only may not take it now:
-// its device is drained, or another than the one that the job asks for.
+// there reports whether an executor is heard that finds a job's newest checkpoint, and only may not take it now: its
+// device is drained, or another than the one that the job asks for.
 func (m *Machine) there(j *job) bool {
 	for _, x := range m.executors {
-		if host, _, _ := strings.Cut(x.host, ", "); len(m.domains) > 1 && x.joined && !x.gone && !x.silent &&
-			host == j.record.Checkpoint.Host && !x.domain.takes(j) && !slices.Contains(j.tried, x.name) {
+		if len(m.domains) > 1 && x.joined && !x.gone && !x.silent && x.finds(j.record.Checkpoint) &&
+			!x.domain.takes(j) && !slices.Contains(j.tried, x.name) {
 			return true
 		}
 	}

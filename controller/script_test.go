@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -351,6 +352,7 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 	d.MaybeScanArgs(t, "life", &w.Life)
 	d.MaybeScanArgs(t, "device", &w.Device)
 	w.Host, w.Leaves = word(t, d, "host"), d.HasArg("leaves")
+	w.Folder = cmp.Or(word(t, d, "folder"), w.Host)
 	if name := word(t, d, "brings"); name != "" {
 		rate := 1_000_000
 		d.MaybeScanArgs(t, "link", &rate)

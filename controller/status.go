@@ -46,7 +46,8 @@ func (m *Machine) status(s *wire.Status) {
 		m.changed = true // what is ordered from now on is for this process alone
 	}
 	begins := x.life == ""
-	x.life, x.host, x.since, x.seen, x.joined, x.heard = s.Life, s.Host, s.Since, s.Number, true, m.now
+	x.life, x.host, x.folder, x.since, x.seen = s.Life, s.Host, s.Folder, s.Since, s.Number
+	x.joined, x.heard = true, m.now
 	x.leaving = s.Leaves
 	x.domain.budgeted(x, s.Brings, begins)
 	if x.rival != nil {

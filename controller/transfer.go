@@ -27,7 +27,8 @@ import (
 //
 // Bounds say first which moves may pay (planner.LeastSlowdowns); few of them are planned for. One job moves at a time.
 
-// CheckpointRate is the rate in bytes a second at which a checkpoint is expected to be written, and to be read.
+// CheckpointRate is the rate in bytes a second at which a job's first checkpoint is expected to be written, and to be
+// read.
 const CheckpointRate = 500e6
 
 const (
@@ -137,21 +138,22 @@ func (m *Machine) movable(j *job, to *domain) bool {
 // mayMove reports whether earlier moves let a job go to a device.
 func (m *Machine) mayMove(j *job, to *domain) bool {
 	v := &m.moves
-	return !v.unproven(j.domain) && !v.unproven(to) && !m.restsFromMoves(hostOf(m.executors[j.record.Executor]))
+	return !v.unproven(j.domain) && !v.unproven(to) && !slices.ContainsFunc(hostsOf(j.domain, to), m.restsFromMoves)
 }
 
 // serves reports whether a job may go on at a device: with the same bits, at an executor that finds its checkpoint,
 // and not held there for what other tenants are owed.
 func (d *domain) serves(j *job) bool {
-	host := hostOf(d.m.executors[j.record.Executor])
-	if !slices.Contains(d.m.domains, d) || !d.takes(j) || host == "" || !d.equals(j) {
+	here := d.m.executors[j.record.Executor]
+	if !slices.Contains(d.m.domains, d) || !d.takes(j) || here == nil || !d.equals(j) {
 		return false
 	}
 	if _, held := d.holds(j); held {
 		return false
 	}
 	for x := range d.executors() {
-		if x.joined && !x.gone && !x.silent && !x.leaving && hostOf(x) == host && !slices.Contains(j.tried, x.name) {
+		if x.joined && !x.gone && !x.silent && !x.leaving && x.folder != "" && x.folder == here.folder &&
+			!slices.Contains(j.tried, x.name) {
 			return true
 		}
 	}
@@ -163,13 +165,9 @@ func (d *domain) equals(j *job) bool {
 	return d.config.Device == j.domain.config.Device || j.record.Spec.AnyDevice
 }
 
-// hostOf is the host of an executor as checkpoints name it; "": it is not known.
-func hostOf(x *executor) string {
-	if x == nil {
-		return ""
-	}
-	host, _, _ := strings.Cut(x.host, ", ")
-	return host
+// hostsOf are the hosts of two devices that executors have brought.
+func hostsOf(a, b *domain) []string {
+	return slices.Compact([]string{a.brought.Host, b.brought.Host})
 }
 
 // view is a device as bounds see it.
@@ -279,15 +277,22 @@ func (m *Machine) lookForMoves() (options []option) {
 
 // pauseOf is for how long a job that moves is expected not to train, but for the copies out of Home where it goes.
 func (m *Machine) pauseOf(j *job) time.Duration {
-	_, bytes := program.SnapshotSlots(j.graph)
 	flying := times(j.alone(), j.expects())
-	carried := 2 * time.Duration(float64(bytes)/CheckpointRate*float64(time.Second))
-	pause := m.moves.pause + flying + carried
+	pause := m.moves.pause + flying + 2*j.carries()
 	if l := j.newest(); l != nil && l.program != nil {
 		c := &j.domain.config
 		pause += copying(&l.program.Epilogue, c.Out, c.In)
 	}
 	return pause
+}
+
+// carries is how long it is expected to take to write a checkpoint of a job, or to read it.
+func (j *job) carries() time.Duration {
+	if c := j.record.Checkpoint; c != nil && c.Took > 0 {
+		return c.Took
+	}
+	_, bytes := program.SnapshotSlots(j.graph)
+	return time.Duration(float64(bytes) / CheckpointRate * float64(time.Second))
 }
 
 // consider has plans made for the target of a move.
@@ -374,7 +379,7 @@ func (m *Machine) weigh() {
 	e := Event{Kind: Moves, Job: j.record.Spec.Name, Device: to.config.Name, Iterations: m.config.Horizon, Gain: gain,
 		Transition: cost}
 	m.event(e)
-	if p := t.prove(hostOf(m.executors[j.record.Executor]), gain); p != nil {
+	if p := t.prove(gain); p != nil {
 		m.moves.proofs = append(m.moves.proofs, p)
 	}
 	m.vacate(j)
@@ -477,6 +482,10 @@ func (e Event) disproved() string {
 	if e.Saved > 0 {
 		saved = text.Duration(e.Saved).String()
 	}
+	on := "host " + e.Host
+	if strings.Contains(e.Host, ", ") {
+		on = "any of the hosts " + e.Host
+	}
 	return fmt.Sprintf("the move of job %s to device %s has saved %s of the %v that plans promised: no job moves on "+
-		"host %s for %v", e.Job, e.Device, saved, text.Duration(e.Gain), e.Host, e.Rest)
+		"%s for %v", e.Job, e.Device, saved, text.Duration(e.Gain), on, e.Rest)
 }

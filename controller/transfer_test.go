@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"tensile/program"
 	"tensile/wire"
 )
 
@@ -39,7 +40,8 @@ func (l *movers) obey(o *wire.Orders) {
 	}
 	l.said[o.Executor]++
 	s := &wire.Status{Executor: o.Executor, Life: o.Executor, Device: l.machine.named(o.Executor).config.Device,
-		Host: "lab", Number: 1 + l.said[o.Executor], Orders: o.Number, Brings: l.machine.named(o.Executor).brought}
+		Host: "lab", Folder: "shared", Number: 1 + l.said[o.Executor], Orders: o.Number,
+		Brings: l.machine.named(o.Executor).brought}
 	for _, a := range o.Jobs {
 		j := l.machine.find(a.Spec.Name)
 		js := wire.JobStatus{Name: a.Spec.Name, ID: a.Spec.ID, Incarnation: a.Incarnation, State: wire.Running,
@@ -49,7 +51,7 @@ func (l *movers) obey(o *wire.Orders) {
 			js.State = wire.Stopped
 		case a.Park == wire.OnDisk:
 			js.State = wire.Suspended
-			js.Checkpoint = &wire.Checkpoint{Iteration: js.Iteration, File: "file", Host: "lab"}
+			js.Checkpoint = &wire.Checkpoint{Iteration: js.Iteration, File: "file", Host: "lab", Folder: "shared"}
 		case a.Epoch == 0:
 			js.State = wire.Waiting
 		}
@@ -137,6 +139,91 @@ func TestMovesPay(t *testing.T) {
 	}
 	if moves < 5 {
 		t.Errorf("only %d moves", moves)
+	}
+}
+
+// A job moves to devices whose executors share its executor's folder of checkpoints, on whatever host, and to no others.
+func TestMovesKeepToFolders(t *testing.T) {
+	l := &movers{lab: newLab(t, 2, 4), said: make(map[string]int64)}
+	g := l.graphs[0]
+	l.step(Input{Submit: []Submission{{Graph: g, Spec: wire.Spec{Name: "one", Graph: g.Digest(), Iterations: 1e6,
+		Priority: 1, AnyDevice: true, Checkpoint: wire.Interval{Iterations: 100}}}}})
+	j := l.machine.find("one")
+	if j == nil || j.record.State != wire.Training {
+		t.Fatal("it does not train")
+	}
+	hosts := make(map[string]bool)
+	for _, d := range l.machine.domains {
+		if d == j.domain {
+			continue
+		}
+		hosts[d.brought.Host] = true
+		x := l.machine.executors[d.config.Name]
+		for folder, want := range map[string]bool{"shared": true, "another": false, "": false} {
+			if x.folder = folder; d.serves(j) != want {
+				t.Errorf("folder %q on %s: the device serves: %v, want %v", folder, d.brought.Host, !want, want)
+			}
+		}
+		x.folder = "shared"
+	}
+	if len(hosts) != 2 {
+		t.Errorf("tried on hosts %v, want two", hosts)
+	}
+	// Of unknown folders none is shared.
+	for _, x := range l.machine.executors {
+		x.folder = ""
+	}
+	for _, d := range l.machine.domains {
+		if d != j.domain && d.serves(j) {
+			t.Errorf("%s takes a job although it is not known which folder either has", d.on())
+		}
+	}
+}
+
+// A job that goes on from a checkpoint is tried where that is found, and on others only if it is known of none.
+func TestAllowedFindCheckpoints(t *testing.T) {
+	l := newLab(t, 2, 4)
+	j := &job{record: wire.Record{State: wire.Queued, Spec: wire.Spec{Name: "one", AnyDevice: true},
+		Checkpoint: &wire.Checkpoint{Iteration: 1, Host: "h1", Folder: "mine"}}}
+	allowed := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, d := range l.machine.allowed(j) {
+			got = append(got, d.config.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+	allowed("d0", "d1", "d2", "d3")
+	l.machine.executors["d2"].folder = "mine"
+	allowed("d2")
+	l.machine.executors["d0"].folder = "mine"
+	allowed("d0", "d2")
+	l.machine.executors["d2"].silent = true
+	allowed("d0")
+	l.machine.executors["d0"].folder = "shared"
+	allowed("d0", "d1", "d3")
+	j.record.Checkpoint.Folder = ""
+	l.machine.executors["d3"].folder = ""
+	allowed("d0", "d1", "d3")
+	j.record.Checkpoint.Folder, j.tried = "shared", []string{"d1"}
+	allowed("d0")
+}
+
+// What a checkpoint takes is what the newest has taken, before there is one what its bytes take at CheckpointRate.
+func TestCheckpointsTake(t *testing.T) {
+	l := newLab(t, 2, 1)
+	j := &job{graph: l.graphs[0]}
+	_, bytes := program.SnapshotSlots(j.graph)
+	want := time.Duration(float64(bytes) / CheckpointRate * float64(time.Second))
+	for _, c := range []*wire.Checkpoint{nil, {}} {
+		if j.record.Checkpoint = c; j.carries() != want {
+			t.Errorf("with %+v got %v, want %v", c, j.carries(), want)
+		}
+	}
+	if j.record.Checkpoint.Took = time.Minute; j.carries() != time.Minute {
+		t.Errorf("got %v, want a minute", j.carries())
 	}
 }
 

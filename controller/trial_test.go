@@ -40,11 +40,11 @@ func newLab(t *testing.T, seed uint64, devices int) *lab {
 		name := fmt.Sprint("d", i)
 		link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
 		device := &wire.Device{Name: name, Identity: []string{"slow", "slow", "fast"}[l.rng.IntN(3)], Align: 64,
-			Page: 64, Budget: graph.Bytes([]int{300, 600, 1500}[l.rng.IntN(3)]),
+			Host: fmt.Sprint("h", 1+i/2), Page: 64, Budget: graph.Bytes([]int{300, 600, 1500}[l.rng.IntN(3)]),
 			Facts: cost.Facts{Compute: 1e9, Bandwidth: 1e9, ComputeShare: 1, BandwidthShare: 1, Out: link, In: link,
 				Launch: 5 * time.Microsecond}}
-		l.step(Input{Status: &wire.Status{Executor: name, Life: name, Device: device.Identity, Host: "lab", Number: 1,
-			Brings: device}})
+		l.step(Input{Status: &wire.Status{Executor: name, Life: name, Device: device.Identity, Host: device.Host,
+			Folder: "shared", Number: 1, Brings: device}})
 	}
 	if seed%3 == 2 {
 		l.step(Input{Request: &wire.Request{Verb: wire.SetShare, Tenant: "ada", Share: 5}})

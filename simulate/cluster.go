@@ -75,7 +75,7 @@ func (c *cluster) start(n *node) {
 	on := c.world.planner
 	p := &process{cluster: c, node: n, lease: lease.NewMachine(lease.Options{Methods: method.Of})}
 	p.agent = agent.NewMachine(agent.Process{Executor: n.name, Life: n.name, Device: on.Identity, Host: lab,
-		Brings: &wire.Device{Name: n.name, Model: on.Identity, Identity: on.Identity, Host: lab, Align: on.Align,
+		Folder: lab, Brings: &wire.Device{Name: n.name, Model: on.Identity, Identity: on.Identity, Host: lab, Align: on.Align,
 			Page: on.Page, Budget: c.Budget, Facts: c.Facts}})
 	c.processes[n.name] = p
 	online := true
@@ -257,7 +257,7 @@ func (p *process) step(in agent.Input) {
 func (p *process) write(w *agent.Write) {
 	p.carry(p.find(w.Spec.Name), func() error {
 		w.Snapshot.Release()
-		c := &wire.Checkpoint{Iteration: w.Snapshot.Iteration, File: w.Spec.Name, Host: lab}
+		c := &wire.Checkpoint{Iteration: w.Snapshot.Iteration, File: w.Spec.Name, Host: lab, Folder: lab}
 		p.saved[w.Spec.Name] = c
 		p.step(agent.Input{Written: &agent.Written{Ticket: w.Ticket, Checkpoint: c}})
 		return nil

@@ -183,6 +183,9 @@ func (c *checker) checkpoint(p *Checkpoint) {
 	atLeast(c, "checkpoint bytes", p.Bytes, 0)
 	c.short("checkpoint file", p.File)
 	c.short("checkpoint host", p.Host)
+	c.short("checkpoint folder", p.Folder)
+	atLeast(c, "checkpoint took_ns", p.Took, 0)
+	atMost(c, "checkpoint took_ns", p.Took, MaxTook)
 }
 
 func (c *checker) result(r *Result) {
@@ -271,6 +274,7 @@ func (s Status) check() error {
 	c.name("life", s.Life)
 	c.short("device", s.Device)
 	c.short("host", s.Host)
+	c.short("folder", s.Folder)
 	atLeast(c, "since_ns", s.Since, 0)
 	atLeast(c, "number", s.Number, 0)
 	atMost(c, "number", s.Number, maxNumber)

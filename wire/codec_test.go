@@ -303,6 +303,7 @@ func TestCheck(t *testing.T) {
 		{orders(func(o *Orders) { o.Refused.Why = "a\nb" }), "refusal"},
 		{status(func(s *Status) { s.Host = "\x1b[2J" }), "host"},
 		{status(func(s *Status) { s.Since = -1 }), "since_ns is -1"},
+		{status(func(s *Status) { s.Jobs[0].Checkpoint.Took = MaxTook + 1 }), "checkpoint took_ns is 86400000000001"},
 		{record(func(r *Record) { r.Plans = -1 }), "plans is -1"},
 		{record(func(r *Record) { r.Budget = -1 }), "budget_bytes is -1"},
 		{record(func(r *Record) { r.Device = "a\nb" }), "device"},

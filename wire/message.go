@@ -72,11 +72,16 @@ type Interval struct {
 
 // Checkpoint is one that was written: all that the rest of a job follows from.
 type Checkpoint struct {
-	Iteration int         `json:"iteration"` // complete iterations
-	File      string      `json:"file"`      // in the executor's folder of checkpoints
-	Host      string      `json:"host"`      // that this folder is on
-	Bytes     graph.Bytes `json:"bytes"`
+	Iteration int           `json:"iteration"`       // complete iterations
+	File      string        `json:"file"`            // in the executor's folder of checkpoints
+	Host      string        `json:"host"`            // that this folder is on
+	Folder    string        `json:"folder,omitzero"` // its identity; "": it is not known
+	Bytes     graph.Bytes   `json:"bytes"`
+	Took      time.Duration `json:"took_ns,omitzero"` // to be written; 0: it is not known
 }
+
+// MaxTook bounds Checkpoint.Took: what took longer is said to have taken that.
+const MaxTook = 24 * time.Hour
 
 // Orders are all that a controller wants of an executor.
 type Orders struct {
@@ -184,6 +189,7 @@ type Status struct {
 	Life     string      `json:"life"`   // another for each process that was called so
 	Device   string      `json:"device"`
 	Host     string      `json:"host,omitzero"`     // where it runs: the machine's name
+	Folder   string      `json:"folder,omitzero"`   // identity of its folder of checkpoints; "": it is not known
 	Since    int64       `json:"since_ns,omitzero"` // when the process started: since the Unix epoch
 	Orders   int64       `json:"orders"`            // the number of the newest orders it has seen
 	Dead     []string    `json:"dead,omitempty"`    // lives of that name that are known to have ended

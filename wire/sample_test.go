@@ -26,7 +26,8 @@ func samples() []Message {
 		Owner: "ada", Device: "lab-cpu", Script: true, Held: 512, Least: 1024,
 		Replica: Replica{Number: 1, Of: 3, Group: 5},
 	}
-	checkpoint := &Checkpoint{Iteration: 10, File: "lenet.1-6/1-10.safetensors", Host: "lab", Bytes: 4096}
+	checkpoint := &Checkpoint{Iteration: 10, File: "lenet.1-6/1-10.safetensors", Host: "lab", Folder: "ABC",
+		Bytes: 4096, Took: time.Second}
 	result := &Result{
 		Losses:  []float32{2.3025851, float32(math.Inf(1)), math.Float32frombits(0x7fc00001)},
 		Weights: map[int32]string{0: "ab12", 7: "cd34"},
@@ -91,8 +92,8 @@ func samples() []Message {
 			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1",
 				Why: "e1 runs already on lab since 12:01"},
 			Lease: &Lease{Sharing: Gates, Capacity: 1 << 30, Number: 1700000000, Name: "ab12", Page: 4096}},
-		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Since: 1764000000000000000,
-			Orders: 9, Dead: []string{"4711-0"}, Leaves: true, Brings: &brought, Jobs: []JobStatus{{
+		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Folder: "ABC",
+			Since: 1764000000000000000, Orders: 9, Dead: []string{"4711-0"}, Leaves: true, Brings: &brought, Jobs: []JobStatus{{
 				Name: "lenet.1", ID: 6, Incarnation: 2, Checkpoint: checkpoint, State: Failed, Epoch: 3,
 				Arena: 4096, Iteration: 12,
 				Begun: 14, Since: 8, Meets: meeting, Alone: true,
@@ -211,7 +212,8 @@ func (r maker) checkpoint() *Checkpoint {
 	if r.IntN(2) == 0 {
 		return nil
 	}
-	return &Checkpoint{Iteration: int(r.number()), File: r.line(), Host: r.line(), Bytes: r.bytes()}
+	return &Checkpoint{Iteration: int(r.number()), File: r.line(), Host: r.line(), Folder: r.line(), Bytes: r.bytes(),
+		Took: time.Duration(r.number()) % MaxTook}
 }
 
 func (r maker) place() Place { return []Place{InMemory, OnDisk}[r.IntN(2)] }
@@ -292,7 +294,7 @@ func (r maker) message() Message {
 		return o
 	case 1:
 		s := Status{Executor: r.name(), Number: r.number(), Life: r.name(), Device: r.line(), Orders: r.number(),
-			Host: r.line(), Since: r.number(), Leaves: r.IntN(2) == 0}
+			Host: r.line(), Folder: r.line(), Since: r.number(), Leaves: r.IntN(2) == 0}
 		for i := range r.IntN(4) {
 			s.Jobs = append(s.Jobs, JobStatus{
 				Name: r.name() + string(rune(97+i)), ID: r.number(), Incarnation: r.number(),

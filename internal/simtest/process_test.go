@@ -61,8 +61,8 @@ func (w *world) launch(at *site, name, key string, dead ...string) {
 		host = at.brings.Host + ", process " + p.life
 	}
 	p.host = executor.NewHost(p.device, p.observe)
-	p.begin(agent.Process{Executor: name, Life: p.life, Device: p.device.Identity(), Host: host, Dead: dead,
-		Brings: at.brings})
+	p.begin(agent.Process{Executor: name, Life: p.life, Device: p.device.Identity(), Host: host,
+		Folder: p.checkpoints().FolderIdentity, Dead: dead, Brings: at.brings})
 }
 
 // process is a new one.
@@ -199,7 +199,7 @@ func (p *process) checkpoints() *agent.Checkpoints {
 	case p.far:
 		dir = "elsewhere"
 	}
-	return &agent.Checkpoints{Folder: checkpoint.Folder{Dir: dir, Disk: p.w.disk}, Host: host,
+	return &agent.Checkpoints{Folder: checkpoint.Folder{Dir: dir, Disk: p.w.disk}, Host: host, FolderIdentity: dir,
 		Device: p.device.Identity(), NoData: strings.HasPrefix(p.device.Name(), "sim:")}
 }
 
