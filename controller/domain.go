@@ -154,7 +154,6 @@ func (m *Machine) domainOf(s *wire.Status) (*domain, string) {
 		return m.own, ""
 	}
 	d := m.named(b.Name)
-	simulated := func(device string) bool { return strings.HasPrefix(device, "sim:") }
 	switch {
 	case len(m.domains) > 0 && simulated(m.domains[0].config.Device) != simulated(s.Device): // which has no data
 		return nil, fmt.Sprintf("its device is %s, jobs here are planned for %s", s.Device, m.domains[0].config.Device)
@@ -172,6 +171,9 @@ func (m *Machine) domainOf(s *wire.Status) (*domain, string) {
 	}
 	return d, ""
 }
+
+// simulated reports whether a device has virtual time and no data.
+func simulated(device string) bool { return strings.HasPrefix(device, "sim:") }
 
 // budgeted takes what the executor that alone has a device says of the memory there: its process may have been started
 // again with another --budget, before the device was forgotten. What a new one says counts even if it is what was

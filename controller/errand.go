@@ -322,19 +322,22 @@ func waits(jobs []*job) []*job {
 
 // wait says why a job waits.
 func (d *domain) wait(j *job, why *NoPlan) {
-	before := j.record.Why
+	before, need := j.record.Why, "it and the running jobs need"
+	if slices.ContainsFunc(d.m.siblings(j), func(o *job) bool { return o != j && o.domain == d }) {
+		need = "it, its other replicas and the running jobs need" // where nothing runs, too
+	}
 	d.m.look = d.m.look || j.chosen // on other devices it may fit
 	j.chosen = false
 	j.record.Need, j.wants, j.record.Why = 0, 0, why.Why
 	switch {
 	case why.OnHost:
 		j.wants = why.Need - why.Budget
-		j.record.Why = fmt.Sprintf("waits for %s of host memory: it and the running jobs need %s of %s", j.wants,
-			why.Need, why.Budget)
+		j.record.Why = fmt.Sprintf("waits for %s of host memory: %s %s of %s", j.wants, need, why.Need,
+			why.Budget)
 	case why.Need > 0:
 		j.record.Need = why.Need - why.Budget
-		j.record.Why = fmt.Sprintf("waits for %s: it and the running jobs need %s of %s%s", j.record.Need, why.Need,
-			why.Budget, with(why.Contexts))
+		j.record.Why = fmt.Sprintf("waits for %s: %s %s of %s%s", j.record.Need, need, why.Need, why.Budget,
+			with(why.Contexts))
 	}
 	if len(d.m.domains) > 1 && why.Need > 0 {
 		j.record.Why += " of device " + d.config.Name

@@ -3,7 +3,6 @@ package controller
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"tensile/wire"
 )
@@ -63,7 +62,7 @@ func (d *domain) takes(j *job) bool {
 		return d.vacant(j, nil) != ""
 	case d.drained() || !d.alive() || r.Spec.Script:
 		return false
-	case strings.HasPrefix(d.config.Device, "sim:") && (r.Spec.Weights != "" || r.Spec.Save != ""):
+	case simulated(d.config.Device) && (r.Spec.Weights != "" || r.Spec.Save != ""):
 		return false // there is no data
 	}
 	return d.vacant(j, nil) != ""
@@ -154,6 +153,8 @@ func (m *Machine) strand(j *job) {
 		why = fmt.Sprintf("waits for device %s, which is drained", r.Spec.Device)
 	case r.Spec.Device != "":
 		why = fmt.Sprintf("waits for device %s", r.Spec.Device)
+	case len(m.domains) > 0 && simulated(m.domains[0].config.Device) && (r.Spec.Weights != "" || r.Spec.Save != ""):
+		why = "waits for a device that has data, for --weights or --save: all that are here are simulated"
 	case j.bound() && slices.ContainsFunc(m.domains, func(d *domain) bool {
 		return d.drained() && d.config.Device == r.Device
 	}):

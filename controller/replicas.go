@@ -88,15 +88,14 @@ func (m *Machine) all(j *job) []*job {
 	return []*job{j}
 }
 
-// lookUp returns the job of a name, or the first of the replicas that are called so together; nil: there is none.
+// lookUp returns the job of a name, or the first of the replicas that are called so together; nil: there is none. Of a
+// job and replicas it is what is not over, or came last.
 func (m *Machine) lookUp(name string) *job {
-	if j := m.find(name); j != nil {
-		return j
+	j, first := m.find(name), m.find(name+"@0")
+	if first != nil && first.replica() && (j == nil || first.record.Hides(&j.record)) {
+		return first
 	}
-	if j := m.find(name + "@0"); j != nil && j.replica() {
-		return j
-	}
-	return nil
+	return j
 }
 
 // sibling takes over what an executor says of a replica, and reports whether that was all that there is to do.

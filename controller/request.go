@@ -53,6 +53,7 @@ func (m *Machine) request(from int64, by string, q *wire.Request, to *Submission
 		m.take(j.batch)
 	}
 	var err error
+	all := m.all(j) // of which some may be over at once
 	switch q.Verb {
 	case wire.Stop:
 		m.stop(j)
@@ -80,7 +81,7 @@ func (m *Machine) request(from int64, by string, q *wire.Request, to *Submission
 		m.reply(from, err)
 		return
 	}
-	m.reply(from, nil, m.all(j)...)
+	m.reply(from, nil, all...)
 }
 
 // stop ends a job: one that no executor has at once, another after the iterations in flight. Siblings end together.

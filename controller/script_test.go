@@ -263,6 +263,7 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 			line.MaybeScanArgs(t, "priority", &spec.Priority)
 			line.MaybeScanArgs(t, "owner", &spec.Owner)
 			line.MaybeScanArgs(t, "device", &spec.Device)
+			line.MaybeScanArgs(t, "save", &spec.Save)
 			line.MaybeScanArgs(t, "iterations", &spec.Iterations)
 			line.MaybeScanArgs(t, "restarts", &spec.Restarts)
 			if every := word(t, line, "every"); every != "" {

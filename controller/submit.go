@@ -3,7 +3,6 @@ package controller
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"tensile/wire"
@@ -83,16 +82,15 @@ func (m *Machine) refuses(by string, s Submission) error {
 	if s.Spec.Device != "" && m.device(s.Spec.Device) == nil {
 		return fmt.Errorf("job %s: there is no device %s: tensile devices lists them", s.Spec.Name, s.Spec.Device)
 	}
-	if m.own == nil || len(m.domains) > 1 {
+	if len(m.domains) == 0 || !simulated(m.domains[0].config.Device) { // either all devices are simulated, or none is
 		return nil
 	}
-	if s.Spec.Weights != "" && strings.HasPrefix(m.own.config.Device, "sim:") {
-		return fmt.Errorf("job %s: %s has no data that could begin with weights: leave --weights out", s.Spec.Name,
-			m.own.config.Device)
+	on := m.domains[0].config.Device
+	if s.Spec.Weights != "" {
+		return fmt.Errorf("job %s: %s has no data that could begin with weights: leave --weights out", s.Spec.Name, on)
 	}
-	if s.Spec.Save != "" && strings.HasPrefix(m.own.config.Device, "sim:") {
-		return fmt.Errorf("job %s: %s has no data that could be saved: leave --save out", s.Spec.Name,
-			m.own.config.Device)
+	if s.Spec.Save != "" {
+		return fmt.Errorf("job %s: %s has no data that could be saved: leave --save out", s.Spec.Name, on)
 	}
 	return nil
 }

@@ -277,6 +277,10 @@ func (m *Machine) reckon() {
 		}
 		if j.held = held; held && j.batch == nil {
 			why := "waits, as " + tenantName(owed) + " has had less than its share of the device"
+			if owed == j.tenant() {
+				why = "gave way to another tenant, and comes back a turn after the job of " + tenantName(owed) +
+					" that came back before it"
+			}
 			if j.record.Why != why {
 				j.record.Why, j.record.Need, m.changed = why, 0, true
 				m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: why})
@@ -315,7 +319,8 @@ func (d *domain) before(t, other string) bool {
 }
 
 // holds reports whether a job is not to begin on the device since another tenant is owed, and its own is not. One that
-// gave way comes back when nobody is owed anything, and a turn after the one before it.
+// gave way comes back when nobody is owed anything, and a turn after the one of its own tenant before it, which is owed
+// then.
 func (d *domain) holds(j *job) (owed string, held bool) {
 	if !d.m.tenanted() {
 		return "", false

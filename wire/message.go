@@ -485,6 +485,12 @@ type Recorded struct {
 // Epochs are those of the layouts that may be in force, or come into force, from first to last.
 func (r *Record) Epochs() (first, last int64) { return max(r.Applied, r.Cleared+1), r.Granted }
 
+// Hides reports whether a command that names both a job and, together, some replicas means the latter, of which this is
+// the first: a job that runs or waits hides one that is over, and of two that are over the one that came last.
+func (r *Record) Hides(job *Record) bool {
+	return job.State.Over() && (!r.State.Over() || r.Seq > job.Seq)
+}
+
 // Settings are what an administrator has set while a controller ran. A controller finds them again after a restart.
 type Settings struct {
 	Device string      `json:"device"`       // its identity

@@ -249,7 +249,8 @@ func recordOf(ctx context.Context, conn wire.Bus, job string) (wire.Record, erro
 	return all[0], nil
 }
 
-// recordsOf is what the controller knows of a job, or of the replicas that are called so together.
+// recordsOf is what the controller knows of a job, or of the replicas that are called so together. Of both it is what
+// is not over, or came last, as in the controller.
 func recordsOf(ctx context.Context, conn wire.Bus, job string) ([]wire.Record, error) {
 	if err := wire.CheckName(job); err != nil {
 		return nil, err
@@ -262,8 +263,13 @@ func recordsOf(ctx context.Context, conn wire.Bus, job string) ([]wire.Record, e
 		return wire.DecodeAs[wire.Record](data)
 	}
 	r, err := get(job)
-	if errors.Is(err, wire.ErrNotFound) {
-		r, err = get(job + "@0")
+	if errors.Is(err, wire.ErrNotFound) || err == nil && r.State.Over() {
+		switch first, none := get(job + "@0"); {
+		case err != nil:
+			r, err = first, none
+		case none == nil && first.Spec.Replica.Of > 0 && first.Hides(&r):
+			r = first
+		}
 	}
 	all := []wire.Record{r}
 	for n := 1; err == nil && r.Spec.Name != job && n < r.Spec.Replica.Of; n++ {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -13,7 +12,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -130,16 +128,9 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 		until = make(chan int, 64) // more than a comparison has blocks
 	}
 	if f.bound != "" {
-		go func() {
-			input := bufio.NewScanner(os.Stdin)
-			for input.Scan() {
-				if n, err := strconv.Atoi(input.Text()); err == nil && until != nil {
-					until <- n
-				}
-			}
-			os.RemoveAll(f.bound) // nobody else is left to do it
-			cancel(errOrphaned)
-		}()
+		parent := os.Getppid()
+		b := bind(os.Stdin, f.bound, until, func() { cancel(errOrphaned) })
+		defer func() { b.leave(os.Getppid() != parent) }()
 	}
 	d, link, err := openDevice(&f.device)
 	if err != nil {

@@ -61,7 +61,8 @@ Iterations that are alike are counted, not trained one by one, unless --unfolded
 	registerMix(c, &f.mix)
 	c.Flags().StringVar(&f.budget, "budget", "",
 		"device memory for all jobs of a device: a size such as 16GiB (default: all that a device has)")
-	c.Flags().IntVar(&f.image, "image", 0, "height and width of images in pixels (default: the networks' own)")
+	c.Flags().IntVar(&f.image, "image", 0,
+		"height and width in pixels of the images of networks that read images (default: the networks' own)")
 	c.Flags().BoolVar(&f.unfolded, "unfolded", false, "train every iteration")
 	c.Flags().BoolVar(&f.noMoves, "no-moves", false, "leave each job on the device on which it has begun")
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
@@ -155,7 +156,11 @@ func (f *simulateFlags) options() (simulate.Options, error) {
 		if t, ok := tasks[k]; ok {
 			return t, nil
 		}
-		made, err := workload.Load([]string{model}, workload.Settings{Image: f.image, Batch: batch,
+		image := f.image
+		if sequences, err := models.ReadsSequences(model); err == nil && sequences {
+			image = 0 // that is for the other jobs of the trace
+		}
+		made, err := workload.Load([]string{model}, workload.Settings{Image: image, Batch: batch,
 			Optimizer: autodiff.Adam{}.Recommended(1)})
 		if err != nil {
 			return task.Task{}, fmt.Errorf("the trace has jobs of %s with batch %d: %w", model, batch, err)

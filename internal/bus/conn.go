@@ -23,7 +23,7 @@ import (
 type ConnOptions struct {
 	Name    string               // who connects, for the server's log; "": the user
 	OnState func(connected bool) // is told when the connection is lost and when it is back, in order; nil: nobody
-	Log     func(line string)    // gets errors that no call returns, from any goroutine; nil: nobody
+	Log     func(line string)    // gets errors that no call returns and what is back, from any goroutine; nil: nobody
 }
 
 // Conn is a connection of one user to a NATS server.
@@ -204,6 +204,7 @@ func (c *Conn) back(*nats.Conn) {
 	if c.isClosing() {
 		return
 	}
+	c.options.Log(fmt.Sprintf("connection to %s is back", c.server()))
 	c.options.OnState(true)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -51,12 +51,17 @@ func (s states) want(t *testing.T, want bool) {
 }
 
 // TestRestart ends a server and starts it again on the same directory: connections come back, what was stored is there,
-// and those who watch, follow, subscribe and serve go on.
+// and those who watch, follow, subscribe and serve go on. The log says that a connection is lost, and that it is back.
 func TestRestart(t *testing.T) {
 	r := newRestarted(t)
 	ctx := within(t)
 	state := make(states, 100)
-	x := joinWith(t, r.Credentials(Executor("a")), ConnOptions{OnState: func(up bool) { state <- up }, Log: lines(t)})
+	print, said := lines(t), make(chan string, 100)
+	x := joinWith(t, r.Credentials(Executor("a")), ConnOptions{OnState: func(up bool) { state <- up },
+		Log: func(line string) {
+			print(line)
+			said <- line
+		}})
 	c := rule(t, r.Server)
 	must(t, c.Put(ctx, "orders.a", []byte("1")))
 	must(t, c.Put(ctx, "status.b", []byte("1")))
@@ -100,6 +105,14 @@ func TestRestart(t *testing.T) {
 	must(t, c.Put(ctx, "orders.a", []byte("2"))) // perhaps before the executor is back
 	must(t, c.Append(ctx, "log.a.job", []byte("2")))
 	state.want(t, true)
+	first, last := <-said, ""
+	for len(said) > 0 {
+		last = <-said
+	}
+	to := "connection to " + r.URL()
+	if !strings.HasPrefix(first, to+" is lost: ") || last != to+" is back" {
+		t.Errorf("the first line of the log is %q, the last %q", first, last)
+	}
 	orders.until(t, "orders.a=2")
 	log.want(t, "log=2")
 	must(t, c.Put(ctx, "orders.a", []byte("3")))
