@@ -71,7 +71,7 @@ func (d *domain) place() {
 		if j.record.Executor == "" && j.goesOn() {
 			if d.brought != nil && (d.brought.Drained || d.vacant(j, nil) == "") { // since it was planned for
 				d.m.clear(j, true)
-				d.m.enqueue(j, fmt.Sprintf("no executor of device %s takes it", d.on()))
+				d.m.enqueueAgain(j, fmt.Sprintf("no executor of device %s takes it", d.on()))
 				continue
 			}
 			if !d.mayStart(j) {

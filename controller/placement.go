@@ -186,15 +186,17 @@ func (m *Machine) try() {
 		return
 	}
 	m.look = false
-	roaming := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return j.ready > m.now || !m.roams(j) })
+	roaming := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool {
+		return !(m.returns(j) && j.free()) && (j.ready > m.now || !m.roams(j))
+	})
 	m.inOrder(roaming)
 	blocked := make(map[*domain]*job)
 	for _, j := range roaming {
 		list := slices.DeleteFunc(m.candidates(j), func(d *domain) bool { _, held := d.holds(j); return held })
-		if len(list) == 0 || !j.full && !m.mayEnter(j) {
+		if len(list) == 0 || !j.full && !m.returns(j) && !m.mayEnter(j) {
 			continue
 		}
-		if j.full {
+		if j.full || m.returns(j) {
 			for _, d := range list {
 				blocked[d] = j
 			}

@@ -11,19 +11,31 @@ import (
 )
 
 // waiting are the jobs that are queued and may begin: by what their priority has become, then in the order in which
-// they came.
+// they came; none behind one that returns.
 func (d *domain) waiting() []*job {
-	waiting := slices.DeleteFunc(slices.Collect(d.jobs()), func(j *job) bool {
-		return j.record.State != wire.Queued || j.stuck || j.passed || j.ready > d.m.now || d.m.away(j) ||
-			j.lacking > 0 && d.vacant(j, nil) == "" || !d.takesFree(j) || !d.m.mayEnter(j)
+	waiting := slices.DeleteFunc(slices.Clone(d.m.jobs), func(j *job) bool {
+		if d.m.returns(j) {
+			return j.domain != d && !(j.free() && d.takes(j))
+		}
+		return j.domain != d || j.record.State != wire.Queued || j.stuck || j.passed || j.ready > d.m.now ||
+			d.m.away(j) || j.lacking > 0 && d.vacant(j, nil) == "" || !d.takesFree(j) || !d.m.mayEnter(j)
 	})
 	d.m.inOrder(waiting)
+	if first := slices.IndexFunc(waiting, d.m.returns); first >= 0 {
+		waiting = waiting[:first]
+	}
 	unheld := d.unheld(slices.Clone(waiting))
 	passed := func(j *job) bool { return j.passed }
 	if len(unheld) == 0 && len(d.active()) == 0 && slices.ContainsFunc(slices.Collect(d.jobs()), passed) {
 		return waiting // those for which they are held cannot begin
 	}
 	return unheld
+}
+
+// returns reports whether a job goes on in a moment that has lost its executor for the first time in a row: until then
+// nothing that comes behind it gets the memory that it had.
+func (m *Machine) returns(j *job) bool {
+	return j.record.State == wire.Queued && j.ready > m.now && j.record.Restarts <= 1
 }
 
 // takesFree reports whether the device takes a job that has a choice of devices.
@@ -56,6 +68,13 @@ func (m *Machine) enqueue(j *job, why string) {
 	m.admit(j.domain)
 }
 
+// enqueueAgain has a job wait that did not leave its device for those that wait: it keeps its place before jobs that came
+// later.
+func (m *Machine) enqueueAgain(j *job, why string) {
+	m.enqueue(j, why)
+	j.record.Waiting = cmp.Or(j.record.Submitted, m.now)
+}
+
 // maxBackOff is the longest time that a job waits after its executor was lost. The first wait is a second, and each is
 // twice the one before.
 const maxBackOff = time.Minute
@@ -69,7 +88,7 @@ func (m *Machine) restart(j *job, why string) bool {
 	wait := min(maxBackOff, time.Second<<min(10, j.record.Restarts-1))
 	j.ready = m.now + wait
 	m.displace(j)
-	m.enqueue(j, fmt.Sprintf("goes on from iteration %d in %v (attempt %d of %d): %s", j.record.Iteration, wait,
+	m.enqueueAgain(j, fmt.Sprintf("goes on from iteration %d in %v (attempt %d of %d): %s", j.record.Iteration, wait,
 		j.record.Restarts, j.record.Spec.Restarts, why))
 	m.event(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
 	return true
@@ -95,13 +114,13 @@ func (m *Machine) lacks(j *job, x *executor, why string) bool {
 	}
 	if len(m.domains) > 1 && len(m.candidates(j)) > 0 { // another device may have it
 		m.displace(j)
-		m.enqueue(j, why)
+		m.enqueueAgain(j, why)
 		m.event(Event{Kind: Moved, Job: j.record.Spec.Name, Why: why})
 		return true
 	}
 	until := cmp.Or(j.lacking, m.now+m.config.GiveUp)
 	m.displace(j)
-	m.enqueue(j, fmt.Sprintf("waits for an executor that has its checkpoint %s, on %s", c.File, c.Host))
+	m.enqueueAgain(j, fmt.Sprintf("waits for an executor that has its checkpoint %s, on %s", c.File, c.Host))
 	j.lacking = until
 	m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
 	return true
@@ -131,7 +150,7 @@ func (m *Machine) crowded(j *job, free graph.Bytes, why string) bool {
 		m.scatter(j, why, false)
 		return true
 	}
-	m.enqueue(j, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
+	m.enqueueAgain(j, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
 	m.event(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
 	return true
 }
@@ -248,10 +267,11 @@ func (m *Machine) parked(j *job) {
 		if m.tenanted() {
 			why = "gave way to another tenant"
 		}
-		if d := j.domain; d != nil && d.brought != nil && d.brought.Drained {
-			why = fmt.Sprintf("has left device %s, which is drained", d.on())
+		if d := j.domain; d != nil && d.drained() {
+			m.enqueueAgain(j, fmt.Sprintf("has left device %s, which is drained", d.on()))
+		} else {
+			m.enqueue(j, why)
 		}
-		m.enqueue(j, why)
 	default:
 		j.record.State, j.record.Why = wire.Parked, ""
 	}

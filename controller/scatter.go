@@ -132,7 +132,7 @@ func (m *Machine) scatter(j *job, why string, counts bool) {
 	}
 	for _, o := range g {
 		o.record.Restarts = tries
-		m.enqueue(o, line)
+		m.enqueueAgain(o, line)
 		m.event(Event{Kind: Restarted, Job: o.record.Spec.Name, Iterations: o.record.From, Why: why})
 	}
 }

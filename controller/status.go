@@ -254,6 +254,9 @@ func (m *Machine) tick(t *Tick) {
 		if j.ready > 0 && j.ready <= m.now {
 			j.ready = 0
 			m.admit(j.domain)
+			for _, d := range m.domains {
+				d.want.admission = d.want.admission || len(d.waiting()) > 0 // behind it
+			}
 		}
 	}
 	m.takeByTime()
@@ -304,7 +307,7 @@ func (m *Machine) suspended(j *job, s wire.JobStatus) {
 	default:
 		const why = "its executor has left"
 		m.displace(j)
-		m.enqueue(j, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
+		m.enqueueAgain(j, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
 		m.event(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
 	}
 }

@@ -449,10 +449,10 @@ func (m *Machine) arrives(j *job) {
 		_, held = to.holds(j)
 	}
 	if to == nil || held || !to.takes(j) {
-		m.enqueue(j, fmt.Sprintf("has left device %s for one that does not take it any more", from.on()))
+		m.enqueueAgain(j, fmt.Sprintf("has left device %s for one that does not take it any more", from.on()))
 		return
 	}
-	m.enqueue(j, fmt.Sprintf("moves to device %s", to.on()))
+	m.enqueueAgain(j, fmt.Sprintf("moves to device %s", to.on()))
 	m.bind(j, to)
 	j.chosen, to.want.admission = true, true
 }
