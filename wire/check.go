@@ -58,7 +58,7 @@ func (c *checker) short(what, text string) {
 }
 
 // atMost checks a number that others go on from.
-func atMost[N int64 | time.Duration](c *checker, what string, n, limit N) {
+func atMost[N int64 | graph.Bytes | time.Duration](c *checker, what string, n, limit N) {
 	if n > limit {
 		c.fail("%s is %d, and cannot be more than %d", what, int64(n), int64(limit))
 	}
@@ -293,6 +293,7 @@ func (s Status) check() error {
 		atLeast(c, "arena_bytes", j.Arena, 0)
 		if j.Free != nil {
 			atLeast(c, "free_bytes", *j.Free, 0)
+			atMost(c, "free_bytes", *j.Free, graph.MaxTotal)
 		}
 		atLeast(c, "iteration", j.Iteration, 0)
 		atMost(c, "iteration", int64(j.Iteration), maxNumber)
