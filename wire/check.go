@@ -119,7 +119,9 @@ func (c *checker) spec(s *Spec) {
 	atLeast(c, "restarts", s.Restarts, 0)
 	c.digest(s.Graph)
 	atLeast(c, "iterations", s.Iterations, 0)
+	atMost(c, "iterations", int64(s.Iterations), maxNumber)
 	atLeast(c, "priority", s.Priority, 0)
+	atMost(c, "priority", int64(s.Priority), scheduler.MaxWeight)
 	c.ofScript(s.Held, s.Least)
 	if !(s.SwapRate >= 0 && s.SwapRate <= 1) { // NaN too
 		c.fail("max_swap_rate is %v, and must lie in 0 to 1", s.SwapRate)
@@ -395,6 +397,7 @@ func (r Request) check() error {
 	case SetWeight:
 		c.name("job", r.Job)
 		atLeast(c, "priority", r.Priority, 1)
+		atMost(c, "priority", int64(r.Priority), scheduler.MaxWeight)
 	case Forget:
 		c.name("executor", r.Executor)
 	case Drain:
