@@ -1,9 +1,11 @@
 package controller
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"tensile/internal/smallnet"
 	"tensile/wire"
 )
 
@@ -121,5 +123,34 @@ func TestRestsLater(t *testing.T) {
 	m.rested(a, &wire.JobStatus{State: wire.Running, Iteration: 9, Begun: 11}, true)
 	if a.record.At != 13 || b.record.At != 13 {
 		t.Errorf("they rest after %d and %d iterations", a.record.At, b.record.At)
+	}
+}
+
+// Replicas come all together, one after the other, whatever comes before them; and only as who submits them says them.
+func TestRefusedReplicas(t *testing.T) {
+	g, err := smallnet.Replicas("mlp", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(name string, replica wire.Replica) Submission {
+		return Submission{Graph: g, Spec: wire.Spec{Name: name, Graph: g.Digest(), Replica: replica}}
+	}
+	first, second := wire.Replica{Of: 2}, wire.Replica{Number: 1, Of: 2}
+	m := NewMachine(Config{Device: "model"})
+	both := []Submission{of("a@0", first), of("a@1", second)}
+	for _, c := range []struct {
+		list    []Submission
+		missing string
+	}{
+		{append(both, of("b@0", first), of("b@1", second)), ""},
+		{append(both, of("b@0", first)), "b@1"},
+		{append(both, of("b@1", second)), "b@0"},
+		{both[1:], "a@0"},
+		{append(both[:1:1], of("a@1", wire.Replica{Group: 7, Number: 1, Of: 2})), "a@1"},
+	} {
+		err := m.refusesReplicas(c.list)
+		if (err == nil) != (c.missing == "") || err != nil && !strings.Contains(err.Error(), ": "+c.missing+" of its 2") {
+			t.Errorf("%q is missing: %v", c.missing, err)
+		}
 	}
 }
