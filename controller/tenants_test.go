@@ -489,3 +489,131 @@ func TestReplicasPass(t *testing.T) {
 		}
 	}
 }
+
+// paying returns a machine of a device where ada is owed much and waits, and where bob and cal have had more than their
+// shares, bob most. One of bob's jobs has a higher priority than the others, the last has begun just now.
+func paying() (d *domain, bob, cal []*job) {
+	d, ada, _ := resting(0)
+	ada.passed, d.want.admission = false, false
+	d.ledger.accounts["cal"] = &account{debt: -shopTurn / 2}
+	trains := func(name, owner string, priority int, begun time.Duration) *job {
+		j := &job{domain: d, begun: begun, record: wire.Record{Spec: wire.Spec{Name: name, Owner: owner,
+			Priority: priority}, State: wire.Training}}
+		d.m.jobs = append(d.m.jobs, j)
+		return j
+	}
+	for i, priority := range []int{2, 1, 1} {
+		bob = append(bob, trains(fmt.Sprint("b", i), "bob", priority, 0))
+	}
+	bob = append(bob, trains("b3", "bob", 1, d.m.now-shopTurn+1))
+	return d, bob, []*job{trains("c", "cal", 1, 0)}
+}
+
+// gaveWay are the jobs of some that have been parked for others.
+func gaveWay(jobs []*job) (names []string) {
+	for _, j := range jobs {
+		if j.record.Preempted {
+			names = append(names, j.record.Spec.Name)
+		}
+	}
+	return names
+}
+
+// A job is parked of the tenant that got most, of the lowest priority, the last that came of these, after a turn at
+// least. Another one follows when the debt has not fallen for a part of a turn.
+func TestRepay(t *testing.T) {
+	d, bob, cal := paying()
+	want := func(what string, names ...string) {
+		t.Helper()
+		d.want.admission = false
+		d.repay()
+		if got := gaveWay(append(bob, cal...)); !slices.Equal(got, names) {
+			t.Errorf("%s: %v gave way, want %v", what, got, names)
+		}
+	}
+	want("at first", "b2")
+	want("at once after that", "b2")
+	d.m.now += shopTurn / patience
+	d.ledger.accounts["ada"].debt -= shopTurn / patience / 8
+	bob[3].begun = d.m.now
+	want("while the debt falls", "b2")
+	d.m.now += shopTurn / patience
+	want("when it does not", "b1", "b2")
+}
+
+// The share of a tenant is divided among its jobs by their priorities; the largest weight is the largest that there is.
+func TestWeights(t *testing.T) {
+	d, bob, cal := paying()
+	d.m.shares = map[string]int{"bob": 4, "cal": 2}
+	weights := d.m.weights(d.active())
+	for j, want := range map[*job]int{bob[0]: 400, bob[1]: 200, bob[2]: 200, bob[3]: 200, cal[0]: 500} {
+		if weights[j] != want {
+			t.Errorf("job %s has weight %d, want %d", j.record.Spec.Name, weights[j], want)
+		}
+	}
+	waits := &job{record: wire.Record{Spec: wire.Spec{Owner: "cal", Priority: 3}, State: wire.Queued}}
+	d.m.jobs = append(d.m.jobs, waits)
+	if got := d.m.worth(waits)(waits); got != 1.5 { // two of six shares, of which it has three quarters, for six jobs
+		t.Errorf("a job that waits is worth %v beside the others", got)
+	}
+}
+
+// Who has fewer jobs at the device comes first, whatever came first.
+func TestFewerJobsComeFirst(t *testing.T) {
+	d, _, _ := paying()
+	wait := func(owner string) *job {
+		return &job{domain: d, record: wire.Record{Spec: wire.Spec{Owner: owner}, State: wire.Queued}}
+	}
+	waiting := []*job{wait("bob"), wait("cal"), wait("ada")}
+	d.m.inOrder(waiting)
+	for i, want := range []string{"ada", "cal", "bob"} {
+		if got := waiting[i].tenant(); got != want {
+			t.Errorf("number %d is of %s, want %s", i, got, want)
+		}
+	}
+}
+
+// What tenants get of a device on which nothing is known of what ops take is the time that passes, shared by the jobs
+// that train. A debt is paid until nothing is owed, and nothing is due before the first tick.
+func TestReckon(t *testing.T) {
+	d, _, cal := paying()
+	l := &d.ledger
+	d.m.jobs = append(cal, &job{domain: d, record: wire.Record{Spec: wire.Spec{Owner: "bob"}, State: wire.Training}})
+	l.accounts = map[string]*account{"bob": {debt: shopTurn / 2, owed: true}, "cal": {debt: -shopTurn / 2}}
+	for _, passed := range []time.Duration{0, time.Second, time.Second} {
+		d.m.now += passed
+		d.reckon()
+		if bob, cal := l.accounts["bob"], l.accounts["cal"]; !bob.owed || bob.debt != shopTurn/2 || cal.owed ||
+			cal.debt != -shopTurn/2 {
+			t.Errorf("after %v more bob's account is %+v, that of cal %+v", passed, bob, cal)
+		}
+	}
+}
+
+// Debts that were stored count within their limits. People are told of the largest of a tenant, and of none when the
+// last share is taken.
+func TestStoredDebts(t *testing.T) {
+	d, _, _ := paying()
+	m := d.m
+	other := m.open(m.config.For(&wire.Device{Name: "a"}), &wire.Device{Name: "a"})
+	d.ledger, other.ledger = ledger{}, ledger{}
+	m.restoreDebts(&wire.Tenants{Debts: []wire.TenantDebt{{Device: d.on(), Tenant: "ada", Debt: 99 * shopTurn},
+		{Device: "a", Tenant: "ada", Debt: shopTurn}, {Device: "a", Tenant: "bob", Debt: -99 * shopTurn}}})
+	behind := func() map[string]time.Duration {
+		all := make(map[string]time.Duration)
+		for _, s := range m.Tenants() {
+			all[s.Name] = s.Behind
+		}
+		return all
+	}
+	want := map[string]time.Duration{"ada": maxDebt * shopTurn, "bob": -shopTurn, "cal": 0}
+	if got := behind(); !maps.Equal(got, want) {
+		t.Errorf("behind are %v, want %v", got, want)
+	}
+	if err := m.setShare(&wire.Request{Tenant: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(behind()) > 0 || len(d.ledger.accounts) > 0 || len(other.ledger.accounts) > 0 {
+		t.Errorf("without shares behind are %v: %v, %v", behind(), d.ledger.accounts, other.ledger.accounts)
+	}
+}

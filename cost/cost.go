@@ -26,7 +26,18 @@ func (l Link) Time(b graph.Bytes) time.Duration {
 	if l.Rate <= 0 {
 		return l.Latency
 	}
-	return l.Latency + time.Duration(float64(b)/float64(l.Rate)*1e9)
+	return l.Latency + bounded(float64(b)/float64(l.Rate)*1e9)
+}
+
+// longest bounds the time of an op, and of a copy, but for launch and latency: so those of a graph can be added.
+const longest = 24 * time.Hour
+
+// bounded is a time of so many nanoseconds, which may be too many, or no number.
+func bounded(ns float64) time.Duration {
+	if ns < float64(longest) {
+		return time.Duration(ns)
+	}
+	return longest
 }
 
 // Share returns the link as a user sees it who has so many parts of the whole; both are positive.
@@ -58,7 +69,7 @@ func (f Facts) Roofline(c graph.Cost) time.Duration {
 	}
 	compute := float64(c.FLOPs) / (f.ComputeShare * float64(f.Compute))
 	traffic := float64(c.Bytes) / (f.BandwidthShare * float64(f.Bandwidth))
-	return time.Duration(max(compute, traffic)*1e9) + f.Launch
+	return bounded(max(compute, traffic)*1e9) + f.Launch
 }
 
 // devices holds float32 peak rates, memory bandwidths and sizes from the makers' data sheets, and for the host link the

@@ -22,6 +22,7 @@ func TestLinkTime(t *testing.T) {
 		{Link{Rate: 12e9, Latency: 10 * time.Microsecond}, 12e6, 1010 * time.Microsecond},
 		{Link{Rate: 1e9, Latency: 5}, 0, 5},
 		{Link{Rate: 0.5}, 3, 6 * time.Second},
+		{Link{Rate: 1e-300, Latency: 5}, 1 << 40, 24*time.Hour + 5},
 	} {
 		if got := test.link.Time(test.bytes); got != test.want {
 			t.Errorf("%+v takes %v for %d bytes, want %v", test.link, got, test.bytes, test.want)
@@ -57,6 +58,7 @@ func TestRoofline(t *testing.T) {
 		{"nothing but the launch", graph.Cost{}, 5 * time.Microsecond},
 		{"bound by arithmetic", graph.Cost{FLOPs: 5e9, Bytes: 1000}, 1005 * time.Microsecond},
 		{"bound by traffic", graph.Cost{FLOPs: 5, Bytes: 8e8}, 1005 * time.Microsecond},
+		{"without end", graph.Cost{FLOPs: math.MaxInt64}, 24*time.Hour + 5*time.Microsecond},
 		{"at the ridge", graph.Cost{FLOPs: 5e9, Bytes: 8e8}, 1005 * time.Microsecond},
 		{"above it", graph.Cost{FLOPs: 10e9, Bytes: 8e8}, 2005 * time.Microsecond},
 	} {

@@ -2,6 +2,7 @@ package reduce
 
 import (
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"syscall"
@@ -48,11 +49,12 @@ func (s silent) Read([]byte) (int, error) { return 0, <-s.broken }
 // A mean that waits for a neighbour ends when its host is found to be gone; not when only its process has ended, of
 // which the connection of the means tells.
 func TestHostIsGone(t *testing.T) {
-	ends, gone := make(chan error, 1), make(chan error, 1)
+	closed, ended, gone := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 	a, b := net.Pipe()
 	defer b.Close()
 	l := New(0, 2, nil, a)
-	l.watch(1, silent{nil, ends})
+	l.watch(1, silent{nil, closed})
+	l.watch(1, silent{nil, ended})
 	l.watch(1, silent{nil, gone})
 	var waits sync.WaitGroup
 	waits.Go(func() {
@@ -64,8 +66,28 @@ func TestHostIsGone(t *testing.T) {
 	if _, err := b.Read(make([]byte, 1)); err != nil { // it waits
 		t.Fatal(err)
 	}
-	ends <- net.ErrClosed
+	closed <- net.ErrClosed
+	ended <- io.EOF
 	gone <- &net.OpError{Op: "read", Err: syscall.ETIMEDOUT}
 	waits.Wait()
 	l.Close()
+}
+
+// Each side looks at its idle connection.
+func TestNeighbourIsGone(t *testing.T) {
+	for gone := range 2 {
+		lines, meetings := open(t, place(0, 2), place(1, 2))
+		lines[1].Join(*meetings[0])
+		checkReduces(t, lines)
+		link := []io.ReadWriteCloser{lines[0].above, lines[1].below}[gone].(*link)
+		idle := link.idle.below.(*net.TCPConn)
+		if err := errors.Join(idle.SetLinger(0), idle.Close()); err != nil { // as the system of a host that is back
+			t.Fatal(err)
+		}
+		stays := 1 - gone
+		err := lines[stays].Mean(t.Context(), 9, "a", make([]float32, 1))
+		if lost, ok := errors.AsType[*LostError](err); !ok || lost.Replica != gone || !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("replica %d: %v", stays, err)
+		}
+	}
 }

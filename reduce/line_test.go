@@ -151,25 +151,35 @@ func FuzzMeans(f *testing.F) {
 	})
 }
 
-// Replicas that do not reduce the same thing all hear of it, and take no mean any more.
+// Replicas that do not reduce the same thing all hear of it, and take no mean any more: neither of another name, nor in
+// another iteration.
 func TestDifferentMeans(t *testing.T) {
-	lines := lined(3, 1)
-	var replicas sync.WaitGroup
-	errs := make([]error, 3)
-	for r, l := range lines {
-		replicas.Go(func() { errs[r] = l.Mean(t.Context(), 4, []string{"a", "a", "b"}[r], make([]float32, 2*chunk)) })
-	}
-	replicas.Wait()
-	for r, err := range errs {
-		if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("replica %d of 3 cannot reduce ", r)) {
-			t.Errorf("replica %d: %v", r, err)
+	for _, last := range []struct {
+		iteration int
+		name      string
+	}{{4, "b"}, {3, "a"}} {
+		lines := lined(3, 1)
+		var replicas sync.WaitGroup
+		errs := make([]error, 3)
+		for r, l := range lines {
+			iteration, name := 4, "a"
+			if r == 2 {
+				iteration, name = last.iteration, last.name
+			}
+			replicas.Go(func() { errs[r] = l.Mean(t.Context(), iteration, name, make([]float32, 2*chunk)) })
 		}
-	}
-	if want := "replica 1 reduces something else"; !strings.Contains(fmt.Sprint(errs[2]), want) {
-		t.Errorf("replica 2: %v, want %q", errs[2], want)
-	}
-	if err := lines[0].Mean(t.Context(), 5, "a", make([]float32, 1)); err == nil {
-		t.Error("a line that has failed goes on")
+		replicas.Wait()
+		for r, err := range errs {
+			if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("replica %d of 3 cannot reduce ", r)) {
+				t.Errorf("%+v: replica %d: %v", last, r, err)
+			}
+		}
+		if want := "replica 1 reduces something else"; !strings.Contains(fmt.Sprint(errs[2]), want) {
+			t.Errorf("%+v: replica 2: %v, want %q", last, errs[2], want)
+		}
+		if err := lines[0].Mean(t.Context(), 5, "a", make([]float32, 1)); err == nil {
+			t.Errorf("%+v: a line that has failed goes on", last)
+		}
 	}
 }
 

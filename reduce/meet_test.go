@@ -81,6 +81,9 @@ func TestOpen(t *testing.T) {
 		lines[number+1].Join(*meetings[number])
 	}
 	checkReduces(t, lines)
+	for range 3 {
+		lines[1].Join(*meetings[0]) // which is of no use any more
+	}
 }
 
 // dialed is a TLS connection to where a replica listens.

@@ -61,6 +61,12 @@ func TestFoldedIsUnfolded(t *testing.T) {
 						want.End)
 				}
 			}
+			for what, of := range map[string][2]float64{"memory": {folded.Memory, each.Memory},
+				"bytes moved": {folded.Moved, each.Moved}, "link": {folded.Link, each.Link}} {
+				if math.Abs(of[0]-of[1]) > of[1]/200 {
+					t.Errorf("%s: %v, and unfolded %v", what, of[0], of[1])
+				}
+			}
 			t.Logf("makespan %.3f, unfolded %.3f; mean %.3f, wait %.3f, memory %.2f, link %.3f, %d re-plans",
 				folded.Makespan,
 				each.Makespan, folded.Mean, folded.Waiting, folded.Memory, folded.Link, folded.Replans)

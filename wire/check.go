@@ -58,7 +58,7 @@ func (c *checker) short(what, text string) {
 }
 
 // atMost checks a number that others go on from.
-func atMost[N int64 | time.Duration](c *checker, what string, n, limit N) {
+func atMost[N int64 | graph.Bytes | time.Duration](c *checker, what string, n, limit N) {
 	if n > limit {
 		c.fail("%s is %d, and cannot be more than %d", what, int64(n), int64(limit))
 	}
@@ -119,7 +119,9 @@ func (c *checker) spec(s *Spec) {
 	atLeast(c, "restarts", s.Restarts, 0)
 	c.digest(s.Graph)
 	atLeast(c, "iterations", s.Iterations, 0)
+	atMost(c, "iterations", int64(s.Iterations), maxNumber)
 	atLeast(c, "priority", s.Priority, 0)
+	atMost(c, "priority", int64(s.Priority), scheduler.MaxWeight)
 	c.ofScript(s.Held, s.Least)
 	if !(s.SwapRate >= 0 && s.SwapRate <= 1) { // NaN too
 		c.fail("max_swap_rate is %v, and must lie in 0 to 1", s.SwapRate)
@@ -297,6 +299,7 @@ func (s Status) check() error {
 		atLeast(c, "arena_bytes", j.Arena, 0)
 		if j.Free != nil {
 			atLeast(c, "free_bytes", *j.Free, 0)
+			atMost(c, "free_bytes", *j.Free, graph.MaxTotal)
 		}
 		atLeast(c, "iteration", j.Iteration, 0)
 		atMost(c, "iteration", int64(j.Iteration), maxNumber)
@@ -398,6 +401,7 @@ func (r Request) check() error {
 	case SetWeight:
 		c.name("job", r.Job)
 		atLeast(c, "priority", r.Priority, 1)
+		atMost(c, "priority", int64(r.Priority), scheduler.MaxWeight)
 	case Forget:
 		c.name("executor", r.Executor)
 	case Drain:

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"tensile/cost"
 	"tensile/graph"
 	"tensile/internal/golden"
 	"tensile/plan"
@@ -203,6 +204,10 @@ func TestCheck(t *testing.T) {
 	}
 	layout := func(change func(*Layout)) Message { m := sample("layout").(Layout); change(&m); return m }
 	record := func(change func(*Record)) Message { m := sample("record").(Record); change(&m); return m }
+	device := func(change func(*Device)) Message {
+		return status(func(s *Status) { d := *s.Brings; change(&d); s.Brings = &d })
+	}
+	facts := func(change func(*cost.Facts)) Message { return device(func(d *Device) { change(&d.Facts) }) }
 	learnt := func(change func(*Learnt)) Message { m := sample("learnt").(Learnt); change(&m); return m }
 
 	for _, test := range []struct {
@@ -241,9 +246,20 @@ func TestCheck(t *testing.T) {
 		{spec(func(s *Spec) { s.Replica.Group = -1 }), "replica group is -1"},
 		{spec(func(s *Spec) { s.Replica = Replica{Number: 1} }), "replica number 1 of group 0 says not of how many"},
 		{spec(func(s *Spec) { s.Iterations = -1 }), "iterations is -1"},
+		{spec(func(s *Spec) { s.Iterations = math.MaxInt64 }), "iterations is 9223372036854775807, and cannot be more"},
 		{spec(func(s *Spec) { s.Priority = -1 }), "priority is -1"},
+		{spec(func(s *Spec) { s.Priority = 1001 }), "priority is 1001, and cannot be more than 1000"},
+		{Request{Verb: SetWeight, Job: "a", Priority: 1001}, "priority is 1001, and cannot be more than 1000"},
 		{spec(func(s *Spec) { s.SwapRate = 1.5 }), "max_swap_rate is 1.5"},
 		{spec(func(s *Spec) { s.SwapRate = math.NaN() }), "max_swap_rate is NaN"},
+		{device(func(d *Device) { d.Align = 3 }), "align_bytes of a device is 3, and must be a power of two"},
+		{device(func(d *Device) { d.Align = 1 << 62 }), "align_bytes"},
+		{device(func(d *Device) { d.Page = 1 << 62 }), "page_bytes or context_bytes of a device is 4611686018427387904"},
+		{device(func(d *Device) { d.Context = math.MaxInt64 }), "page_bytes or context_bytes"},
+		{facts(func(f *cost.Facts) { f.Launch = math.MaxInt64 }), "launch of a device is 9223372036854775807"},
+		{facts(func(f *cost.Facts) { f.In.Latency = MaxLatency + 1 }), "latency of a device's link in is"},
+		{facts(func(f *cost.Facts) { f.Network.Latency = -1 }), "latency of a device's network is -1"},
+		{facts(func(f *cost.Facts) { f.Network.Rate = -1 }), "link is -1 bytes a second"},
 		{status(func(s *Status) { s.Executor = "" }), "executor"},
 		{status(func(s *Status) { s.Life = "" }), "life"},
 		{status(func(s *Status) { s.Orders = math.MaxInt64 }), "orders is 9223372036854775807, and cannot be more"},
@@ -258,6 +274,7 @@ func TestCheck(t *testing.T) {
 			`finished stopped failed suspended])`},
 		{job(func(j *JobStatus) { j.Epoch = -1 }), "epoch"},
 		{job(func(j *JobStatus) { j.Arena = -1 }), "arena_bytes"},
+		{job(func(j *JobStatus) { free := graph.Bytes(math.MaxInt64); j.Free = &free }), "free_bytes is 9223372036854775807"},
 		{job(func(j *JobStatus) { j.Iteration = -1 }), "iteration"},
 		{job(func(j *JobStatus) { j.Begun = -1 }), "begun is -1"},
 		{result(func(r *Result) { r.Losses = make([]float32, MaxLosses+1) }), "262145 losses"},

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"math"
+	"time"
 
 	"tensile/cost"
 	"tensile/graph"
@@ -55,15 +56,21 @@ func (c *checker) device(d *Device) {
 	c.short("identity of a device", d.Identity)
 	c.short("host of a device", d.Host)
 	atLeast(c, "threads of a device", d.Threads, 0)
-	atLeast(c, "align_bytes of a device", d.Align, 1)
+	if d.Align < 1 || d.Align > graph.MaxBytes || d.Align&(d.Align-1) != 0 {
+		c.fail("align_bytes of a device is %d, and must be a power of two up to %d", d.Align, graph.MaxBytes)
+	}
 	atLeast(c, "page_bytes of a device", d.Page, 0)
 	atLeast(c, "context_bytes of a device", d.Context, 0)
+	if most := max(d.Page, d.Context); most > graph.MaxBytes {
+		c.fail("page_bytes or context_bytes of a device is %d, and cannot be more than %d", most, graph.MaxBytes)
+	}
 	atLeast(c, "budget_bytes of a device", d.Budget, 0)
 	atLeast(c, "host_memory_bytes of a device", d.HostMemory, 0)
 	c.facts(&d.Facts)
 }
 
-// facts checks rates by which latencies are predicted: none may be zero, by which they would have no end.
+// facts checks rates by which latencies are predicted: none may be zero, by which they would have no end, nor one that
+// leads to times which cannot be added.
 func (c *checker) facts(f *cost.Facts) {
 	for _, rate := range []struct {
 		what string
@@ -77,8 +84,13 @@ func (c *checker) facts(f *cost.Facts) {
 			c.fail("%s of a device is %v, and must be more than 0", rate.what, rate.of)
 		}
 	}
-	atLeast(c, "launch of a device", f.Launch, 0)
-	atLeast(c, "latency of a device's link", min(f.Out.Latency, f.In.Latency), 0)
+	c.rates(Rates{f.Host.Rate, f.Network.Rate})
+	for what, took := range map[string]time.Duration{"launch of a device": f.Launch,
+		"latency of a device's link out": f.Out.Latency, "latency of a device's link in": f.In.Latency,
+		"latency of a device's host": f.Host.Latency, "latency of a device's network": f.Network.Latency} {
+		atLeast(c, what, took, 0)
+		atMost(c, what, took, MaxLatency)
+	}
 	atLeast(c, "memory of a device", f.Memory, 0)
 	atLeast(c, "jobs that a device computes for at once", f.Parallel, 0)
 }

@@ -144,6 +144,7 @@ func TestLostAnswers(t *testing.T) {
 // While the store is away for all, nobody's term ends.
 func TestStoreAway(t *testing.T) {
 	k, a, b := new(key), newCandidate("a"), newCandidate("b")
+	a.step(0, k, whole, Input{Tick: true})
 	for now := time.Second; now < time.Minute; now += time.Second {
 		cut := whole
 		if now > 10*time.Second && now < 40*time.Second {
@@ -152,9 +153,67 @@ func TestStoreAway(t *testing.T) {
 		for _, c := range []*candidate{b, a} { // b looks before a speaks
 			c.step(now, k, cut, Input{Tick: true})
 		}
+		if now == 10*time.Second { // so that one more look would be enough
+			b.step(now, k, cut, Input{Tick: true})
+			b.step(now, k, cut, Input{Tick: true})
+		}
 	}
-	if k.holds.Term != 1 || k.holds.ID != "b" || b.leads == nil || a.leads != nil {
+	if k.holds.Term != 1 || k.holds.ID != "a" || a.leads == nil || b.leads != nil {
 		t.Errorf("the key has %+v, a leads %+v, b leads %+v", k.holds, a.leads, b.leads)
+	}
+}
+
+// One who has waited long enough, and whose try to take over was lost with the store, waits again when that is back.
+func TestLostTry(t *testing.T) {
+	k, a, b := new(key), newCandidate("a"), newCandidate("b")
+	a.step(0, k, whole, Input{Tick: true})
+	now := time.Second
+	for ; now < 6*time.Second; now += time.Second {
+		b.step(now, k, whole, Input{Tick: true})
+	}
+	b.step(now, k, func() (bool, bool) { // what is read comes, what is to be set does not
+		return b.pending.Set != nil, false
+	}, Input{Tick: true})
+	if b.pending != (Output{}) || b.tried != now {
+		t.Fatalf("at %v b has tried to lead at %v: %+v", now, b.tried, b.pending)
+	}
+	b.step(now+time.Second, k, whole, Input{Tick: true})
+	if b.leads != nil {
+		t.Errorf("b leads before a was able to say that it does: %+v", k.holds)
+	}
+}
+
+// A clock that jumps ahead between two looks takes no leader's place, and one that jumps back keeps nobody from it.
+func TestClocksThatJump(t *testing.T) {
+	k, a, b := new(key), newCandidate("a"), newCandidate("b")
+	a.step(0, k, whole, Input{Tick: true})
+	b.step(time.Second, k, whole, Input{Tick: true})
+	b.ahead = time.Minute
+	b.step(2*time.Second, k, whole, Input{Tick: true})
+	if b.leads != nil {
+		t.Error("b leads at its second look")
+	}
+	b.ahead = -time.Hour
+	for now := 3 * time.Second; now < 10*time.Second; now += time.Second {
+		b.step(now, k, whole, Input{Tick: true})
+	}
+	if b.leads == nil {
+		t.Errorf("b does not lead: %+v", k.holds)
+	}
+}
+
+// A leader whose key was removed leads no longer. It may remove nothing for a beat before others may take over.
+func TestKeyIsGone(t *testing.T) {
+	k, a := new(key), newCandidate("a")
+	a.step(0, k, whole, Input{Tick: true})
+	a.step(time.Second, k, whole, Input{Tick: true})
+	if want := time.Second + a.config.TTL - a.config.Beat; a.Until() != want {
+		t.Errorf("a may remove things until %v, want %v", a.Until(), want)
+	}
+	*k = key{}
+	a.step(2*time.Second, k, whole, Input{Tick: true})
+	if a.leads != nil || k.revision != 0 {
+		t.Errorf("a leads %+v, the key has %+v", a.leads, k.holds)
 	}
 }
 
