@@ -71,9 +71,10 @@ func TestPlannerContexts(t *testing.T) {
 func TestPlannerLimit(t *testing.T) {
 	over := &scheduler.OverBudgetError{Need: 30, Budget: 20}
 	for err, need := range map[error]graph.Bytes{
-		over: 30, &scheduler.WorkLimitError{Work: 1, Last: over}: 30, &scheduler.WorkLimitError{Work: 1}: 0} {
-		w := work{Planner: &Planner{}, plan: &Plan{}}
-		if got := w.noPlan(err); got.Need != need || got.Why != err.Error() {
+		over: 530, &scheduler.WorkLimitError{Work: 1, Last: over}: 530, &scheduler.WorkLimitError{Work: 1}: 0,
+		&scheduler.WorkLimitError{Work: 1, Last: &scheduler.OverBudgetError{Need: 10, Budget: 9}}: 521} {
+		w := work{Planner: &Planner{}, plan: &Plan{Budget: 520, Contexts: wire.Contexts{Processes: 5, Each: 100}}}
+		if got := w.noPlan(err); got.Need != need || need > 0 && got.Budget != 520 {
 			t.Errorf("after %q got %+v, want that it needs %s", err, got, need)
 		}
 	}

@@ -309,7 +309,8 @@ func (w *work) bisect(err error) ([]PlannedJob, error) {
 
 func (w *work) noPlan(err error) *NoPlan {
 	n := &NoPlan{Why: err.Error()}
-	if limit, ok := errors.AsType[*scheduler.WorkLimitError](err); ok && limit.Last != nil {
+	limit, limited := errors.AsType[*scheduler.WorkLimitError](err)
+	if limited && limit.Last != nil {
 		err = limit.Last // with what the best plans need it would fit
 	}
 	if over, ok := errors.AsType[*scheduler.OverBudgetError](err); ok {
@@ -318,6 +319,9 @@ func (w *work) noPlan(err error) *NoPlan {
 			need := (&job{page: w.Page}).pages(over.Need) // the budget that it did not fit is in whole pages
 			n.Contexts, n.Need, n.Budget = c, need+c.Sum(), max(0, w.plan.Budget-w.plan.Reserved)
 			n.Why += fmt.Sprintf(" (the budget but for %s)", c)
+		}
+		if limited { // these may have been looked for within less than the budget
+			n.Need = max(n.Need, n.Budget+max(1, w.Page))
 		}
 	}
 	if over, ok := errors.AsType[*scheduler.OverHostError](err); ok {

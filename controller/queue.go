@@ -383,7 +383,7 @@ func (d *domain) unload() {
 		}
 	}
 	switch {
-	case need == 0:
+	case need <= 0:
 		return
 	case sum < need:
 		if others && len(d.active()) == 0 {
