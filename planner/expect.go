@@ -48,13 +48,15 @@ type Part struct {
 // Took is how long the compute unit has the group.
 func (p *Part) Took() time.Duration { return p.Use.Launch + p.Use.Work }
 
-// CourseOf returns the course of a job with its groups, by the latencies that its plan was made with.
-func CourseOf(s *scheduler.Scheduled, p *program.Program, d *program.Groups, sharing cost.Sharing) Course {
-	t := program.Time(p, program.Durations{Steps: s.Plan.Made, Out: s.Out, In: s.In})
-	rests := program.RestsInFlight(p, &p.Body, d.Body)
-	c := Course{Alone: s.Unplanned, Base: d.Base, Peak: max(d.Peak(), rests[0])}
+// Course returns the course of a job that trains by a program, each step and copy of which takes so long. Alone and
+// Weight are the caller's to set.
+func (d Device) Course(p *program.Program, takes program.Durations) Course {
+	divided := program.Divide(p, d.page(), 0)
+	t := program.Time(p, takes)
+	rests := program.RestsInFlight(p, &p.Body, divided.Body)
+	c := Course{Base: divided.Base, Peak: max(divided.Peak(), rests[0])}
 	var computed, ended time.Duration
-	for i, g := range d.Body {
+	for i, g := range divided.Body {
 		part := Part{Need: g.Need, Rest: rests[i]}
 		from := computed
 		for k := g.From; k < g.To; k++ {
@@ -68,7 +70,7 @@ func CourseOf(s *scheduler.Scheduled, p *program.Program, d *program.Groups, sha
 			}
 			if command.Kind.Unit() == program.Compute {
 				computed = max(computed, t.End[k])
-				sharing.Add(&part.Use, t.End[k]-t.Start[k])
+				d.Sharing.Add(&part.Use, t.End[k]-t.Start[k])
 			}
 		}
 		part.Use.Launch = max(0, computed-from-part.Use.Work)
@@ -84,6 +86,11 @@ func CourseOf(s *scheduler.Scheduled, p *program.Program, d *program.Groups, sha
 // more than the link can are slower in proportion. It returns how much each gets done in a unit of time, as a share of
 // what it gets done alone and without a plan; an error if the jobs do not fit.
 func Expect(courses []Course, capacity int, sharing cost.Sharing) ([]float64, error) {
+	return expect(courses, capacity, sharing, measured)
+}
+
+// expect is Expect over so many iterations of each job at least.
+func expect(courses []Course, capacity int, sharing cost.Sharing, iterations float64) ([]float64, error) {
 	f := &fold{machine: lease.NewMachine(lease.Options{Still: -1}), sharing: sharing,
 		jobs: make([]folded, len(courses)), named: make(map[lease.Job]int)}
 	holds := make(map[*Part]map[flight]int) // by the first of the parts, which equal jobs share
@@ -109,7 +116,35 @@ func Expect(courses []Course, capacity int, sharing cost.Sharing) ([]float64, er
 		}
 		f.want(i)
 	}
-	return f.measure(), nil
+	return f.measure(iterations), nil
+}
+
+// Rates is Expect within a capacity in bytes.
+func (d Device) Rates(courses []Course, capacity graph.Bytes) ([]float64, error) {
+	return Expect(courses, int(capacity/d.page()), d.Sharing)
+}
+
+// Guess is Rates in about a third of the time. How far jobs have come over few iterations depends on who has waited
+// last, so that equal jobs, those that share their Parts, are said to be as fast as they are in the mean.
+func (d Device) Guess(courses []Course, capacity graph.Bytes) ([]float64, error) {
+	rates, err := expect(courses, int(capacity/d.page()), d.Sharing, guessed)
+	if err != nil {
+		return nil, err
+	}
+	type kind struct {
+		parts  *Part
+		weight int
+	}
+	sum, count := make(map[kind]float64), make(map[kind]float64)
+	of := func(i int) kind { return kind{&courses[i].Parts[0], courses[i].Weight} }
+	for i, rate := range rates {
+		sum[of(i)] += rate
+		count[of(i)]++
+	}
+	for i := range rates {
+		rates[i] = sum[of(i)] / count[of(i)]
+	}
+	return rates, nil
 }
 
 // Expect says what is expected of a request's planned jobs within a capacity of at least Planned.Least. It goes through
@@ -124,7 +159,7 @@ func (d Device) Expect(ctx context.Context, p *Planned, r *scheduler.Request, ca
 	for i := range courses {
 		round += courses[i].Alone
 	}
-	rates, err := Expect(courses, int(capacity/d.page()), d.Sharing)
+	rates, err := d.Rates(courses, capacity)
 	if err != nil {
 		return nil, err
 	}
@@ -340,10 +375,11 @@ func (f *fold) step() {
 const (
 	before   = 2
 	measured = 20
+	guessed  = 6 // by Guess
 )
 
 // measure lets some iterations pass and then measures over some more.
-func (f *fold) measure() []float64 {
+func (f *fold) measure(iterations float64) []float64 {
 	const maxSteps = 1 << 17
 	least := func() float64 {
 		done := math.Inf(1)
@@ -360,7 +396,7 @@ func (f *fold) measure() []float64 {
 	for i := range f.jobs {
 		f.jobs[i].done = 0
 	}
-	for ; least() < measured && steps < 2*maxSteps; steps++ {
+	for ; least() < iterations && steps < 2*maxSteps; steps++ {
 		f.step()
 	}
 	var out, in float64 // how long the link is busy in a unit of time

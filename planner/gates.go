@@ -112,8 +112,8 @@ func (d Device) courses(p *Planned, r *scheduler.Request) []Course {
 		if k := slices.IndexFunc(p.Jobs[:i], same); k >= 0 {
 			all[i] = all[k]
 		} else {
-			compiled := p.Programs[i].Program()
-			all[i] = CourseOf(j, compiled, program.Divide(compiled, d.page(), 0), d.Sharing)
+			all[i] = d.Course(p.Programs[i].Program(),
+				program.Durations{Steps: j.Plan.Made, Out: j.Out, In: j.In})
 		}
 		all[i].Alone, all[i].Weight = j.Unplanned, r.Jobs[i].Worth()
 	}
