@@ -2,6 +2,7 @@ package controller
 
 import (
 	"slices"
+	"time"
 
 	"tensile/graph"
 	"tensile/planner"
@@ -10,7 +11,7 @@ import (
 	"tensile/wire"
 )
 
-// noticeable is the part of their time alone from which on what jobs lose by their plans is worth planning anew.
+// noticeable is the part of their time without plans from which on what jobs lose by these is worth planning anew.
 const noticeable = 100
 
 // nearByGates is near for jobs that share memory by gates. All keep their plans. A job without one gets that of an equal
@@ -55,7 +56,9 @@ func (w *work) nearByGates(r scheduler.Request) []PlannedJob {
 			p.Latencies = scheduler.Updated
 		}
 		if w.plan.Weigh {
-			p.Alone, p.Slowdown = total(j.Latency), 1/max(1e-9, rates[i])
+			p.Alone = total(j.Latency)
+			takes := float64(l.unplanned(j.Latency)) / max(1e-9, rates[i])
+			p.Slowdown = takes / float64(max(1, p.Alone))
 		}
 		if w.plan.Jobs[i].Has == nil {
 			p.Layout = l.expecting(rates[i])
@@ -75,16 +78,25 @@ func (w *work) profiled() *work {
 	return &own
 }
 
-// loses reports whether iterations take noticeably longer by plans than the ops alone, in the sum by weight.
+// loses reports whether iterations take noticeably longer by layouts than without plans, in the sum by weight.
 func (w *work) loses(r *scheduler.Request, layouts []*ProvenLayout) bool {
-	var alone, lost float64
+	var alone, lost time.Duration
 	for i, l := range layouts {
-		j := &r.Jobs[i]
-		took := total(j.Latency)
-		more := max(0, iteration(&w.plan.Jobs[i], l, j.Latency, r.Out, r.In)-took)
-		alone, lost = alone+float64(float64(j.Worth())*float64(took)), lost+float64(float64(j.Worth())*float64(more))
+		worth, made := time.Duration(r.Jobs[i].Worth()), l.Wire.Plan.Made
+		took := program.Time(l.program, program.Durations{Steps: made, Out: r.Out, In: r.In}).Iteration
+		unplanned := l.unplanned(made)
+		alone, lost = alone+worth*unplanned, lost+worth*max(0, took-unplanned)
 	}
-	return noticeable*lost > alone
+	return lost > alone/noticeable
+}
+
+// unplanned is how long an iteration takes without a plan: what was said of that when this one was made, or what steps
+// take.
+func (l *ProvenLayout) unplanned(steps []time.Duration) time.Duration {
+	if l.Wire.Reasons == nil {
+		return total(steps)
+	}
+	return l.Wire.Reasons.Unplanned
 }
 
 // like returns the layout of a job that is equal to a candidate, nil if none has one that is up to date.
@@ -173,7 +185,7 @@ func (w *work) rates(r *scheduler.Request, layouts []*ProvenLayout) ([]float64, 
 			courses[i] = w.On.Course(l.program, program.Durations{Steps: takes(&w.plan.Jobs[i], l, j.Latency),
 				Out: r.Out, In: r.In})
 		}
-		courses[i].Alone, courses[i].Weight = total(j.Latency), j.Worth()
+		courses[i].Alone, courses[i].Weight = l.unplanned(j.Latency), j.Worth()
 	}
 	if w.plan.Weigh {
 		return w.On.Rates(courses, r.Budget)

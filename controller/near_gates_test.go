@@ -4,8 +4,10 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"tensile/graph"
+	"tensile/program"
 	"tensile/wire"
 )
 
@@ -33,6 +35,19 @@ func (n *nearby) claims(layouts []*ProvenLayout) (device, host graph.Bytes) {
 		claims, host = claims.With(*l.Claim), host+l.Host
 	}
 	return claims.Bytes(), host
+}
+
+// lose has each plan take so many percent longer than was said of no plan when it was made.
+func (n *nearby) lose(percent float64) {
+	for i := range n.jobs {
+		if has := n.jobs[i].Has; has != nil {
+			l, of, reasons := *has, *has.Wire, *has.Wire.Reasons
+			took := program.Time(l.program, program.Durations{Steps: of.Plan.Made, Out: n.planner.Out, In: n.planner.In})
+			reasons.Unplanned = time.Duration(float64(took.Iteration) / (1 + percent/100))
+			of.Reasons, l.Wire = &reasons, &of
+			n.jobs[i].Has = &l
+		}
+	}
 }
 
 // Jobs that share memory by gates come and go. Claims fit both memories, plans are the same each time. Where plans are
@@ -119,7 +134,9 @@ func TestNotNearByGates(t *testing.T) {
 			n.arrive(0)
 		}, 15},
 		{"arrival without host memory", 2, func(n *nearby) { n.arrive(0); n.host = 1 }, 15},
-		{"departure after which others may lose less", 0.8, func(n *nearby) { n.jobs = n.jobs[1:] }, 13},
+		{"departure after which others may lose less", 40, func(n *nearby) { n.jobs = n.jobs[1:]; n.lose(5) }, 13},
+		{"departure, and others lose nearly nothing", 40, func(n *nearby) { n.jobs = n.jobs[1:]; n.lose(0.5) }, 0},
+		{"arrival where others lose", 40, func(n *nearby) { n.arrive(0); n.lose(5) }, 0},
 		{"most are new", 2, func(n *nearby) {
 			for i := range 8 {
 				n.jobs[i].Has = nil
