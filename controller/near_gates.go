@@ -137,7 +137,7 @@ func (w *work) beside(r scheduler.Request, layouts []*ProvenLayout, candidate in
 	sub.Jobs = r.Jobs[candidate : candidate+1]
 	for i, l := range layouts {
 		if l != nil {
-			sub.Budget -= l.Claim.Base
+			sub.Budget -= l.claim().Base
 			sub.HostBudget -= l.Host + w.plan.Jobs[i].Beside
 		}
 	}
@@ -161,7 +161,7 @@ func (w *work) fit(r *scheduler.Request, layouts []*ProvenLayout) bool {
 	var claims Together
 	var host graph.Bytes
 	for i, l := range layouts {
-		claims, host = claims.With(*l.Claim), host+l.Host+w.plan.Jobs[i].Beside
+		claims, host = claims.With(l.claim()), host+l.Host+w.plan.Jobs[i].Beside
 	}
 	return claims.Bytes() <= r.Budget && (r.HostBudget == 0 || host <= r.HostBudget)
 }
