@@ -8,6 +8,7 @@ import (
 
 	"tensile/graph"
 	"tensile/program"
+	"tensile/scheduler"
 	"tensile/wire"
 )
 
@@ -164,5 +165,19 @@ func TestNotNearByGates(t *testing.T) {
 				t.Errorf("%d of %d jobs are planned for, want %d", n.asked, len(n.jobs), test.asked)
 			}
 		})
+	}
+}
+
+// Layouts fit where the sum of their bases and their largest rest do, and what jobs have on the host.
+func TestFit(t *testing.T) {
+	w := work{plan: &Plan{Jobs: []Candidate{{Beside: 2}, {}}}}
+	layouts := []*ProvenLayout{{Claim: &Claim{10, 30}, Host: 3}, {Claim: &Claim{20, 25}, Host: 4}}
+	for _, test := range []struct {
+		budget, host graph.Bytes
+		want         bool
+	}{{50, 0, true}, {49, 0, false}, {50, 9, true}, {50, 8, false}} {
+		if got := w.fit(&scheduler.Request{Budget: test.budget, HostBudget: test.host}, layouts); got != test.want {
+			t.Errorf("they fit %d bytes and %d on the host: %v", test.budget, test.host, got)
+		}
 	}
 }
