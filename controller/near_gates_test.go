@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/planner"
 	"tensile/program"
 	"tensile/scheduler"
 	"tensile/wire"
@@ -179,5 +180,25 @@ func TestFit(t *testing.T) {
 		if got := w.fit(&scheduler.Request{Budget: test.budget, HostBudget: test.host}, layouts); got != test.want {
 			t.Errorf("they fit %d bytes and %d on the host: %v", test.budget, test.host, got)
 		}
+	}
+}
+
+// A job of which there is no equal is planned for within what the bases of the others, and their hosts, leave.
+func TestOneBesideOthers(t *testing.T) {
+	n := newNearbyByGates(t, rand.New(rand.NewPCG(1, 45)), 14, 2)
+	n.jobs = slices.Delete(n.jobs[:13], 7, 8) // of the first kind one is left, of which there were two
+	n.jobs[0].Has, n.host = nil, graph.MiB
+	device, host := n.budget, n.host
+	for _, c := range n.jobs[1:] {
+		device, host = device-c.Has.Claim.Base, host-c.Has.Host
+	}
+	var asked []scheduler.Request
+	n.planner.Known = func(r scheduler.Request) *planner.Planned {
+		asked = append(asked, r)
+		return nil
+	}
+	n.plan(true)
+	if len(asked) != 1 || len(asked[0].Jobs) != 1 || asked[0].Budget != device || asked[0].HostBudget != host {
+		t.Errorf("plans were asked for %+v, want one job within %s and %s of the host", asked, device, host)
 	}
 }
