@@ -10,6 +10,7 @@ import (
 	"tensile/peak"
 	"tensile/program"
 	"tensile/scheduler"
+	"tensile/wire"
 )
 
 const (
@@ -22,17 +23,21 @@ const (
 )
 
 // near plans for the jobs of a request after an arrival or a departure by the plans that there are: most jobs keep
-// theirs, and those of a few groups are planned for anew within what the others leave of the budget and of the link. It
-// returns nil where all jobs are to be planned for anew: there are few, their plans are out of date, or half of them
-// would change.
+// theirs, and those of a few groups are planned for anew within what the others leave of the budget and of the link; for
+// jobs that share memory by gates see nearByGates. It returns nil where all jobs are to be planned for anew: there are
+// few, their plans are out of date, or half of them would change.
 func (w *work) near(r scheduler.Request) []PlannedJob {
-	if !w.plan.Near || len(r.Jobs) <= few || r.Budget == 0 || r.Together || w.On.Turns || w.shares() {
+	gates := r.Together && w.MemorySharing == wire.Gates
+	if !w.plan.Near || len(r.Jobs) <= few || r.Budget == 0 || w.shares() && !gates {
 		return nil
 	}
 	for i := range r.Jobs {
 		if !w.mayKeep(i, &r.Jobs[i]) {
 			return nil
 		}
+	}
+	if gates {
+		return w.nearByGates(r)
 	}
 	n := int64(len(r.Jobs))
 	out, in := r.Out.Share(1, n), r.In.Share(1, n)
@@ -90,11 +95,16 @@ func (w *work) mayKeep(candidate int, j *scheduler.Job) bool {
 		c.Has.Wire.Plan.Graph != c.Spec.Graph:
 		return false
 	}
+	return fresh(c, c.Has, j.Latency)
+}
+
+// fresh reports whether a layout was made for latencies that are not far from these of a candidate.
+func fresh(c *Candidate, l *ProvenLayout, latency []time.Duration) bool {
 	var made, now time.Duration
-	for _, took := range c.Has.Wire.Plan.Made {
+	for _, took := range l.Wire.Plan.Made {
 		made += took
 	}
-	for _, took := range takes(c, c.Has, j.Latency) {
+	for _, took := range takes(c, l, latency) {
 		now += took
 	}
 	return max(made-now, now-made) <= min(made, now)/staleness
@@ -114,7 +124,20 @@ func (w *work) kept(candidate int, j *scheduler.Job, out, in cost.Link) PlannedJ
 	return p
 }
 
-// kin is a group of candidates that are equal as far as one can tell without their latencies.
+// peer is what jobs have in common that are equal as far as one can tell without their latencies.
+type peer struct {
+	graph    graph.Digest
+	swapRate float64
+	weight   int
+	beside   graph.Bytes
+}
+
+func (w *work) peerOf(r *scheduler.Request, candidate int) peer {
+	c, j := &w.plan.Jobs[candidate], &r.Jobs[candidate]
+	return peer{c.Spec.Graph, j.MaxSwapRate, j.Worth(), c.Beside}
+}
+
+// kin is a group of equal candidates.
 type kin struct {
 	jobs  []int
 	fresh bool          // one of them has no plan
@@ -131,18 +154,12 @@ func (a *kin) gain(free graph.Bytes) float64 { return a.price() * float64(min(fr
 
 // kins returns the groups of a request's jobs, in the order of their first ones.
 func (w *work) kins(r *scheduler.Request, out, in cost.Link) []*kin {
-	type kind struct {
-		graph    graph.Digest
-		swapRate float64
-		weight   int
-		beside   graph.Bytes
-	}
-	known := make(map[kind]*kin)
+	known := make(map[peer]*kin)
 	needs := make(map[graph.Digest]graph.Bytes)
 	var groups []*kin
 	for i := range r.Jobs {
 		c, j := &w.plan.Jobs[i], &r.Jobs[i]
-		k := kind{c.Spec.Graph, j.MaxSwapRate, j.Worth(), c.Beside}
+		k := w.peerOf(r, i)
 		if _, ok := needs[k.graph]; !ok {
 			_, needs[k.graph] = peak.Vanilla(c.Graph)
 		}

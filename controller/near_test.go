@@ -32,10 +32,10 @@ type nearby struct {
 }
 
 // newNearby has so many jobs within a part of what they need without plans.
-func newNearby(t *testing.T, rng *rand.Rand, jobs int) *nearby {
+func newNearby(t *testing.T, rng *rand.Rand, jobs int, sharing wire.Sharing) *nearby {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
 	n := &nearby{t: t, planner: plannerOf(Config{Policy: "tensile", Device: "d", Align: 64, Out: link, In: link,
-		MemorySharing: wire.NoSharing}, profile)}
+		MemorySharing: sharing, Page: 64}, profile)}
 	n.planner.Known = func(r scheduler.Request) *planner.Planned {
 		n.asked = len(r.Jobs)
 		return nil
@@ -96,7 +96,7 @@ func TestNearPlans(t *testing.T) {
 	var sum, anew float64
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 43))
-		n := newNearby(t, rng, 14)
+		n := newNearby(t, rng, 14, wire.NoSharing)
 		if seed%2 == 1 {
 			for _, l := range n.layouts(n.plan(false)) {
 				n.host += l.Host + l.Host/16
@@ -165,7 +165,7 @@ func TestNotNear(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNearby(t, rand.New(rand.NewPCG(1, 41)), 15)
+			n := newNearby(t, rand.New(rand.NewPCG(1, 41)), 15, wire.NoSharing)
 			for i, l := range n.layouts(n.plan(false)) {
 				n.jobs[i].Has, n.jobs[i].Epoch = l, 2
 			}

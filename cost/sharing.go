@@ -2,6 +2,7 @@ package cost
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -51,12 +52,25 @@ func (s Sharing) Stretch(others float64) float64 {
 }
 
 // Stretches returns, for each of some jobs that run together, how many times as long as alone its work takes.
-func (s Sharing) Stretches(jobs []Use) []float64 {
-	stretches := s.others(jobs, quickMixes)
+func (s Sharing) Stretches(jobs []Use) []float64 { return s.StretchesIn(new(Room), jobs) }
+
+// StretchesIn is Stretches in memory that is used again: what it returns holds until the next call.
+func (s Sharing) StretchesIn(r *Room, jobs []Use) []float64 {
+	stretches := s.others(r, jobs, quickMixes)
 	for i, others := range stretches {
 		stretches[i] = s.Stretch(others)
 	}
 	return stretches
+}
+
+// Room is the memory in which stretches are worked out. The zero value is ready.
+type Room struct {
+	uses            []Use // per class
+	count           []int // likewise
+	class           []int // per job
+	stride, has     []int
+	working, others []float64
+	perJob          []float64
 }
 
 // Beside returns how long an op takes beside others that is so long alone: its launch, and its work by the stretch.
@@ -85,23 +99,22 @@ const (
 // that the means follow from those of all smaller mixes of classes. Where there are too many of these, they follow from
 // those of the mixes with one job less, and these from the mean of all their jobs less the job's own, which is a little
 // too many.
-func (s Sharing) Others(jobs []Use) []float64 { return s.others(jobs, maxMixes) }
+func (s Sharing) Others(jobs []Use) []float64 { return s.others(new(Room), jobs, maxMixes) }
 
 // others is Others by at most so many mixes.
-func (s Sharing) others(jobs []Use, most int) []float64 {
-	class := make(map[Use]int)
-	var uses []Use
-	var count []int
+func (s Sharing) others(r *Room, jobs []Use, most int) []float64 {
+	r.uses, r.count, r.class = r.uses[:0], r.count[:0], r.class[:0]
 	mixes := 1
 	for _, u := range jobs {
-		c, known := class[u]
-		if !known {
-			c = len(uses)
-			class[u], uses, count = c, append(uses, u), append(count, 0)
+		c := slices.Index(r.uses, u)
+		if c < 0 {
+			c = len(r.uses)
+			r.uses, r.count = append(r.uses, u), append(r.count, 0)
 		}
-		count[c]++
+		r.count[c]++
+		r.class = append(r.class, c)
 	}
-	for _, n := range count {
+	for _, n := range r.count {
 		if mixes *= n + 1; mixes > most {
 			break
 		}
@@ -110,68 +123,120 @@ func (s Sharing) others(jobs []Use, most int) []float64 {
 	if mixes > most {
 		mean = s.byLess
 	}
-	of := mean(uses, count)
-	others := make([]float64, len(jobs))
-	for i, u := range jobs {
-		others[i] = of[class[u]]
+	of := mean(r)
+	r.perJob = r.perJob[:0]
+	for _, c := range r.class {
+		r.perJob = append(r.perJob, of[c])
 	}
-	return others
+	return r.perJob
+}
+
+// cleared returns so many zeros, in the same memory where there is enough.
+func cleared[T any](list []T, n int) []T {
+	list = slices.Grow(list[:0], n)[:n]
+	clear(list)
+	return list
 }
 
 // byMixes works out Others per class from smaller mixes. A mix has the number sum(k[c] * stride[c]), where k[c] is how
 // many jobs of the class it has.
-func (s Sharing) byMixes(uses []Use, count []int) []float64 {
-	stride, mixes := make([]int, len(uses)), 1
-	for c, n := range count {
-		stride[c] = mixes
+func (s Sharing) byMixes(r *Room) []float64 {
+	r.stride, r.has, r.others = cleared(r.stride, len(r.uses)), cleared(r.has, len(r.uses)),
+		cleared(r.others, len(r.uses))
+	mixes := 1
+	for c, n := range r.count {
+		r.stride[c] = mixes
 		mixes *= n + 1
 	}
-	working := make([]float64, mixes) // per mix: how many of its jobs are at work in the mean
+	r.working = cleared(r.working, mixes) // per mix: how many of its jobs are at work in the mean
 	for mix := 1; mix < mixes; mix++ {
-		for c, u := range uses {
-			if k := mix / stride[c] % (count[c] + 1); k > 0 {
-				working[mix] += float64(float64(k) * u.busy(s.Stretch(working[mix-stride[c]])))
+		c := 0
+		for ; r.has[c] == r.count[c]; c++ {
+			r.has[c] = 0
+		}
+		r.has[c]++
+		sum := 0.0
+		for ; c < len(r.uses); c++ { // of the classes before, the mix has no job
+			if k := r.has[c]; k > 0 {
+				sum += float64(float64(k) * r.uses[c].busy(s.Stretch(r.working[mix-r.stride[c]])))
 			}
 		}
+		r.working[mix] = sum
 	}
-	others := make([]float64, len(uses))
-	for c := range uses {
-		others[c] = working[mixes-1-stride[c]]
+	for c := range r.uses {
+		r.others[c] = r.working[mixes-1-r.stride[c]]
 	}
-	return others
+	return r.others
 }
 
-// byLess works out Others per class from what byMean says of the mixes that have one job less.
-func (s Sharing) byLess(uses []Use, count []int) []float64 {
-	others := make([]float64, len(uses))
-	met := make([]float64, len(uses))
-	for c := range uses {
-		count[c]--
-		s.byMean(uses, count, met)
-		for o, u := range uses {
-			others[c] += float64(float64(count[o]) * u.busy(s.Stretch(met[o])))
-		}
-		count[c]++
+// byLess works out Others per class: how many jobs are at work in the mean in the mix that has one job less, by byMean.
+// Newton's method begins at that of all jobs.
+func (s Sharing) byLess(r *Room) []float64 {
+	r.others = cleared(r.others, len(r.uses))
+	all := s.byMean(r, 0)
+	_, slope := s.met(r, all)
+	for c, u := range r.uses {
+		busy, rise := s.busyIn(u, all)
+		r.count[c]--
+		r.others[c] = s.byMean(r, all-busy/max(1e-3, 1-(slope-rise)))
+		r.count[c]++
 	}
-	return others
+	return r.others
 }
 
-// byMean works out Others per class from the mean of all jobs, in rounds that come nearer to it.
-func (s Sharing) byMean(uses []Use, count []int, others []float64) {
+// byMean works out how many jobs of a mix are at work in the mean, where each meets that mean less its own part in it:
+// by Newton's method from a guess on, within what bounds the answer.
+func (s Sharing) byMean(r *Room, guess float64) float64 {
 	const rounds, near = 64, 1e-6
-	clear(others)
-	var before float64
-	for range rounds {
-		var working float64
-		for c, u := range uses {
-			working += float64(float64(count[c]) * u.busy(s.Stretch(others[c])))
-		}
-		for c, u := range uses {
-			others[c] = max(0, working-u.busy(s.Stretch(others[c])))
-		}
-		if math.Abs(working-before) < near {
-			return
-		}
-		before = working
+	low, high := 0.0, 0.0
+	for _, n := range r.count {
+		high += float64(n)
 	}
+	mean := min(max(low, guess), high)
+	for range rounds {
+		busy, slope := s.met(r, mean)
+		if busy > mean {
+			low = mean
+		} else {
+			high = mean
+		}
+		next := mean + (busy-mean)/max(1e-3, 1-slope)
+		if next < low || next > high {
+			next = low + (high-low)/2
+		}
+		if math.Abs(next-mean) < near {
+			return next
+		}
+		mean = next
+	}
+	return mean
+}
+
+// met returns how many jobs of a mix are at work where so many are in the mean, and how that rises with the mean.
+func (s Sharing) met(r *Room, mean float64) (busy, slope float64) {
+	for c, u := range r.uses {
+		b, rise := s.busyIn(u, mean)
+		busy, slope = busy+float64(float64(r.count[c])*b), slope+float64(float64(r.count[c])*rise)
+	}
+	return busy, slope
+}
+
+// busyIn is the part b of an iteration that is work beside so many jobs at work in the mean, b of which is the job
+// itself, and how that rises with the mean. Where the stretch x = Share*(mean-b+1) is above 1, b = x*Work /
+// (Launch+x*Work) is an equation for y = mean-b+1: v*y^2 + (Launch-mean*v)*y = (mean+1)*Launch, with v = Share*Work.
+func (s Sharing) busyIn(u Use, mean float64) (busy, rise float64) {
+	if u.Work <= 0 || u.Launch <= 0 || s.Share <= 0 {
+		return u.busy(1), 0
+	}
+	launch, v := float64(u.Launch), float64(s.Share*float64(u.Work))
+	p, q := launch-float64(mean*v), float64((mean+1)*launch)
+	root := math.Sqrt(float64(p*p) + float64(4*float64(v*q)))
+	y := 2 * q / (p + root)
+	if p < 0 {
+		y = (root - p) / (2 * v)
+	}
+	if float64(s.Share*y) <= 1 {
+		return u.busy(1), 0
+	}
+	return mean + 1 - y, 1 - (float64(v*y)+launch)/root
 }

@@ -21,6 +21,7 @@ func slowOthers(s Sharing, jobs []Use, of int) (others float64) {
 // TestOthers compares the means with the slow ones, for few jobs, some of them equal. The form for many jobs gives no
 // less, and an eighth of a job more at most.
 func TestOthers(t *testing.T) {
+	var room Room
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		s := Sharing{Share: 1 / float64(1+r.IntN(3))}
@@ -28,12 +29,14 @@ func TestOthers(t *testing.T) {
 		for i := range jobs {
 			jobs[i] = Use{time.Duration(r.IntN(5)), time.Duration(r.IntN(9))}
 		}
-		uses := slices.Clone(jobs)
-		ones := make([]int, len(uses))
+		ones := make([]int, len(jobs))
 		for i := range ones {
 			ones[i] = 1
 		}
-		got, many := s.Others(jobs), s.byLess(uses, ones)
+		got, many := s.Others(jobs), s.byLess(&Room{uses: jobs, count: ones})
+		if again := s.others(&room, jobs, maxMixes); !slices.Equal(again, got) {
+			t.Fatalf("seed %d: jobs of %v meet %v others, in used memory %v", seed, jobs, got, again)
+		}
 		for i := range jobs {
 			want := slowOthers(s, jobs, i)
 			if math.Abs(got[i]-want) > 1e-9 {
@@ -42,6 +45,48 @@ func TestOthers(t *testing.T) {
 			if many[i] < want-1e-9 || many[i] > want+0.125 {
 				t.Errorf("seed %d: by the mean of all, job %d of %v meets %v others, want %v or a little more", seed, i,
 					jobs, many[i], want)
+			}
+		}
+	}
+}
+
+// slowMean is byMean by the definition, in rounds that come nearer to it.
+func slowMean(s Sharing, jobs []Use) (mean float64) {
+	others := make([]float64, len(jobs))
+	for range 2000 {
+		mean = 0
+		for i, u := range jobs {
+			mean += u.busy(s.Stretch(others[i]))
+		}
+		for i, u := range jobs {
+			others[i] = max(0, mean-u.busy(s.Stretch(others[i])))
+		}
+	}
+	return mean
+}
+
+// The form for many jobs has the means of the slow rounds, whatever it was asked before.
+func TestOthersByMean(t *testing.T) {
+	var room Room
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		s := Sharing{Share: 1 / float64(1+r.IntN(4))}
+		if r.IntN(20) == 0 {
+			s.Share = 0
+		}
+		kinds := make([]Use, 1+r.IntN(12))
+		for i := range kinds {
+			kinds[i] = Use{time.Duration(r.IntN(1 << r.IntN(12))), time.Duration(r.IntN(1 << r.IntN(12)))}
+		}
+		jobs := make([]Use, 1+r.IntN(20))
+		for i := range jobs {
+			jobs[i] = kinds[r.IntN(len(kinds))]
+		}
+		got := s.others(&room, jobs, 0)
+		for i := range jobs {
+			want := slowMean(s, slices.Delete(slices.Clone(jobs), i, i+1))
+			if math.Abs(got[i]-want) > 1e-6 {
+				t.Fatalf("seed %d: job %d of %v meets %v others, want %v", seed, i, jobs, got[i], want)
 			}
 		}
 	}

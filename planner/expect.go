@@ -48,13 +48,15 @@ type Part struct {
 // Took is how long the compute unit has the group.
 func (p *Part) Took() time.Duration { return p.Use.Launch + p.Use.Work }
 
-// CourseOf returns the course of a job with its groups, by the latencies that its plan was made with.
-func CourseOf(s *scheduler.Scheduled, p *program.Program, d *program.Groups, sharing cost.Sharing) Course {
-	t := program.Time(p, program.Durations{Steps: s.Plan.Made, Out: s.Out, In: s.In})
-	rests := program.RestsInFlight(p, &p.Body, d.Body)
-	c := Course{Alone: s.Unplanned, Base: d.Base, Peak: max(d.Peak(), rests[0])}
+// Course returns the course of a job that trains by a program, each step and copy of which takes so long. Alone and
+// Weight are the caller's to set.
+func (d Device) Course(p *program.Program, takes program.Durations) Course {
+	divided := program.Divide(p, d.page(), 0)
+	t := program.Time(p, takes)
+	rests := program.RestsInFlight(p, &p.Body, divided.Body)
+	c := Course{Base: divided.Base, Peak: max(divided.Peak(), rests[0])}
 	var computed, ended time.Duration
-	for i, g := range d.Body {
+	for i, g := range divided.Body {
 		part := Part{Need: g.Need, Rest: rests[i]}
 		from := computed
 		for k := g.From; k < g.To; k++ {
@@ -68,7 +70,7 @@ func CourseOf(s *scheduler.Scheduled, p *program.Program, d *program.Groups, sha
 			}
 			if command.Kind.Unit() == program.Compute {
 				computed = max(computed, t.End[k])
-				sharing.Add(&part.Use, t.End[k]-t.Start[k])
+				d.Sharing.Add(&part.Use, t.End[k]-t.Start[k])
 			}
 		}
 		part.Use.Launch = max(0, computed-from-part.Use.Work)
@@ -84,11 +86,22 @@ func CourseOf(s *scheduler.Scheduled, p *program.Program, d *program.Groups, sha
 // more than the link can are slower in proportion. It returns how much each gets done in a unit of time, as a share of
 // what it gets done alone and without a plan; an error if the jobs do not fit.
 func Expect(courses []Course, capacity int, sharing cost.Sharing) ([]float64, error) {
+	return expect(courses, capacity, sharing, measured)
+}
+
+// expect is Expect over so many iterations of each job at least.
+func expect(courses []Course, capacity int, sharing cost.Sharing, iterations float64) ([]float64, error) {
 	f := &fold{machine: lease.NewMachine(lease.Options{Still: -1}), sharing: sharing,
-		jobs: make([]folded, len(courses))}
+		jobs: make([]folded, len(courses)), named: make(map[lease.Job]int)}
+	holds := make(map[*Part]map[flight]int) // by the first of the parts, which equal jobs share
 	f.tell(lease.Input{Capacity: &lease.Capacity{Pages: capacity}})
 	for i := range courses {
-		f.jobs[i] = folded{Course: &courses[i], name: lease.Job(fmt.Sprint(i))}
+		parts := &courses[i].Parts[0]
+		if holds[parts] == nil {
+			holds[parts] = make(map[flight]int)
+		}
+		f.jobs[i] = folded{Course: &courses[i], name: lease.Job(fmt.Sprint(i)), holds: holds[parts]}
+		f.named[f.jobs[i].name] = i
 		for k := range courses[i].Parts {
 			f.jobs[i].took += float64(courses[i].Parts[k].Took())
 		}
@@ -103,7 +116,35 @@ func Expect(courses []Course, capacity int, sharing cost.Sharing) ([]float64, er
 		}
 		f.want(i)
 	}
-	return f.measure(), nil
+	return f.measure(iterations), nil
+}
+
+// Rates is Expect within a capacity in bytes.
+func (d Device) Rates(courses []Course, capacity graph.Bytes) ([]float64, error) {
+	return Expect(courses, int(capacity/d.page()), d.Sharing)
+}
+
+// Guess is Rates in about a third of the time. How far jobs have come over few iterations depends on who has waited
+// last, so that equal jobs, those that share their Parts, are said to be as fast as they are in the mean.
+func (d Device) Guess(courses []Course, capacity graph.Bytes) ([]float64, error) {
+	rates, err := expect(courses, int(capacity/d.page()), d.Sharing, guessed)
+	if err != nil {
+		return nil, err
+	}
+	type kind struct {
+		parts  *Part
+		weight int
+	}
+	sum, count := make(map[kind]float64), make(map[kind]float64)
+	of := func(i int) kind { return kind{&courses[i].Parts[0], courses[i].Weight} }
+	for i, rate := range rates {
+		sum[of(i)] += rate
+		count[of(i)]++
+	}
+	for i := range rates {
+		rates[i] = sum[of(i)] / count[of(i)]
+	}
+	return rates, nil
 }
 
 // Expect says what is expected of a request's planned jobs within a capacity of at least Planned.Least. It goes through
@@ -118,7 +159,7 @@ func (d Device) Expect(ctx context.Context, p *Planned, r *scheduler.Request, ca
 	for i := range courses {
 		round += courses[i].Alone
 	}
-	rates, err := Expect(courses, int(capacity/d.page()), d.Sharing)
+	rates, err := d.Rates(courses, capacity)
 	if err != nil {
 		return nil, err
 	}
@@ -157,14 +198,21 @@ type fold struct {
 	machine *lease.Machine
 	sharing cost.Sharing
 	jobs    []folded
-	rates   []float64 // of speeds; nil: the unit has others than then
+	named   map[lease.Job]int
 	now     float64
+
+	known   bool      // rates are those of the groups that the unit has
+	rates   []float64 // per job
+	working []int     // jobs of which the unit has a group
+	uses    []cost.Use
+	room    cost.Room
 }
 
 // folded is a job in virtual time. Its groups are counted over all iterations.
 type folded struct {
 	*Course
 	name    lease.Job
+	holds   map[flight]int
 	joined  bool
 	asking  bool      // for the group after those that were granted
 	granted int       // groups that were granted
@@ -175,6 +223,9 @@ type folded struct {
 	took    float64   // by an iteration, alone
 	done    float64   // iterations
 }
+
+// flight is so many groups from one of an iteration on that were granted and have not passed.
+type flight struct{ from, groups int }
 
 // part returns a group.
 func (j *folded) part(group int) *Part { return &j.Parts[group%len(j.Parts)] }
@@ -187,25 +238,35 @@ func (j *folded) asks() int64 { return int64(j.granted + 1) }
 
 // hold is how many pages the job has with groups granted up to one.
 func (j *folded) hold(granted int) int {
+	of := flight{j.passed % len(j.Parts), granted - j.passed}
+	pages, known := j.holds[of]
+	if !known {
+		pages = j.held(granted).Count()
+		j.holds[of] = pages
+	}
+	return pages
+}
+
+// held are the pages that the job has with groups granted up to one.
+func (j *folded) held(granted int) (held program.Pages) {
 	if j.passed == granted {
 		if granted%len(j.Parts) == 0 {
-			return j.Base.Count()
+			return j.Base
 		}
 		before := j.part(granted - 1).Need
-		return before.Without(before.Without(j.part(granted).Need)).Count() // with what is read later
+		return before.Without(before.Without(j.part(granted).Need)) // with what is read later
 	}
-	var held program.Pages
 	for g := j.passed; g < granted; g++ {
 		held = held.Union(j.part(g).Need)
 	}
-	return held.Count()
+	return held
 }
 
 // tell tells the lease something, and carries out what it answers.
 func (f *fold) tell(in lease.Input) {
 	in.Now = time.Duration(f.now)
 	for _, out := range f.machine.Step(in) {
-		i := slices.IndexFunc(f.jobs, func(j folded) bool { return j.name == out.Job })
+		i := f.named[out.Job]
 		j := &f.jobs[i]
 		switch {
 		case out.Kind != lease.Grant:
@@ -239,30 +300,29 @@ func (f *fold) next(i int) {
 	}
 	j.left = float64(j.part(j.begun).Took())
 	j.begun++
-	f.rates = nil
+	f.known = false
 	f.want(i)
 }
 
 // speeds returns how fast each job gets on with the group that the unit has, against alone.
 func (f *fold) speeds() []float64 {
-	if f.rates != nil {
+	if f.known {
 		return f.rates
 	}
-	speeds := make([]float64, len(f.jobs))
-	var working []int
-	var uses []cost.Use
+	f.known, f.working, f.uses = true, f.working[:0], f.uses[:0]
+	f.rates = slices.Grow(f.rates[:0], len(f.jobs))[:len(f.jobs)]
 	for i := range f.jobs {
+		f.rates[i] = 0
 		if j := &f.jobs[i]; j.working() {
-			working, uses = append(working, i), append(uses, j.part(j.begun-1).Use)
+			f.working, f.uses = append(f.working, i), append(f.uses, j.part(j.begun-1).Use)
 		}
 	}
-	for k, stretch := range f.sharing.Stretches(uses) {
-		u := uses[k]
+	for k, stretch := range f.sharing.StretchesIn(&f.room, f.uses) {
+		u := f.uses[k]
 		beside := float64(u.Launch) + float64(stretch*float64(u.Work))
-		speeds[working[k]] = float64(u.Launch+u.Work) / max(1, beside)
+		f.rates[f.working[k]] = float64(u.Launch+u.Work) / max(1, beside)
 	}
-	f.rates = speeds
-	return speeds
+	return f.rates
 }
 
 // step goes on to the next end of a group.
@@ -293,7 +353,7 @@ func (f *fold) step() {
 	}
 	j := &f.jobs[at]
 	if lagging {
-		j.ends = j.ends[1:]
+		j.ends = slices.Delete(j.ends, 0, 1)
 		j.passed++
 		f.tell(lease.Input{Passed: &lease.Passed{Job: j.name, Seen: j.asks(), Hold: j.hold(j.granted)}})
 		if j.asking || !j.working() {
@@ -301,7 +361,7 @@ func (f *fold) step() {
 		}
 		return
 	}
-	j.left, f.rates = 0, nil
+	j.left, f.known = 0, false
 	end := f.now + float64(j.part(j.begun-1).Lag)
 	if n := len(j.ends); n > 0 {
 		end = max(end, j.ends[n-1])
@@ -315,10 +375,11 @@ func (f *fold) step() {
 const (
 	before   = 2
 	measured = 20
+	guessed  = 6 // by Guess
 )
 
 // measure lets some iterations pass and then measures over some more.
-func (f *fold) measure() []float64 {
+func (f *fold) measure(iterations float64) []float64 {
 	const maxSteps = 1 << 17
 	least := func() float64 {
 		done := math.Inf(1)
@@ -335,7 +396,7 @@ func (f *fold) measure() []float64 {
 	for i := range f.jobs {
 		f.jobs[i].done = 0
 	}
-	for ; least() < measured && steps < 2*maxSteps; steps++ {
+	for ; least() < iterations && steps < 2*maxSteps; steps++ {
 		f.step()
 	}
 	var out, in float64 // how long the link is busy in a unit of time

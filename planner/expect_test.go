@@ -119,6 +119,37 @@ func TestExpectAgainstSteps(t *testing.T) {
 	}
 }
 
+// A guess says of equal jobs that they are equally fast, others not, and is about what is expected of all together.
+func TestGuess(t *testing.T) {
+	ms := time.Millisecond
+	d := Device{Page: 1, Sharing: cost.Sharing{Launch: ms, Share: 1}}
+	a, b := course(1, []int{1, 4, 8, 4, 1}, 10*ms, 5*ms), course(1, []int{2, 9, 3}, 9*ms, 2*ms)
+	heavy := a
+	heavy.Weight = 3
+	courses := []Course{a, b, a, heavy, b}
+	want, err := d.Rates(courses, 17)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := d.Guess(courses, 17)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got[0] != got[2] || got[1] != got[4] || got[0] == got[3] || got[0] == got[1] {
+		t.Errorf("jobs 0 and 2, and 1 and 4, are equal, and a guess says %v", got)
+	}
+	var sum, all float64
+	for i := range got {
+		sum, all = sum+got[i], all+want[i]
+	}
+	if math.Abs(sum/all-1) > 0.1 {
+		t.Errorf("a guess is %v, and %v is expected", got, want)
+	}
+	if _, err := d.Guess(courses, 9); err == nil {
+		t.Error("jobs that do not fit have a guess")
+	}
+}
+
 // stepper is the simulation.
 type stepper struct {
 	t        *testing.T

@@ -103,20 +103,19 @@ func (d Device) inPages(ctx context.Context, r scheduler.Request) (p *Planned, c
 		Why: fmt.Sprintf("in whole pages of %s", d.page())}
 }
 
-// courses are those of a request's planned jobs. Jobs with equal programs share the division of these.
+// courses are those of a request's planned jobs. Jobs with equal programs share one.
 func (d Device) courses(p *Planned, r *scheduler.Request) []Course {
 	all := make([]Course, len(p.Jobs))
-	groups := make([]*program.Groups, len(p.Jobs))
 	for i := range p.Jobs {
-		compiled := p.Programs[i].Program()
-		same := func(o scheduler.Scheduled) bool { return p.Jobs[i].SameProgram(&o) }
+		j := &p.Jobs[i]
+		same := func(o scheduler.Scheduled) bool { return j.SameProgram(&o) && j.Out == o.Out && j.In == o.In }
 		if k := slices.IndexFunc(p.Jobs[:i], same); k >= 0 {
-			groups[i] = groups[k]
+			all[i] = all[k]
 		} else {
-			groups[i] = program.Divide(compiled, d.page(), 0)
+			all[i] = d.Course(p.Programs[i].Program(),
+				program.Durations{Steps: j.Plan.Made, Out: j.Out, In: j.In})
 		}
-		all[i] = CourseOf(&p.Jobs[i], compiled, groups[i], d.Sharing)
-		all[i].Weight = r.Jobs[i].Worth()
+		all[i].Alone, all[i].Weight = j.Unplanned, r.Jobs[i].Worth()
 	}
 	return all
 }

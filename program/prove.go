@@ -100,9 +100,12 @@ func (p Proven) Divide(page, every graph.Bytes) (Divided, error) {
 }
 
 // As is the same program of a job of another name, in another epoch, which no proof depends on.
-func (p Proven) As(job string, epoch int64) Proven {
-	renamed, of := *p.program, *p.program.Plan
+func (p Proven) As(job string, epoch int64) Proven { return Proven{p.program.As(job, epoch)} }
+
+// As is the same program of a job of another name, in another epoch.
+func (p *Program) As(job string, epoch int64) *Program {
+	renamed, of := *p, *p.Plan
 	of.Job, of.Epoch = job, epoch
 	renamed.Plan = &of
-	return Proven{&renamed}
+	return &renamed
 }
