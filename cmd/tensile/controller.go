@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -370,6 +372,10 @@ func (f *controllerFlags) serve(log func(string)) (*bus.Server, error) {
 	path := filepath.Join(f.state, "address")
 	o := bus.Options{Dir: f.state, Listen: f.listen, TLS: f.tls, Log: log}
 	if before, err := os.ReadFile(path); err == nil && f.listen == anyPort {
+		_, port, err := net.SplitHostPort(string(before))
+		if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
+			return nil, fmt.Errorf("%s holds no address such as 127.0.0.1:4222: remove it, or give --listen", path)
+		}
 		o.Listen = string(before)
 	}
 	server, err := bus.Start(o)
