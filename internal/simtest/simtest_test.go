@@ -342,8 +342,9 @@ func TestEverythingTogether(t *testing.T) {
 	}
 }
 
-// legitimate reports whether a job had to fail: it never fits, went on as often as it may, takes no checkpoints and its
-// executor was interrupted, or has its newest checkpoint where no executor comes back; or it is a replica of which
+// legitimate reports whether a job had to fail: it never fits, went on as often as it may, or a replica of it, whose
+// record may be the only one that a controller had stored when it was killed; takes no checkpoints and its executor was
+// interrupted, or has its newest checkpoint where no executor comes back; or it is a replica of which
 // nobody has heard that it is taken, and not all were stored; or it is a script that died, or whose sidecar did, could
 // not be heard, or has left while its last words were lost.
 func (w *world) legitimate(r wire.Record) bool {
@@ -352,7 +353,13 @@ func (w *world) legitimate(r wire.Record) bool {
 		return w.hurt[r.Spec.Name] || why("cannot run here") || why("is given up") || why("it has left") ||
 			why(errInterrupted.Error())
 	}
-	return strings.Contains(r.Why, "cannot run here") || r.Restarts >= r.Spec.Restarts ||
+	restarts := r.Restarts
+	for _, o := range w.controller.Records() {
+		if of, _, ok := strings.Cut(r.Spec.Name, "@"); ok && strings.HasPrefix(o.Spec.Name, of+"@") {
+			restarts = max(restarts, o.Restarts)
+		}
+	}
+	return strings.Contains(r.Why, "cannot run here") || restarts >= r.Spec.Restarts ||
 		r.Spec.Checkpoint == wire.Interval{} && strings.Contains(r.Why, errInterrupted.Error()) ||
 		w.apart && strings.Contains(r.Why, "no executor has its checkpoint") ||
 		!w.accepted[r.Spec.Name] && strings.Contains(r.Why, "the controller was killed when it had stored ")
