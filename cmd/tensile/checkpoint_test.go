@@ -80,7 +80,7 @@ func TestFromElsewhere(t *testing.T) {
 		t.Errorf("the checkpoint is of job %s after %d iterations with %d losses", c.Job, c.Iteration, len(c.Losses))
 	}
 	first.end()
-	if left, err := filepath.Glob(filepath.Join(first.state, "checkpoints", "*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(first.state, "checkpoints", "*-*")); err != nil || len(left) > 0 {
 		t.Errorf("of a job that was stopped there is %q: %v", left, err)
 	}
 
@@ -120,7 +120,7 @@ func TestFromElsewhere(t *testing.T) {
 func (c *cluster) outlives(job string) {
 	c.t.Helper()
 	c.settles(job, small)
-	if left, err := filepath.Glob(filepath.Join(c.state, "checkpoints", "*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(c.state, "checkpoints", "*-*")); err != nil || len(left) > 0 {
 		c.t.Errorf("of jobs that are over there is %q: %v", left, err)
 	}
 }
