@@ -23,9 +23,9 @@ const (
 )
 
 // near plans for the jobs of a request after an arrival or a departure by the plans that there are: most jobs keep
-// theirs, and those of a few groups are planned for anew within what the others leave of the budget and of the link; for
-// jobs that share memory by gates see nearByGates. It returns nil where all jobs are to be planned for anew: there are
-// few, their plans are out of date, or half of them would change.
+// theirs, and those of a few groups are planned for anew within what the others leave of the budget and of the link.
+// For jobs that share memory by gates see nearByGates. It returns nil where all jobs are to be planned for anew: there
+// are few, their plans are out of date, or half of them would change.
 func (w *work) near(r scheduler.Request) []PlannedJob {
 	gates := r.Together && w.MemorySharing == wire.Gates
 	if !w.plan.Near || len(r.Jobs) <= few || r.Budget == 0 || w.shares() && !gates {

@@ -14,10 +14,10 @@ import (
 // noticeable is the part of their time without plans from which on what jobs lose by these is worth planning anew.
 const noticeable = 100
 
-// nearByGates is near for jobs that share memory by gates. All keep their plans. A job without one gets that of an equal
-// job; where there is none, it alone is planned for, within what the bases of the others leave. It returns nil where
-// most jobs have no plan or these plans do not fit together, and after a departure where plans lose time, as what is free
-// now may save that.
+// nearByGates is near for jobs that share memory by gates. All keep their plans. A job without one gets that of an
+// equal job; where there is none, it alone is planned for, within what the bases of the others leave. It returns nil
+// where most jobs have no plan or these plans do not fit together, and after a departure where plans lose time, as what
+// is free now may save that.
 func (w *work) nearByGates(r scheduler.Request) []PlannedJob {
 	w = w.profiled()
 	layouts := make([]*ProvenLayout, len(r.Jobs))

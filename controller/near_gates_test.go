@@ -44,7 +44,8 @@ func (n *nearby) lose(percent float64) {
 	for i := range n.jobs {
 		if has := n.jobs[i].Has; has != nil {
 			l, of, reasons := *has, *has.Wire, *has.Wire.Reasons
-			took := program.Time(l.program, program.Durations{Steps: of.Plan.Made, Out: n.planner.Out, In: n.planner.In})
+			took := program.Time(l.program, program.Durations{Steps: of.Plan.Made, Out: n.planner.Out,
+				In: n.planner.In})
 			reasons.Unplanned = time.Duration(float64(took.Iteration) / (1 + percent/100))
 			of.Reasons, l.Wire = &reasons, &of
 			n.jobs[i].Has = &l
@@ -53,8 +54,8 @@ func (n *nearby) lose(percent float64) {
 }
 
 // Jobs that share memory by gates come and go. Claims fit both memories, plans are the same each time. Where plans are
-// near, all that there were are kept, one that comes has the plan of its equals, and all are hardly slower than by plans
-// made anew.
+// near, all that there were are kept, one that comes has the plan of its equals, and all are hardly slower than by
+// plans made anew.
 func TestNearPlansByGates(t *testing.T) {
 	var changes, near, copied int
 	var sum, anew float64

@@ -9,8 +9,8 @@ import (
 )
 
 // Moves that save too little have nothing move on their host, for twice as long each time; one that keeps its promise
-// ends that, and one after which a job has come or gone shows nothing. The first iteration after a move is not timed. Of
-// a move between hosts the same holds for both.
+// ends that, and one after which a job has come or gone shows nothing. The first iteration after a move is not timed.
+// Of a move between hosts the same holds for both.
 func TestProofs(t *testing.T) {
 	m := newLab(t, 1, 3).machine
 	testProofs(t, m, m.domains[0], m.domains[1], []string{"h1"}, "h2")

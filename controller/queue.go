@@ -68,8 +68,8 @@ func (m *Machine) enqueue(j *job, why string) {
 	m.admit(j.domain)
 }
 
-// enqueueAgain has a job wait that did not leave its device for those that wait: it keeps its place before jobs that came
-// later.
+// enqueueAgain has a job wait that did not leave its device for those that wait: it keeps its place before jobs that
+// came later.
 func (m *Machine) enqueueAgain(j *job, why string) {
 	m.enqueue(j, why)
 	j.record.Waiting = cmp.Or(j.record.Submitted, m.now)

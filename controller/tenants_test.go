@@ -417,7 +417,7 @@ func resting(bobs int) (d *domain, ada *job, bob []*job) {
 	return d, ada, bob
 }
 
-// A job that gave way and comes back a turn after another of its tenant says so, and not that its tenant got too little.
+// A job that gave way and comes back a turn after another of its tenant says so, not that its tenant got too little.
 func TestHeldForItsOwn(t *testing.T) {
 	d, ada, bob := resting(2)
 	d.ledger.since = d.m.now
@@ -425,7 +425,8 @@ func TestHeldForItsOwn(t *testing.T) {
 	ada.passed, ada.record.State = false, wire.Training
 	bob[0].record.State, bob[0].record.Preempted, bob[0].begun = wire.Training, false, d.m.now
 	d.m.reckon()
-	const want = "gave way to another tenant, and comes back a turn after the job of tenant bob that came back before it"
+	const want = "gave way to another tenant, and comes back a turn after the job of tenant bob that came back " +
+		"before it"
 	if got := bob[1].record.Why; got != want {
 		t.Errorf("it waits since it %q, want %q", got, want)
 	}

@@ -149,7 +149,8 @@ func TestRefusedReplicas(t *testing.T) {
 		{append(both[:1:1], of("a@1", wire.Replica{Group: 7, Number: 1, Of: 2})), "a@1"},
 	} {
 		err := m.refusesReplicas(c.list)
-		if (err == nil) != (c.missing == "") || err != nil && !strings.Contains(err.Error(), ": "+c.missing+" of its 2") {
+		if (err == nil) != (c.missing == "") ||
+			err != nil && !strings.Contains(err.Error(), ": "+c.missing+" of its 2") {
 			t.Errorf("%q is missing: %v", c.missing, err)
 		}
 	}

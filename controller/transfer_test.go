@@ -142,7 +142,7 @@ func TestMovesPay(t *testing.T) {
 	}
 }
 
-// A job moves to devices whose executors share its executor's folder of checkpoints, on whatever host, and to no others.
+// A job moves to devices whose executors share its executor's folder of checkpoints, on whatever host, and to no other.
 func TestMovesKeepToFolders(t *testing.T) {
 	l := &movers{lab: newLab(t, 2, 4), said: make(map[string]int64)}
 	g := l.graphs[0]

@@ -86,7 +86,8 @@ func TestNeighbourIsGone(t *testing.T) {
 		}
 		stays := 1 - gone
 		err := lines[stays].Mean(t.Context(), 9, "a", make([]float32, 1))
-		if lost, ok := errors.AsType[*LostError](err); !ok || lost.Replica != gone || !errors.Is(err, syscall.ECONNRESET) {
+		lost, ok := errors.AsType[*LostError](err)
+		if !ok || lost.Replica != gone || !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("replica %d: %v", stays, err)
 		}
 	}

@@ -22,7 +22,7 @@ const heartbeat = 30 * time.Second
 // patience is for how long an executor may be silent: none is ever lost here.
 const patience = 100 * heartbeat
 
-// lab is the host of all devices, so that each reads the checkpoints of all.
+// lab is the host of all devices, and their folder of checkpoints, so that each reads those of all.
 const lab = "lab"
 
 // mostCommands are those of plans that are kept: about a gigabyte.
@@ -75,8 +75,8 @@ func (c *cluster) start(n *node) {
 	on := c.world.planner
 	p := &process{cluster: c, node: n, lease: lease.NewMachine(lease.Options{Methods: method.Of})}
 	p.agent = agent.NewMachine(agent.Process{Executor: n.name, Life: n.name, Device: on.Identity, Host: lab,
-		Folder: lab, Brings: &wire.Device{Name: n.name, Model: on.Identity, Identity: on.Identity, Host: lab, Align: on.Align,
-			Page: on.Page, Budget: c.Budget, Facts: c.Facts}})
+		Folder: lab, Brings: &wire.Device{Name: n.name, Model: on.Identity, Identity: on.Identity, Host: lab,
+			Align: on.Align, Page: on.Page, Budget: c.Budget, Facts: c.Facts}})
 	c.processes[n.name] = p
 	online := true
 	p.step(agent.Input{Online: &online})

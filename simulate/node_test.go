@@ -63,8 +63,8 @@ func TestUnfold(t *testing.T) {
 		n.folded, n.since, n.wake, c.each = true, n.now(), n.now()+time.Duration(100-margin-c.done)*s, float64(s)
 		if n.unfold(n.now() + step.now); c.done != step.done || c.part != step.part ||
 			c.copied != graph.Bytes(10*(step.done-8)) {
-			t.Errorf("%v later it has done %d and %v iterations, and copied %v; want %d and %v", step.now, c.done, c.part,
-				c.copied, step.done, step.part)
+			t.Errorf("%v later it has done %d and %v iterations, and copied %v; want %d and %v", step.now, c.done,
+				c.part, c.copied, step.done, step.part)
 		}
 	}
 }

@@ -93,7 +93,8 @@ func samples() []Message {
 				Why: "e1 runs already on lab since 12:01"},
 			Lease: &Lease{Sharing: Gates, Capacity: 1 << 30, Number: 1700000000, Name: "ab12", Page: 4096}},
 		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Folder: "ABC",
-			Since: 1764000000000000000, Orders: 9, Dead: []string{"4711-0"}, Leaves: true, Brings: &brought, Jobs: []JobStatus{{
+			Since: 1764000000000000000, Orders: 9, Dead: []string{"4711-0"}, Leaves: true, Brings: &brought,
+			Jobs: []JobStatus{{
 				Name: "lenet.1", ID: 6, Incarnation: 2, Checkpoint: checkpoint, State: Failed, Epoch: 3,
 				Arena: 4096, Iteration: 12,
 				Begun: 14, Since: 8, Meets: meeting, Alone: true,

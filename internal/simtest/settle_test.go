@@ -138,8 +138,8 @@ func (w *world) forget(held []wire.Holding, heard bool) {
 	}
 }
 
-// stillLives reports whether a process of a name lives. heard: those that the controller has heard of do not count, also
-// if a leader before it has removed their orders when it was stopped.
+// stillLives reports whether a process of a name lives. heard: those that the controller has heard of do not count,
+// also if a leader before it has removed their orders when it was stopped.
 func (w *world) stillLives(name string, heard bool) bool {
 	_, ordered := w.orders[name]
 	for _, p := range w.processes {
