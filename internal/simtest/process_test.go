@@ -70,7 +70,7 @@ func (w *world) process(at *site, name, key string) *process {
 	w.lives++
 	p := &process{w: w, site: at, name: name, key: key, life: fmt.Sprint("life", w.lives), device: at.open(),
 		opened: w.clock, lines: map[string]*line{},
-		far:   w.apart && w.lives%3 == 2,
+		far:   w.apart && !w.calm && w.lives%3 == 2,
 		hosts: map[string]graph.Bytes{}, loads: map[string]graph.Bytes{},
 		arenas: map[string]graph.Bytes{}, losses: map[string][]float32{}, epochs: map[string]int64{},
 		failed: map[string]bool{}, has: map[string]bool{}}
