@@ -262,16 +262,12 @@ func (m *Machine) parked(j *job) {
 	switch {
 	case j.record.Preempted && j.record.Target != "":
 		m.arrives(j)
+	case j.record.Preempted && from != nil && from.drained():
+		m.enqueueAgain(j, fmt.Sprintf("has left device %s, which is drained", from.on()))
+	case j.record.Preempted && m.tenanted():
+		m.enqueue(j, "gave way to another tenant")
 	case j.record.Preempted:
-		why := "gave way to a job of higher priority"
-		if m.tenanted() {
-			why = "gave way to another tenant"
-		}
-		if d := j.domain; d != nil && d.drained() {
-			m.enqueueAgain(j, fmt.Sprintf("has left device %s, which is drained", d.on()))
-		} else {
-			m.enqueue(j, why)
-		}
+		m.enqueue(j, "gave way to a job of higher priority")
 	default:
 		j.record.State, j.record.Why = wire.Parked, ""
 	}

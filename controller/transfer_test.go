@@ -180,6 +180,48 @@ func TestMovesKeepToFolders(t *testing.T) {
 	}
 }
 
+// What keeps a job where it is, and a device from being the target of one.
+func TestMovesAreKept(t *testing.T) {
+	l := &movers{lab: newLab(t, 2, 2), said: make(map[string]int64)}
+	g := l.graphs[0]
+	l.step(Input{Submit: []Submission{{Graph: g, Spec: wire.Spec{Name: "one", Graph: g.Digest(), Iterations: 1e6,
+		Priority: 1, AnyDevice: true, Checkpoint: wire.Interval{Iterations: 100}}}}})
+	m := l.machine
+	j := m.find("one")
+	if j == nil || j.record.State != wire.Training {
+		t.Fatal("it does not train")
+	}
+	to := m.domains[0]
+	if to == j.domain {
+		to = m.domains[1]
+	}
+	x := m.executors[to.config.Name]
+	m.now = j.begun + j.domain.config.Turn
+	for what, change := range map[string]func(){
+		"nothing":                        func() {},
+		"it trains for less than a turn": func() { m.now-- },
+		"another plan is on its way":     func() { j.record.Epoch++ },
+		"no iterations are left":         func() { j.record.Iteration = j.record.Spec.Iterations },
+		"it asked for its device":        func() { j.record.Spec.Device = j.domain.config.Name },
+		"it takes no checkpoints":        func() { j.record.Spec.Checkpoint = wire.Interval{} },
+		"its checkpoint failed":          func() { j.stays = true },
+		"it could not begin there":       func() { j.tried = []string{x.name} },
+		"the executor leaves":            func() { x.leaving = true },
+		"the executor is silent":         func() { x.silent = true },
+		"the executor is gone":           func() { x.gone = true },
+		"the target is drained":          func() { to.brought.Drained = true },
+		"the target is planned for":      func() { to.errand = new(errand) },
+		"a job is tried there":           func() { to.sought = true },
+	} {
+		now, job, executor, domain, brought := m.now, *j, *x, *to, *to.brought
+		change()
+		if got, want := m.movable(j, to), what == "nothing"; got != want {
+			t.Errorf("%s: the job may move: %v, want %v", what, got, want)
+		}
+		m.now, *j, *x, *to, *domain.brought = now, job, executor, domain, brought
+	}
+}
+
 // A job that goes on from a checkpoint is tried where that is found, and on others only if it is known of none.
 func TestAllowedFindCheckpoints(t *testing.T) {
 	l := newLab(t, 2, 4)
