@@ -11,7 +11,7 @@ GPU = gpu
 WITH = $(SETTINGS)
 endif
 
-.PHONY: build gpu demo demo-page release test test-gpu-fake test-torch gpu-check race lint golden ptx ptx-check onnx-cases bench fuzz soak mutants clean
+.PHONY: build gpu demo demo-page release test test-all test-long test-gpu-fake test-torch gpu-check race lint golden ptx ptx-check onnx-cases bench fuzz soak mutants clean
 
 build: ## bin/tensile, on linux/amd64 with gcc with the CUDA device, which needs no GPU to build
 	@echo "building bin/tensile with all that it needs: two minutes the first time, seconds after that"
@@ -36,14 +36,21 @@ demo: build ## two networks at once, in 60 % of the memory they need, compared w
 demo-page: build ## two controllers with jobs, a simulated a6000 and the cpu, and the URLs of their pages; Ctrl-C ends them
 	@scripts/demo-page.sh bin/tensile
 
-test: ## the whole suite; its last line says what was skipped because the machine lacks data or programs
+test: ## everything in short form, five minutes on two cores; its last lines say what was left out and why
 	$(WITH) $(GO) vet ./...
 	$(if $(GPU),$(MAKE) --no-print-directory test-gpu-fake)
-	$(WITH) $(GO) run ./internal/testrun -timeout 30m ./...
+	$(WITH) $(GO) run ./internal/testrun -timeout 60m ./...
+
+test-all: test test-long ## all tests at full length, forty minutes on two cores; CI runs it
+
+# The packages whose tests ask package long how long they may be.
+LONG = $$(grep -rlE --include='*_test.go' '\blong\.(Only|On|Or|Rounds|Soak)\(' . | xargs -n 1 dirname | sort -u)
+test-long: ## what test-all has beyond test
+	$(WITH) $(GO) run ./internal/testrun -timeout 60m $(LONG) -long
 
 test-gpu-fake: ## what needs the tag gpu, on a driver without a GPU
 	$(SETTINGS) $(GO) vet -tags gpu ./internal/cudaabi ./device/cuda/driver ./internal/fakecuda/bridge ./cmd/tensile
-	$(SETTINGS) $(GO) run ./internal/testrun -tags gpu -timeout 10m \
+	$(SETTINGS) $(GO) run ./internal/testrun -tags gpu -timeout 60m \
 		./internal/cudaabi ./internal/fakecuda/bridge ./device/cuda/driver
 
 PYTHON ?= /usr/bin/python3
@@ -60,15 +67,12 @@ gpu-check: ## bin/gpu-check: a folder to take to a machine with an NVIDIA GPU an
 	@ls -l bin/gpu-check
 
 SOAK ?= 5000
-SOAKKILL ?= 5m
-soak: ## machines under mishaps, attacks on the proofs and killed processes, for SOAK seeds and SOAKKILL; keep what it prints in bench/results
+soak: ## machines under mishaps, attacks on the proofs and killed processes, for SOAK seeds, hours; keep what it prints in bench/results
 	@echo "commit $$(git rev-parse --short HEAD), $$($(GO) version), $$(nproc) CPUs, $(SOAK) seeds"
-	$(GO) test -count=1 -timeout 12h -v ./controller -run 'UnderFire' -seeds $(SOAK)
-	$(GO) test -count=1 -timeout 12h -v ./internal/simtest -run 'Everything' -seeds $(SOAK)
-	$(GO) test -count=1 -timeout 12h -v ./internal/randplan -run 'Attack|SameBits' -attacks $(SOAK) -seeds $(SOAK)
-	$(GO) test -count=1 -timeout 12h -v ./cmd/tensile -run 'TestKills$$' -kills $$(($(SOAK)/50))
-	$(GO) test -count=1 -timeout 12h -v ./cmd/tensile -run ClusterKills -kill-for $(SOAKKILL)
-	$(GO) test -count=1 -timeout 12h -v ./cmd/tensile -run HostCutOff -cuts
+	$(GO) test -count=1 -timeout 12h -v ./controller -run 'UnderFire' -long=$(SOAK)
+	$(GO) test -count=1 -timeout 12h -v ./internal/simtest -run 'Everything' -long=$(SOAK)
+	$(GO) test -count=1 -timeout 12h -v ./internal/randplan -run 'Attack|SameBits' -long=$(SOAK)
+	$(GO) test -count=1 -timeout 12h -v ./cmd/tensile -run 'TestKills$$|ClusterKills|HostCutOff' -long=$$(($(SOAK)/50))
 
 mutants: ## one change at a time in what proves plans: is there a test that notices?
 	$(GO) run ./internal/mutants

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tensile/executor"
+	"tensile/internal/long"
 	"tensile/program"
 	"tensile/wire"
 )
@@ -17,10 +18,7 @@ import (
 // fetches that fail, and a host that takes its time and finishes, refuses and fails jobs as it likes. Nothing that is
 // forbidden ever happens, and when all has come to rest it is as the last orders say.
 func TestChaos(t *testing.T) {
-	seeds := uint64(4000)
-	if testing.Short() {
-		seeds = 400
-	}
+	seeds := long.Rounds(400, 4000)
 	var ran, finished, stopped, failed, refused, written int
 	for seed := range seeds {
 		w := newChaos(t, seed)

@@ -11,6 +11,7 @@ import (
 	"tensile/device/cpu/gemm"
 	"tensile/device/cpu/kernel"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/models"
 	"tensile/weights"
 )
@@ -48,8 +49,8 @@ func TestDerivatives(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if test.g.Parameters() > 1e6 && (raceEnabled || testing.Short()) {
-				t.Skip("one goroutine and 10 times the arithmetic of the other networks")
+			if test.g.Parameters() > 1e6 { // one goroutine, and 10 times the arithmetic of the other networks
+				long.Only(t)
 			}
 			m := newInterpreter(t, test.g)
 			m.step = test.step

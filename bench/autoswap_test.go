@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"tensile/internal/long"
 )
 
 // TestAutoSwap holds the tables to what the paper's text says, where ours agree: VGG16 has the paper's reduction at no
 // overhead, with its times; the mixture is not above the least of the four scores; the pool is near the load. All
 // tables have lines.
 func TestAutoSwap(t *testing.T) {
+	long.Only(t)
 	tables, err := AutoSwap(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)

@@ -3,10 +3,13 @@ package bench
 import (
 	"testing"
 	"time"
+
+	"tensile/internal/long"
 )
 
 // A small crowd joins, gets its jobs, reports, and is planned for again, all of it over a real server.
 func TestMeasureController(t *testing.T) {
+	long.Only(t)
 	r, err := MeasureController(t.Context(), t.TempDir(), ControllerOptions{Executors: 5, Jobs: 2, Reports: 200,
 		For: 100 * time.Millisecond, Model: "lenet"})
 	if err != nil {

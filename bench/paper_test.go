@@ -13,6 +13,7 @@ import (
 	"tensile/controller"
 	"tensile/device/cpu"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
 )
@@ -60,6 +61,7 @@ func measureTiny(t *testing.T) *PaperReport {
 // part, none is over its budget, and jobs without a plan take what they take. A second run prints the same bytes, and
 // draws the same.
 func TestPaperTables(t *testing.T) {
+	long.Only(t)
 	r := measureTiny(t)
 	names := []string{"table-1", "table-2", "table-3", "table-4", "figure-2", "figure-6", "figure-7", "budgets"}
 	seen := make(map[string]bool)

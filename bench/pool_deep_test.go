@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/planner"
 	"tensile/pool"
 	"tensile/program"
@@ -12,9 +13,7 @@ import (
 // A residual network of some 1,000 layers is packed to 0.2 % of its load in the 16 rounds of tensile pool, also within
 // 40 % of its memory.
 func TestDeepNetworkPacks(t *testing.T) {
-	if testing.Short() || raceEnabled {
-		t.Skip("packs 23,000 buffers twice")
-	}
+	long.Only(t)
 	n, err := openNetwork(t.Context(), "resnet:84,83,83,83")
 	if err != nil {
 		t.Fatal(err)

@@ -10,12 +10,14 @@ import (
 
 	"tensile/cost"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/workload"
 )
 
 // Two jobs under gates train in the least memory at least as fast as one after the other, and faster with more; what is
 // held is never more than the capacity.
 func TestShare(t *testing.T) {
+	long.Only(t)
 	f, err := cost.Device("a6000")
 	if err != nil {
 		t.Fatal(err)
@@ -116,6 +118,7 @@ func TestShareJSON(t *testing.T) {
 
 // Two jobs have most of the batch each that one has alone, and all of it with plans; with one more they would not fit.
 func TestBatches(t *testing.T) {
+	long.Only(t)
 	f, err := cost.Device("a6000")
 	if err != nil {
 		t.Fatal(err)

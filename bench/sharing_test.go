@@ -11,10 +11,12 @@ import (
 
 	"tensile/autodiff"
 	"tensile/graph"
+	"tensile/internal/long"
 )
 
 // What the papers say of these results is so here; and two runs are equal byte for byte.
 func TestSharing(t *testing.T) {
+	long.Only(t)
 	if raceEnabled {
 		t.Skip("simulating is slow under the race detector: run without -race")
 	}

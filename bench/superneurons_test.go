@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tensile/internal/long"
 	"tensile/plan"
 	"tensile/scheduler/policies/superneurons"
 )
@@ -77,6 +78,7 @@ func TestSuperNeuronsFigure10(t *testing.T) {
 // copies nothing while everything fits, and less than without it beyond; no network is slower with it; the method goes
 // deeper and wider than liveness.
 func TestSuperNeurons(t *testing.T) {
+	long.Only(t)
 	tables, err := SuperNeurons(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)

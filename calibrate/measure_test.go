@@ -12,6 +12,7 @@ import (
 	"tensile/device/cpu"
 	"tensile/device/sim"
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 )
 
 // Networks of random shapes are valid, equal for equal seeds, and between them use every kind that training needs.

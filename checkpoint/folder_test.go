@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/internal/needs"
 	"tensile/weights"
 )

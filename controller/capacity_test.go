@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/wire"
 )
 
@@ -33,7 +34,7 @@ func lent(w *world, before []wire.Lease) []wire.Lease {
 // over a restart.
 func TestCapacityFollowsPlans(t *testing.T) {
 	fell, late := 0, 0
-	for seed := range uint64(40) {
+	for seed := range long.Rounds(8, 40) {
 		w := sharing(t, seed, 0)
 		w.config.Context = 100 * graph.Bytes(seed%2)
 		w.machine = NewMachine(w.config)

@@ -11,6 +11,7 @@ import (
 
 	"tensile/explain"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/wire"
 )
@@ -69,7 +70,7 @@ func training(t *testing.T, seed uint64) *world {
 // their budgets. What it says of another budget or priority is what the planner does when that is set.
 func TestExplain(t *testing.T) {
 	var measured, waiting, admitted, done, stalls int
-	for seed := range uint64(16) {
+	for seed := range long.Rounds(4, 16) {
 		w := training(t, seed)
 		for _, j := range slices.Clone(w.machine.jobs) {
 			name := j.record.Spec.Name

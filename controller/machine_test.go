@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,17 +9,17 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/wire"
 )
-
-var seeds = flag.Uint64("seeds", 100, "seeds of TestMachineUnderFire")
 
 // Jobs come, run, crash, are stopped, parked and resumed, executors and the controller die, are interrupted and cut
 // off, messages are lost, doubled and late. No budget is ever exceeded, and in the end every job is over.
 func TestMachineUnderFire(t *testing.T) {
 	phases, happened := make(map[wire.JobState]int), make(map[EventKind]int)
 	var replans, refused, queued, forHost int
-	for seed := range *seeds {
+	seeds := long.Rounds(12, 100)
+	for seed := range seeds {
 		w := newWorld(t, seed, graph.Bytes(1500+100*(seed%60)))
 		w.config.Watched, w.config.Preempt = seed%3 > 0, seed%4 > 1
 		w.shared = seed%2 == 1
@@ -61,20 +60,20 @@ func TestMachineUnderFire(t *testing.T) {
 	}
 	t.Logf("%v, %v, %d plans, %d refused, %d queued, %d for host memory", phases, happened, replans, refused,
 		queued, forHost)
-	if forHost < int(*seeds)/50 {
+	if forHost < int(seeds)/50 {
 		t.Errorf("jobs waited %d times for host memory", forHost)
 	}
 	for _, kind := range []EventKind{Restarted, Rested, Preempted, OutOfReach, Back, Freed} {
-		if n := happened[kind]; n < int(*seeds)/20 {
+		if n := happened[kind]; n < int(seeds)/20 {
 			t.Errorf("%s only %d times", kind, n)
 		}
 	}
 	for _, p := range []wire.JobState{wire.Done, wire.Halted, wire.Broken} {
-		if phases[p] < int(*seeds)/4 {
+		if phases[p] < int(seeds)/4 {
 			t.Errorf("only %d jobs %s", phases[p], p)
 		}
 	}
-	if queued < int(*seeds)/4 || refused == 0 {
+	if queued < int(seeds)/4 || refused == 0 {
 		t.Errorf("%d queued, %d refused", queued, refused)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/internal/randplan"
 	"tensile/plan"
@@ -31,7 +32,7 @@ func (t *Tally) counters() map[string]int64 {
 func TestTalliesOnlyGrow(t *testing.T) {
 	var sum Tally
 	var lost int64
-	for seed := range uint64(8) {
+	for seed := range long.Rounds(2, 8) {
 		w := newWorld(t, seed, graph.Bytes(1500+100*(seed%60)))
 		w.config.Preempt = true
 		w.machine = NewMachine(w.config)

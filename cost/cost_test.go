@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 )
 
 func TestLinkTime(t *testing.T) {

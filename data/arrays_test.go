@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/weights"
 )
 

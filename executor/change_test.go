@@ -7,6 +7,7 @@ import (
 	"tensile/autodiff"
 	"tensile/device/cpu"
 	"tensile/executor"
+	"tensile/internal/long"
 	"tensile/models"
 	"tensile/program"
 )
@@ -32,7 +33,7 @@ func changesKeepBits(t *testing.T, d *cpu.Device) {
 	// a change is asked for under the plan before it; five more iterations may be under way by then
 	const iterations = 30
 	tasks := small(t)
-	if !executor.RaceEnabled && !testing.Short() {
+	if long.On() {
 		tasks = append(tasks, newTask(t, "third", "resnet:1,1,1,1", models.Config{Image: 32, Batch: 2,
 			Optimizer: autodiff.Momentum{}}, 6))
 	}

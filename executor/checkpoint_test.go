@@ -12,6 +12,7 @@ import (
 	"tensile/device/cpu"
 	"tensile/executor"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/models"
 	"tensile/program"
 )
@@ -20,7 +21,7 @@ import (
 func varied(t *testing.T) []*task {
 	t.Helper()
 	all := []*task{newTask(t, "adam", "lenet", models.Config{Image: 16, Batch: 4}, 3)}
-	if !executor.RaceEnabled && !testing.Short() {
+	if long.On() {
 		all = append(all,
 			newTask(t, "dropout", "alexnet", models.Config{Image: 67, Batch: 4, Thin: 16}, 4),
 			newTask(t, "norm", "resnet:1,1,1,1", models.Config{Image: 32, Batch: 2, Thin: 8,

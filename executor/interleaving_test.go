@@ -8,6 +8,7 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/plan"
 	"tensile/program"
 )
@@ -15,10 +16,7 @@ import (
 // TestInterleavings lets random programs run to their end under random timings, with changes and stops at any time, and
 // compares everything that the machine says with what must follow from the events.
 func TestInterleavings(t *testing.T) {
-	seeds := uint64(5000)
-	if testing.Short() || RaceEnabled {
-		seeds = 500
-	}
+	seeds := long.Rounds(500, 5000)
 	var changed, stopped, empty, parked, snapshots, aside int
 	for seed := range seeds {
 		w := &world{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 0))}

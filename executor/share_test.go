@@ -15,6 +15,7 @@ import (
 	"tensile/device/sim"
 	"tensile/executor"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randplan"
 	"tensile/lease"
 	"tensile/models"
@@ -179,10 +180,7 @@ func TestGatesRefused(t *testing.T) {
 // Jobs under random plans and a random capacity, which changes, change their plans, take checkpoints, park and are
 // stopped at random times. None hangs, none loses a bit, and together they never hold more than the capacity.
 func TestGatesAtRandom(t *testing.T) {
-	seeds := uint64(12)
-	if executor.RaceEnabled || testing.Short() {
-		seeds = 3
-	}
+	seeds := long.Rounds(3, 12)
 	d := openEngine(t, cpu.Options{NoOpenBLAS: true, Page: smallPage})
 	plain := map[int]*task{}
 	g := newTask(t, "plain", "lenet", models.Config{Image: 12, Batch: 2}, 5)

@@ -12,6 +12,7 @@ import (
 	"tensile/device/cpu"
 	"tensile/executor"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/needs"
 	"tensile/models"
 	"tensile/program"
@@ -264,7 +265,10 @@ func (k *task) relabelled(p program.Proven, epoch int64) program.Proven {
 // engines runs a test on the cpu device with gonum, and with OpenBLAS where that is.
 func engines(t *testing.T, test func(t *testing.T, d *cpu.Device)) {
 	t.Run("engine=gonum", func(t *testing.T) { test(t, openCPU(t)) })
-	t.Run("engine=openblas", func(t *testing.T) { test(t, openBLAS(t)) })
+	t.Run("engine=openblas", func(t *testing.T) {
+		long.Only(t)
+		test(t, openBLAS(t))
+	})
 }
 
 func openCPU(t testing.TB) *cpu.Device { return openEngine(t, cpu.Options{NoOpenBLAS: true}) }

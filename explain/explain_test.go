@@ -14,6 +14,7 @@ import (
 
 	"tensile/explain"
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/internal/randjobs"
 	"tensile/peak"
 	"tensile/plan"

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	_ "tensile/internal/long" // the flag -long
 )
 
 func TestBuilder(t *testing.T) {

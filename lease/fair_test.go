@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"tensile/internal/long"
 )
 
 // A job of weight 3 gets three times the turns of one of weight 1, where only one at a time fits and both ask ahead.
@@ -172,7 +174,7 @@ func eager(s *system, moves int) (least int, refused string) {
 // Where all ask for their next groups before any has passed, so that some job always holds more than its Base, no
 // iteration waits for ever.
 func TestEager(t *testing.T) {
-	for seed := range uint64(*systems) * 50 {
+	for seed := range long.Rounds(50, 400) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		var shapes []shape
 		for range 2 + r.IntN(4) {
@@ -264,7 +266,7 @@ func hostileOf(t *testing.T, seed uint64, method func() Method) {
 }
 
 func TestHostile(t *testing.T) {
-	for seed := range uint64(*systems) * 40 {
+	for seed := range long.Rounds(40, 320) {
 		hostileOf(t, seed, nil)
 	}
 }

@@ -4,13 +4,15 @@ import (
 	"hash/fnv"
 	"testing"
 	"time"
+
+	"tensile/internal/long"
 )
 
 // LiveWorlds lives random worlds under a method: nothing is ever above the capacity, every state is safe by the
 // banker's search, and all jobs end.
 func LiveWorlds(t *testing.T, method func() Method) {
 	var counts tally
-	for seed := range uint64(*systems) * 100 {
+	for seed := range long.Rounds(100, 800) {
 		worldOf(t, seed, &counts, method)
 	}
 	t.Logf("%d grants; in %d states a job was aside", counts.granted, counts.aside)

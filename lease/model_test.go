@@ -2,7 +2,6 @@ package lease
 
 import (
 	"encoding/binary"
-	"flag"
 	"fmt"
 	"maps"
 	"math/bits"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tensile/internal/long"
 )
 
 // pages is a set of pages of a job's arena.
@@ -449,13 +450,11 @@ func explore(s *system) (states int, problem string) {
 	return len(seen), problem
 }
 
-var systems = flag.Int("seeds", 8, "how many random systems are tried")
-
 // Every interleaving of three jobs with up to four groups of up to six pages ends, at the least capacity and above,
 // with a group in flight or two. Nothing ever holds more than there is.
 func TestExhaustive(t *testing.T) {
 	total := 0
-	for seed := range uint64(*systems) {
+	for seed := range long.Rounds(1, 8) {
 		r := rand.New(rand.NewPCG(seed, 17))
 		shapes := make([]shape, 3)
 		for i := range shapes {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"tensile/internal/long"
 )
 
 // tally counts, over all random systems, what the machine said to requests that the banker's search calls safe.
@@ -260,7 +262,7 @@ func worldOf(t *testing.T, seed uint64, counts *tally, method func() Method) {
 // machine has a request wait that the search would grant.
 func TestWorlds(t *testing.T) {
 	var counts tally
-	for seed := range uint64(*systems) * 250 {
+	for seed := range long.Rounds(250, 2000) {
 		worldOf(t, seed, &counts, nil)
 	}
 	t.Logf("%d grants; the banker would have granted %d of %d that waited in some state; in %d states a job was aside",

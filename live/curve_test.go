@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	_ "tensile/internal/long" // the flag -long
 	"tensile/wire"
 )
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tensile/controller"
+	_ "tensile/internal/long" // the flag -long
 )
 
 // words are those of PromQL that the dashboard uses.

@@ -10,6 +10,7 @@ import (
 
 	"tensile/autodiff"
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 )
 
 func build(t *testing.T, name string, c Config) *graph.Graph {

@@ -13,6 +13,7 @@ import (
 	"tensile/device/cpu"
 	"tensile/graph"
 	"tensile/internal/local"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/onnx"
 	"tensile/weights"
 )

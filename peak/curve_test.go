@@ -9,6 +9,7 @@ import (
 
 	"tensile/device/devicetest"
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/peak"
 	"tensile/plan"
 )

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/plan"
 	"tensile/pool"
 )

@@ -8,6 +8,7 @@ import (
 	"tensile/cost"
 	"tensile/device/sim"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/models"
 	"tensile/scheduler"
 	"tensile/task"
@@ -42,7 +43,7 @@ func gated(t *testing.T, page graph.Bytes, c models.Config, names ...string) (De
 func TestGatesRefuseFromBelow(t *testing.T) {
 	_, r := gated(t, 0, models.Config{Image: 32, Batch: 8}, "lenet", "mlp", "resnet:1,1,1,1")
 	fits := graph.Bytes(0)
-	for r.Budget = 44 * graph.MiB; r.Budget <= 50*graph.MiB; r.Budget += 2 * graph.MiB {
+	for r.Budget = 44 * graph.MiB; r.Budget <= 50*graph.MiB; r.Budget += graph.MiB * long.Or[graph.Bytes](6, 2) {
 		_, err := Schedule(t.Context(), r)
 		switch {
 		case err == nil:

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	_ "tensile/internal/long" // the flag -long
 )
 
 func benchmarkPack(b *testing.B, buffers []Buffer) {

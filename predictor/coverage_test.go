@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tensile/internal/long"
 	"tensile/internal/needs"
 )
 
@@ -31,6 +32,7 @@ func measuredRows(t *testing.T, every int, files ...string) ([]Sample, []Device)
 // A family of devices is left out of training. Without any report at least nine of ten of its ops take no longer than
 // their p95; after 32 of its ops, drawn at random, were reported, 93 to 97 of a hundred, and the error is smaller.
 func TestCoverage(t *testing.T) {
+	long.Only(t)
 	samples, devices := measuredRows(t, 12, "train_linear.csv", "train_bmm.csv", "train_vec.csv")
 	for _, family := range []string{"A100", "P100", "T4", "V100"} {
 		train, test := SplitFamily(samples, devices, family)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/plan"
 	"tensile/program"
@@ -15,10 +16,7 @@ import (
 // TestWhatValidateAcceptsChecks changes plans at random, most often for the worse. Validate rejects them, or their
 // programs pass Check: between them nothing is lost.
 func TestWhatValidateAcceptsChecks(t *testing.T) {
-	seeds := uint64(1000)
-	if testing.Short() || raceEnabled {
-		seeds = 100
-	}
+	seeds := long.Rounds(100, 1000)
 	accepted, rejected := 0, 0
 	for seed := range seeds {
 		s := random(t, seed, randgraph.Options{Ops: 16})

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/program"
 )
@@ -51,10 +52,7 @@ func stays(s subject, section *program.Section, boundary []bool) [][]stay {
 // What Contents lists of each byte is what the oracle has: when it is written, each use of it, and whether it is there
 // before and after the section. So what is there after one section is what is there before the next.
 func TestContents(t *testing.T) {
-	seeds := uint64(300)
-	if testing.Short() || raceEnabled {
-		seeds = 60
-	}
+	seeds := long.Rounds(60, 300)
 	kinds := make(map[[2]bool]int)
 	for seed := range seeds {
 		contentsOf(t, seed, kinds)

@@ -8,6 +8,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/golden"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/program"
 )
@@ -204,10 +205,7 @@ func pagesFor(rng *rand.Rand, s subject) (page, every graph.Bytes) {
 // Whatever the plan, the size of pages and the distance of cuts: groups are cut where the rule says, they need the
 // fewest pages, and CheckGroups accepts them.
 func TestDivide(t *testing.T) {
-	seeds := uint64(600)
-	if testing.Short() || raceEnabled {
-		seeds = 60
-	}
+	seeds := long.Rounds(60, 600)
 	groups, snapshots := 0, 0
 	for seed := range seeds {
 		d := dividedOf(t, seed)
@@ -336,10 +334,7 @@ func TestMoreThanNeeded(t *testing.T) {
 
 // CheckGroups accepts groups, cut anywhere, with pages taken away and added at random, if and only if the oracle does.
 func TestCheckGroupsAgainstOracle(t *testing.T) {
-	seeds := uint64(600)
-	if testing.Short() || raceEnabled {
-		seeds = 60
-	}
+	seeds := long.Rounds(60, 600)
 	accepted, rejected := 0, 0
 	for seed := range seeds {
 		s := random(t, seed, randgraph.Options{Ops: 16})
@@ -400,10 +395,7 @@ func (s subject) copiesAll(t *testing.T) subject {
 
 // Of groups of the fewest pages, cut anywhere, none may leave out a page.
 func TestCheckGroupsMissesNoPage(t *testing.T) {
-	seeds := uint64(100)
-	if testing.Short() || raceEnabled {
-		seeds = 40
-	}
+	seeds := long.Rounds(40, 100)
 	tried := 0
 	for seed := range seeds {
 		s := random(t, seed, randgraph.Options{Ops: 12}).copiesAll(t)

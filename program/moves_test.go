@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/plan"
 	"tensile/program"
@@ -13,10 +14,7 @@ import (
 // synchronous copies that follow the step before it, and a step after one that joins after all copies before that. It
 // looks for paths through two bodies.
 func TestMovesFollowTheirSteps(t *testing.T) {
-	seeds := uint64(300)
-	if testing.Short() || raceEnabled {
-		seeds = 50
-	}
+	seeds := long.Rounds(50, 300)
 	syncs, joins := 0, 0
 	for seed := range seeds {
 		s := random(t, seed, randgraph.Options{Ops: 16})

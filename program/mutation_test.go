@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/plan"
 	"tensile/pool"
 	"tensile/program"
@@ -91,10 +92,7 @@ func TestMutations(t *testing.T) {
 
 // few returns some of many subjects, evenly spread.
 func few(all []subject) []subject {
-	limit := 25
-	if testing.Short() || raceEnabled {
-		limit = 6
-	}
+	limit := long.Or(6, 25)
 	if len(all) <= limit {
 		return all
 	}

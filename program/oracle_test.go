@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/program"
 )
@@ -151,10 +152,7 @@ func spans(g *graph.Graph, p *program.Program, cmd *program.Command) []span {
 // oracle's, for two bodies and for three: the third is like the second. With snapshots among them it does so for the
 // runs that Check goes through and for longer ones.
 func TestCheckAgainstOracle(t *testing.T) {
-	seeds := uint64(1500)
-	if testing.Short() || raceEnabled {
-		seeds = 150
-	}
+	seeds := long.Rounds(150, 1500)
 	racy, snapshots := 0, 0
 	for seed := range seeds {
 		s := random(t, seed, randgraph.Options{Ops: 14})

@@ -7,6 +7,7 @@ import (
 
 	"tensile/cost"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/program"
 )
@@ -14,10 +15,7 @@ import (
 // A program has a snapshot section unless the way through Home is predicted to cost less, and what its copies delay is
 // no more than if they stood before all others. By some durations one of both happens, by others the other.
 func TestSnapshotCostsLess(t *testing.T) {
-	seeds := uint64(400)
-	if testing.Short() || raceEnabled {
-		seeds = 80
-	}
+	seeds := long.Rounds(80, 400)
 	sections, home, better := 0, 0, 0
 	try := func(s subject, d program.Durations) {
 		t.Helper()

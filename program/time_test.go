@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tensile/cost"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/program"
 )
@@ -26,10 +27,7 @@ func durations(s subject, rng *rand.Rand) program.Durations {
 // TestTime compares the steady state with a slow oracle, the longest path through many bodies, and shows that time adds
 // up: kernels and stalls make the iteration.
 func TestTime(t *testing.T) {
-	seeds := uint64(800)
-	if testing.Short() || raceEnabled {
-		seeds = 100
-	}
+	seeds := long.Rounds(100, 800)
 	stalled := 0
 	for seed := range seeds {
 		s := random(t, seed, randgraph.Options{})
@@ -63,10 +61,7 @@ func TestTime(t *testing.T) {
 // TestTimeSnapshot compares the cost of a snapshot with a slow oracle: the longest path through many bodies, with a
 // snapshot in the place of one of them and without.
 func TestTimeSnapshot(t *testing.T) {
-	seeds := uint64(200)
-	if testing.Short() || raceEnabled {
-		seeds = 50
-	}
+	seeds := long.Rounds(50, 200)
 	costly, free := 0, 0
 	for seed := range seeds {
 		s := random(t, seed, randgraph.Options{})

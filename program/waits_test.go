@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/program"
 )
@@ -49,10 +50,7 @@ func TestWaitsNameEarlierCommands(t *testing.T) {
 // the step after one with Join for the copies of moves before that.
 func TestNoWaitIsNeedless(t *testing.T) {
 	all := subjects(t)
-	seeds := uint64(200)
-	if testing.Short() || raceEnabled {
-		seeds = 20
-	}
+	seeds := long.Rounds(20, 200)
 	for seed := range seeds {
 		all = append(all, random(t, 100+seed, randgraph.Options{Ops: 16}))
 	}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"testing"
+
+	_ "tensile/internal/long" // the flag -long
 )
 
 // BenchmarkMean measures the means of two replicas over the loopback interface, with and without TLS.

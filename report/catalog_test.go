@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	_ "tensile/internal/long" // the flag -long
 	"tensile/workload"
 )
 

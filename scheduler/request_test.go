@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/internal/randjobs"
 	"tensile/scheduler"
 )

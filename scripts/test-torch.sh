@@ -11,7 +11,7 @@ version=$("$python" -c 'import torch; print(torch.__version__)') || {
 	exit 1
 }
 code=0
-OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 "$python" -m unittest discover -v -s python/tests >"$log" 2>&1 || code=$?
+TENSILE_LONG=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 "$python" -m unittest discover -v -s python/tests >"$log" 2>&1 || code=$?
 tail -n 3 "$log"
 ran=$(sed -nE 's/^Ran ([0-9]+) tests? in .*/\1/p' "$log" | tail -n 1)
 count() { sed -nE "s/^(OK|FAILED) .*$1=([0-9]+).*/\2/p" "$log" | tail -n 1; }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 )
 
 // courseOf is a job whose newest iterations ended so long after each other.

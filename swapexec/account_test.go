@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/device"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/program"
 )
 

@@ -11,6 +11,7 @@ import (
 	"tensile/data"
 	"tensile/device"
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/internal/npztest"
 	"tensile/models"
 )

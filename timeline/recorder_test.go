@@ -8,6 +8,7 @@ import (
 	"tensile/device"
 	"tensile/executor"
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/program"
 )
 

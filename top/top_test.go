@@ -17,6 +17,7 @@ import (
 
 	"tensile/explain"
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/wire"
 )
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 )
 
 // typed has the numbers 1, -2 and the largest or least of each type: the bytes of an element after the other.

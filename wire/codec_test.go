@@ -18,6 +18,7 @@ import (
 	"tensile/cost"
 	"tensile/graph"
 	"tensile/internal/golden"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/plan"
 )
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tensile/cost"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/models"
 )
 

@@ -10,11 +10,13 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"tensile/graph"
+	"tensile/internal/long"
 )
 
 // The page of a controller with several devices lists them as devices --json does, shows the memory of the one that is
 // chosen, with the jobs of that alone, and says of each job where it is.
 func TestDevicesInBrowser(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	b := openBrowser(t)
 	c := newLab(t, 6*graph.MiB, "--silence", "3s")

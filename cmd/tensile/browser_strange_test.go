@@ -18,6 +18,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/localbus"
+	"tensile/internal/long"
 	pages "tensile/internal/page"
 	"tensile/internal/web"
 	"tensile/wire"
@@ -186,6 +187,7 @@ func (b *browser) tabs(where string) (stops []string) {
 // Names of jobs that are made to break a page are shown as they are and break nothing, on a phone as on a desk, in the
 // light and in the dark; all can be read, reached by keyboard, and has a name.
 func TestPageOfStrangeJobs(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	b := openBrowser(t)
 	at := strangeJobs(t)

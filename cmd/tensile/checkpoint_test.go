@@ -17,6 +17,7 @@ import (
 
 	"tensile/checkpoint"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/wire"
 )
 
@@ -139,6 +140,7 @@ func (c *cluster) checkpointed(job string, incarnation int64) wire.Record {
 // A job whose executor is killed goes on from its newest checkpoint by itself, again and again, and comes to what a job
 // comes to that nothing disturbs.
 func TestKilledGoesOn(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	c := startCluster(t, 2*graph.MiB)
 	c.tell(slices.Concat([]string{"submit"}, small, []string{"--iterations", forever, "--name", "job", "--save", "job",
@@ -208,6 +210,7 @@ func TestInterruptedGoesOn(t *testing.T) {
 
 // A run goes on although one of its executors is killed, and saves what an undisturbed run saves.
 func TestRunGoesOn(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	p, found := startRun(t, "--iterations", forever, "--checkpoint", "20it", "--save", "w.safetensors")
 	kill(t, found["x2"])

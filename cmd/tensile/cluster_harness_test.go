@@ -133,6 +133,9 @@ func unheld(r wire.Record) bool {
 	return r.Spec.Script && !r.State.Over() && (r.Script == nil || r.Script.Plan == 0)
 }
 
+// pause is the time between two looks.
+const pause = 20 * time.Millisecond
+
 // until asks for the jobs again and again, until they are as they should become.
 func (c *cluster) until(what string, ok func(map[string]wire.Record) bool) map[string]wire.Record {
 	c.t.Helper()
@@ -146,6 +149,7 @@ func (c *cluster) until(what string, ok func(map[string]wire.Record) bool) map[s
 			text, _ := json.MarshalIndent(jobs, "", "  ")
 			c.t.Fatalf("waited for %s in vain; jobs are %s", what, text)
 		}
+		time.Sleep(pause) // the processor is for the jobs
 	}
 }
 

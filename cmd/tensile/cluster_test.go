@@ -14,6 +14,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/bus"
+	"tensile/internal/long"
 	"tensile/wire"
 )
 
@@ -21,6 +22,7 @@ import (
 // they have; and what one leaves behind goes to one that waits, and to the others. The link is so slow that bytes save
 // time. How busy the machine is while this runs is no reason to plan again.
 func TestClusterReplans(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	c := startCluster(t, 2600*graph.KiB, "--link", "6MB/s", "--threshold", "100")
 	c.submit("lenet:2")
@@ -170,6 +172,7 @@ func TestClusterStartsAgain(t *testing.T) {
 
 // Executors go on while their controller is away. The next one on its state finds jobs and plans, and goes on too.
 func TestClusterRestarts(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	const calm = "100" // how busy the machine is while this runs is no reason to plan again
 	first := startCluster(t, 2600*graph.KiB, "--threshold", calm)

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/wire"
 )
 
 // Two processes with a context of 256 MiB each leave a mebibyte of the budget to a job. A second job waits for what its
 // own process would take, until the first is over.
 func TestClusterContexts(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	c := startCluster(t, 513*graph.MiB, "--device", "cuda", "--fake")
 	c.line("^this process and every executor take 256MiB of the device's memory each, by opening it; " +

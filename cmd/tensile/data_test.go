@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/npztest"
 	"tensile/wire"
 )
@@ -57,6 +58,7 @@ func TestArrays(t *testing.T) {
 // A job that learns from a file of arrays goes on after its executor is killed, and from its checkpoint elsewhere, with
 // the bits of one that nothing disturbed.
 func TestArraysAfterAKill(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	c := startCluster(t, 2*graph.MiB)
 	arrays := filepath.Join(t.TempDir(), "d.npz")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/wire"
 )
 
@@ -59,6 +60,7 @@ func (c *lab) devices() map[string]wire.DeviceState {
 // drained device loses its job to the other, which trains it to the bits of an undisturbed run; a restart of the
 // controller finds devices and jobs; and the jobs of a device whose process has ended go on at the other.
 func TestClusterDevices(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	c := newLab(t, 6*graph.MiB, "--silence", "3s")
 	c.submit("lenet", "--name", "early")

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -15,11 +14,10 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/needs"
 	"tensile/wire"
 )
-
-var cuts = flag.Bool("cuts", false, "TestHostCutOff cuts off for 10 s and for two minutes, by default times")
 
 // smallJob are flags of a job whose iterations take less than a millisecond.
 var smallJob = []string{"lenet", "--batch", "4", "--image", "12"}
@@ -131,7 +129,7 @@ func TestHostCutOff(t *testing.T) {
 	t.Parallel()
 	h := needs.AnotherHost(t)
 	times := []string{"--silence", "3s", "--give-up", "1h"}
-	if *cuts {
+	if long.Soak() {
 		times = nil
 	}
 	c := startCluster(t, 8*graph.MiB, append(times, "--listen", h.Here+":0")...)
@@ -139,7 +137,7 @@ func TestHostCutOff(t *testing.T) {
 	c.saves("a", forever, "--checkpoint", "1000it")
 	c.train(nil, "a")
 	c.tell("budget", "8MiB")
-	if *cuts {
+	if long.Soak() {
 		h.Cut()
 		time.Sleep(10 * time.Second)
 		h.Heal()
@@ -169,6 +167,7 @@ func TestHostCutOff(t *testing.T) {
 // The jobs of an executor that is cut off for longer go on elsewhere, from their checkpoints. What the executor has
 // stays reserved until it is back, and what it trains meanwhile counts for nothing.
 func TestHostGivenUp(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	h := needs.AnotherHost(t)
 	c := startCluster(t, 8*graph.MiB, "--silence", "10s", "--give-up", "10s", "--listen", h.Here+":0")
@@ -204,6 +203,7 @@ func TestHostGivenUp(t *testing.T) {
 // Of a host that is gone for good only a person knows: what an executor had there is free as soon as an administrator
 // says so, and not while the executor is heard.
 func TestHostForgotten(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	h := needs.AnotherHost(t)
 	c := startCluster(t, 8*graph.MiB, "--silence", "10s", "--give-up", "1h", "--listen", h.Here+":0")

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/wire"
 )
 
 // With 64 MiB of host memory the second of two jobs waits for bytes of it, however much the device has, and begins when
 // the first one ends. One that would never fit is refused. What jobs have there is shown, and never more than there is.
 func TestClusterHostMemory(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	const host = 64 * graph.MiB
 	c := startCluster(t, 4*graph.GiB, "--host-memory", "64MiB")

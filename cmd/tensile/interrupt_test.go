@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/wire"
 )
 
@@ -126,6 +127,7 @@ func TestExecutorSentAway(t *testing.T) {
 // An executor that is stopped (SIGSTOP) lives on when its controller is killed: the kernel hangs up process groups that
 // become orphans then, unless they have a session of their own.
 func TestStoppedExecutorOutlivesController(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	first := startCluster(t, 2*graph.MiB)
 	first.submit("lenet")

@@ -13,6 +13,7 @@ import (
 
 	"tensile/external"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/wire"
 )
 
@@ -98,6 +99,7 @@ func TestJoinJob(t *testing.T) {
 
 // When a controller is killed scripts train on, and the next one goes on with them.
 func TestJoinJobLosesController(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	first := startCluster(t, 4*graph.MiB)
 	p, _ := first.joinJob("one")
@@ -193,6 +195,7 @@ func TestJoinJobUnplanned(t *testing.T) {
 // Where jobs share memory by gates, what a script has stays its own when its sidecar is killed, at the controller and
 // at the lease, while another job comes.
 func TestJoinJobLosesSidecarByGates(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	c := startCluster(t, 4*graph.MiB, "--memory-sharing", "gates", "--silence", "3s")
 	c.submit("lenet")

@@ -13,6 +13,7 @@ import (
 
 	"tensile/external/sidecar"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/needs"
 	"tensile/wire"
 )
@@ -20,6 +21,7 @@ import (
 // A script that leaves trains on to its own bits. Jobs say so, and that it claims what it has without a plan, until it
 // ends.
 func TestJoinTorchLeaves(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	python := needs.Torch(t)
 	want, stderr, status := trainTorch(t, python, torchScript, "encoder", "plain")
@@ -68,6 +70,7 @@ func TestJoinTorchLeaves(t *testing.T) {
 // Two scripts and a job of ours train beside each other within 60 % of what they need together. The scripts end with
 // the bits that they have alone, and what their allocators had is within their plans.
 func TestJoinTorchJobs(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	python := needs.Torch(t)
 	c := startCluster(t, 3600*graph.KiB)

@@ -14,6 +14,7 @@ import (
 
 	"tensile/external/sidecar"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/needs"
 )
 
@@ -79,7 +80,7 @@ func joinTorch(t *testing.T, python, network string, memory graph.Bytes, want st
 func TestJoinTorch(t *testing.T) {
 	t.Parallel()
 	python := needs.Torch(t)
-	for _, network := range []string{"cnn", "encoder"} {
+	for _, network := range long.Or([]string{"encoder"}, []string{"cnn", "encoder"}) {
 		want, stderr, status := trainTorch(t, python, torchScript, network, "plain")
 		if status != 0 {
 			t.Fatalf("%s alone: status %d, stderr:\n%s", network, status, stderr)
@@ -92,6 +93,7 @@ func TestJoinTorch(t *testing.T) {
 
 // What python/tests/planned.py says of scripts within limits is so, in one process of PyTorch.
 func TestJoinTorchPlanned(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	python := needs.Torch(t)
 	c := exec.Command(python, "-m", "unittest", "planned")
@@ -104,6 +106,7 @@ func TestJoinTorchPlanned(t *testing.T) {
 
 // An interrupt from the terminal in a backward pass is the script's to handle, and so is the exit status.
 func TestJoinTorchInterrupted(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	python := needs.Torch(t)
 	want, _, status := trainTorch(t, python, torchScript, "cnn", "plain", "interrupt")

@@ -13,23 +13,22 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/wire"
 )
-
-var kills = flag.Int("kills", 3, "rounds of TestKills")
 
 // Whenever the command of a run or one of its executors is killed or told to end, every process ends and nothing is
 // left behind.
 func TestKills(t *testing.T) {
 	t.Parallel()
-	for round := range *kills {
-		rng := rand.New(rand.NewPCG(uint64(round), 21))
+	for round := range long.Rounds(1, 3) {
+		rng := rand.New(rand.NewPCG(round, 21))
 		budget := []string{"60%", "70%", "80%"}[rng.IntN(3)]
 		p, found := startRun(t, "--iterations", "1000000", "--budget", budget, "--checkpoint", "none")
 		for range rng.IntN(3) {
 			p.line(`^  lenet\.[12] .* it/s `)
 		}
-		what := (round + rng.IntN(2)) % 4
+		what := (int(round) + rng.IntN(2)) % 4
 		t.Logf("round %d: kind %d", round, what)
 		switch what {
 		case 0:
@@ -51,20 +50,16 @@ func TestKills(t *testing.T) {
 	}
 }
 
-var (
-	killFor   = flag.Duration("kill-for", 0, "how long TestClusterKills kills; 0: six times")
-	killEvery = flag.Duration("kill-every", 4*time.Second, "between two kills, about, with -kill-for")
-	killSeed  = flag.Uint64("kill-seed", 1, "of what TestClusterKills kills, and when")
-)
+// killSeed is for tests of processes that are killed at random.
+var killSeed = flag.Uint64("kill-seed", 1, "what tests of processes kill, and when")
 
 // Executors and the controller are killed again and again, while three jobs train that take checkpoints. All end, with
 // the bits of one that nothing disturbs, and at no time do they claim more than the budget.
 func TestClusterKills(t *testing.T) {
 	t.Parallel()
-	iterations := 4000
-	if *killFor > 0 {
-		iterations = 20_000
-	}
+	long.Only(t)
+	const iterations = 4000
+	left := long.Rounds(0, 6) // kills
 	want := becalmed(t, iterations)
 	rng := rand.New(rand.NewPCG(*killSeed, 22))
 	c := startCluster(t, 8*graph.MiB, "--threshold", "100")
@@ -78,16 +73,13 @@ func TestClusterKills(t *testing.T) {
 	fill(nil)
 	kills := make(map[string]int)
 	begin := time.Now()
-	for n := 0; *killFor == 0 && n < 6 || time.Since(begin) < *killFor; n++ {
+	for ; left > 0; left-- {
 		before := c.jobs()
 		c.until("a job to train", func(now map[string]wire.Record) bool {
 			return slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(name string) bool {
 				return now[name].State == wire.Training && now[name].Iteration > before[name].Iteration
 			}) || countActive(now) == 0
 		})
-		if *killFor > 0 {
-			time.Sleep(*killEvery/2 + time.Duration(rng.Int64N(int64(*killEvery))))
-		}
 		victims := executors(t, c.dir)
 		names := append(slices.Sorted(maps.Keys(victims)), "controller")
 		victim := names[rng.IntN(len(names))]
@@ -101,7 +93,7 @@ func TestClusterKills(t *testing.T) {
 			syscall.Kill(victims[victim], syscall.SIGKILL) // it may have ended by itself just now
 			kills["executors"]++
 		}
-		if *killFor > 0 {
+		if long.Soak() {
 			fill(c.jobs())
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/needs"
 	"tensile/wire"
 )
@@ -32,6 +33,7 @@ func (c *lab) bringsOn(h *needs.Host, name, budget string, login ...string) *fam
 // is killed, and of the three servers that which leads the records: the host's jobs go on at the other one from their
 // checkpoints, to the bits of undisturbed ones.
 func TestLab(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	patience := []string{"--silence", "10s", "--give-up", "10s"}
 	t.Run("own", func(t *testing.T) {

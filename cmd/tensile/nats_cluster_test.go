@@ -19,6 +19,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/bus"
+	"tensile/internal/long"
 	"tensile/wire"
 )
 
@@ -275,6 +276,7 @@ func (c *others) onward(than map[string]wire.Record, names ...string) map[string
 // Of three servers that somebody else runs one is killed while jobs train, and when that is back the one that leads the
 // stream of records. Jobs train on, and come to the bits of undisturbed ones. A user of the servers submits one.
 func TestNATSLosesServers(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	s := startNATS(t, 3, "127.0.0.1")
 	for i := range s.urls {
@@ -322,6 +324,7 @@ func TestNATSLosesServers(t *testing.T) {
 // When the controller that leads is killed the other takes its place: jobs train on in the processes that they have,
 // and come to the bits of undisturbed ones; what it does next it does once.
 func TestStandby(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	s := startNATS(t, 1, "127.0.0.1")
 	s.start(0)
@@ -363,6 +366,7 @@ func TestStandby(t *testing.T) {
 // A controller that was stopped, and goes on when another leads, writes nothing more: it leaves what users have asked
 // for meanwhile, which it hears too, and notices that it does not lead.
 func TestStoppedController(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	s := startNATS(t, 1, "127.0.0.1")
 	s.start(0)

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/npztest"
 	"tensile/onnx"
 	"tensile/wire"
@@ -99,6 +100,7 @@ func dropping(t *testing.T) (file, arrays string) {
 // A job from an ONNX file that learns from arrays goes on after its executor is killed, and from its checkpoint
 // elsewhere, with the bits of one that nothing disturbed; also in the file that it saves.
 func TestONNXAfterAKill(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	c := startCluster(t, 2*graph.MiB)
 	file, arrays := dropping(t)

@@ -15,6 +15,7 @@ import (
 	"tensile/device/cpu"
 	"tensile/graph"
 	"tensile/internal/local"
+	"tensile/internal/long"
 	"tensile/internal/needs"
 	"tensile/models"
 	"tensile/onnx"
@@ -38,6 +39,7 @@ func exported(t *testing.T, names ...string) string {
 // Networks from ONNX files train within a budget to the bits of a run without one, beside a built-in network and beside
 // each other.
 func TestONNXCompare(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	dir := exported(t, "cnn", "encoder17", "lstm", "unet", "gates", "pieces")
 	for _, names := range [][]string{{"cnn.onnx", "lenet"}, {"encoder17.onnx", "lstm.onnx"},
@@ -69,7 +71,8 @@ func TestONNXCompare(t *testing.T) {
 // another run with these. PyTorch's own modules take those by the names of their state_dict, and have the same outputs.
 func TestONNXSave(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ name, class string }{{"cnn", "CNN"}, {"encoder17", "Encoder"}, {"lstm", "LSTM"}} {
+	all := []struct{ name, class string }{{"cnn", "CNN"}, {"encoder17", "Encoder"}, {"lstm", "LSTM"}}
+	for _, c := range long.Or(all[:1], all) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			dir := exported(t, c.name)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/needs"
 	"tensile/wire"
 )
@@ -20,6 +21,7 @@ import (
 // A controller that is started again with a smaller budget has the jobs shrink, and says so; what comes then begins.
 // One for another device leaves them alone. A hang-up ends it like any other signal.
 func TestClusterSmallerBudget(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	first := startCluster(t, 4*graph.MiB)
 	first.submit("lenet:2")
@@ -99,6 +101,7 @@ func TestClusterSameCredentials(t *testing.T) {
 
 // A full disk stops no job. Who submits is told of the disk; with space again everything works, without a restart.
 func TestClusterDiskFull(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	disk := needs.SmallDisk(t, 4<<20)
 	c := &cluster{budget: 8 * graph.MiB, state: filepath.Join(disk, "state"), files: t.TempDir()}
@@ -142,6 +145,7 @@ func TestClusterDiskFull(t *testing.T) {
 // What the ops of a job have taken is known to a controller that is started again after a kill: it plans for the next
 // job of the same network as if that had been measured. With another batch size it predicts.
 func TestClusterLearns(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	first := startCluster(t, 64*graph.MiB, "--no-replan")
 	first.tell("submit", "lenet", "--batch", "8", "--iterations", "30", "--name", "first")
@@ -183,6 +187,7 @@ func TestClusterCommandKilled(t *testing.T) {
 // An executor whose credentials were revoked is not heard any more, and let in no more. Its jobs go on elsewhere when
 // it is given up; what it had stays reserved until somebody says that it has ended.
 func TestClusterRevoked(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	c := startCluster(t, 8*graph.MiB, "--silence", "10s", "--give-up", "10s")
 	path := filepath.Join(c.files, "lab.json")

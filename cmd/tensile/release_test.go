@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"tensile/internal/long"
 )
 
 // The version is that of the newest section of the changelog.
@@ -78,6 +80,7 @@ func TestReadme(t *testing.T) {
 
 // The packages are used from another module as the README says: with a replace directive.
 func TestReplace(t *testing.T) {
+	long.Only(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/wire"
 )
 
@@ -19,6 +20,7 @@ import (
 // checkpoint that both have, at the device that is left. They are stopped after one number of iterations, and have then
 // learned what tensile run has its replicas learn that nothing disturbs, to the byte.
 func TestClusterReplicas(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	c := newLab(t, 16*graph.MiB, "--silence", "3s", "--memory-sharing", "gates")
 	bring := map[string]*family{"a": c.brings("a", "12MiB"), "b": c.brings("b", "4MiB")}

@@ -26,6 +26,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/lifelock"
+	"tensile/internal/long"
 	"tensile/lease"
 	"tensile/lease/method"
 	"tensile/lease/process"
@@ -215,7 +216,6 @@ func residentOf(pid int) (arena, other graph.Bytes) {
 }
 
 var (
-	gateKills    = flag.Int("gate-kills", 2, "how often TestClusterGatesKills kills")
 	residentJobs = flag.String("resident-jobs", "mlp lenet --batch 32 --iterations 20",
 		"what TestResidentTogether trains: arguments of tensile run")
 	residentAlone = flag.Bool("resident-alone", true, "compare with the bits of jobs with an arena each")
@@ -235,6 +235,7 @@ func seenAt(t *testing.T, path string) (seen looks) {
 // Two processes take no more of the machine for their arenas than the lease has, which is the least memory that plan
 // says they need, whenever one has given pages back. Their bits are those of jobs with an arena each.
 func TestResidentTogether(t *testing.T) {
+	long.Only(t)
 	jobs := slices.Concat(strings.Fields(*residentJobs), []string{"--no-calibrate", "--json"})
 	without := func(flag string) []string {
 		if i := slices.Index(jobs, flag); i >= 0 {
@@ -289,7 +290,9 @@ func TestResidentTogether(t *testing.T) {
 // controller. All jobs come to the bits of one that nothing disturbs, and the arenas that were there whenever a process
 // had given pages back never took more of the machine than the budget.
 func TestClusterGatesKills(t *testing.T) {
-	iterations := 40 + 50**gateKills
+	long.Only(t)
+	n := int(long.Rounds(0, 2)) // kills of each way
+	iterations := 40 + 50*n
 	c := startCluster(t, 16*graph.MiB)
 	path := c.submitMedium("calm", iterations)
 	r := c.in(wire.Done, "calm")
@@ -300,7 +303,7 @@ func TestClusterGatesKills(t *testing.T) {
 	rng.Shuffle(len(kinds), func(i, k int) { kinds[i], kinds[k] = kinds[k], kinds[i] })
 	for _, sharing := range []string{"gates", "shift", "pairs"} {
 		var kills []string
-		for range *gateKills { // in turn, so that each kind is among those of the three
+		for range n { // in turn, so that each kind is among those of the three
 			kills, kinds = append(kills, kinds[0]), append(kinds[1:], kinds[0])
 		}
 		t.Run(sharing, func(t *testing.T) { clusterGatesKills(t, sharing, kills, rng, want) })

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -15,6 +16,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"tensile/internal/long"
+	"tensile/internal/reap"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -37,7 +41,9 @@ var command = main
 // tests are run with hang-ups handled: processes that they start die of one then, also below nohup.
 type tests struct{ *testing.M }
 
-func (t tests) Run() int {
+func (t tests) Run() int { return reap.Main(t.run) }
+
+func (t tests) run() int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	state, err := os.MkdirTemp("", "tensile-test-")
 	if err != nil {
@@ -66,6 +72,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv("GORACE", noPause)
 			e.Setenv("XDG_STATE_HOME", os.Getenv("XDG_STATE_HOME")) // without it leases lie below /no-home
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name == "long" {
+				return long.On(), nil
+			}
+			return false, fmt.Errorf("unknown condition %s", name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"refuses": refuses, "only": only, "same": same, "edit": edit, "cut": cut, "cifar": cifar, "mnist": mnist,

@@ -10,6 +10,7 @@ import (
 
 	"tensile/controller"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/wire"
 )
 
@@ -29,7 +30,7 @@ func together(jobs map[string]wire.Record) graph.Bytes {
 // arenas would not fit beside each other.
 func TestRunSharesMemory(t *testing.T) {
 	t.Parallel()
-	for _, sharing := range []string{"gates", "shift", "pairs", "slices"} {
+	for _, sharing := range long.Or([]string{"gates"}, []string{"gates", "shift", "pairs", "slices"}) {
 		t.Run(sharing, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, t.TempDir(), append([]string{"run", "mlp", "--iterations", "20", "--budget", "29MiB",
@@ -54,7 +55,7 @@ func TestRunReportGates(t *testing.T) {
 // of one that nothing disturbs. While the controller is away gates work as before.
 func TestClusterGates(t *testing.T) {
 	t.Parallel()
-	for _, sharing := range []string{"gates", "shift", "pairs"} {
+	for _, sharing := range long.Or([]string{"gates"}, []string{"gates", "shift", "pairs"}) {
 		t.Run(sharing, func(t *testing.T) {
 			t.Parallel()
 			clusterGates(t, sharing)
@@ -102,7 +103,7 @@ func clusterGates(t *testing.T, sharing string) {
 // processes that they have, and no iteration is lost.
 func TestClusterBudgetByGates(t *testing.T) {
 	t.Parallel()
-	for _, sharing := range []string{"gates", "shift", "pairs"} {
+	for _, sharing := range long.Or([]string{"gates"}, []string{"gates", "shift", "pairs"}) {
 		t.Run(sharing, func(t *testing.T) {
 			t.Parallel()
 			clusterBudgetByGates(t, sharing)

@@ -17,6 +17,7 @@ import (
 	"tensile/graph"
 	"tensile/internal/bus"
 	"tensile/internal/localbus"
+	"tensile/internal/long"
 	"tensile/timeline"
 	"tensile/wire"
 )
@@ -24,6 +25,7 @@ import (
 // A trace has the iterations that were asked for of each job, on one time axis; a job that is over
 // ends it.
 func TestClusterTraced(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	c := startCluster(t, 64*graph.MiB)
 	c.tell("submit", "lenet", "--batch", "2", "--image", "12", "--iterations", forever, "--name", "a")

@@ -10,6 +10,7 @@ import (
 	"tensile/device/devicetest"
 	"tensile/graph"
 	"tensile/internal/fakecuda"
+	"tensile/internal/long"
 	"tensile/program"
 )
 
@@ -108,10 +109,7 @@ func TestFailuresOfMany(t *testing.T) {
 	for _, n := range whole.Calls() {
 		calls += n
 	}
-	step := 6
-	if testing.Short() || raceEnabled {
-		step = 29
-	}
+	step := long.Or(29, 6)
 	for k := 1; k <= calls; k += step {
 		for _, code := range []cuda.Code{cuda.InvalidValue, cuda.OutOfMemory, cuda.LaunchFailed} {
 			driver := fakecuda.New(fakecuda.Options{Seed: uint64(k), Fail: fakecuda.Failure{Call: k, Code: code}})

@@ -11,6 +11,7 @@ import (
 	"tensile/device/cuda"
 	"tensile/device/devicetest"
 	"tensile/internal/fakecuda"
+	"tensile/internal/long"
 	"tensile/program"
 )
 
@@ -50,10 +51,7 @@ func TestFailures(t *testing.T) {
 		calls += n
 	}
 	t.Logf("%d calls: %v", calls, whole.Calls())
-	step := 1
-	if testing.Short() || raceEnabled {
-		step = 17
-	}
+	step := long.Or(17, 1)
 	for k := 1; k <= calls; k += step {
 		for _, code := range []cuda.Code{cuda.InvalidValue, cuda.LaunchFailed} {
 			driver := fakecuda.New(fakecuda.Options{Fail: fakecuda.Failure{Call: k, Code: code}})

@@ -12,6 +12,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/fakecuda"
+	"tensile/internal/long"
 	"tensile/lease"
 	"tensile/program"
 )
@@ -89,10 +90,7 @@ func leastPages(t *testing.T, plans []program.Proven) (least, arenas int) {
 func TestGates(t *testing.T) {
 	const jobs = 3
 	g := devicetest.Zoo()
-	seeds := uint64(2)
-	if testing.Short() || raceEnabled {
-		seeds = 1
-	}
+	seeds := long.Rounds(1, 2)
 	for seed := range seeds {
 		driver := &measured{Driver: fakecuda.New(fakecuda.Options{Seed: seed, Page: smallPage})}
 		d := open(t, driver)

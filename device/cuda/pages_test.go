@@ -13,6 +13,7 @@ import (
 	"tensile/device/devicetest"
 	"tensile/graph"
 	"tensile/internal/fakecuda"
+	"tensile/internal/long"
 	"tensile/program"
 )
 
@@ -156,10 +157,7 @@ func inParts(t testing.TB, d *cuda.Device, proven program.Proven, iterations int
 // A training in parts, cut anywhere or by groups that hold what they need, leaves the bits of one that is not, and each
 // command ends once.
 func TestParts(t *testing.T) {
-	plans := uint64(8)
-	if testing.Short() || raceEnabled {
-		plans = 3
-	}
+	plans := long.Rounds(3, 8)
 	held, all := 0, 0
 	for plan := range plans {
 		whole := paged(t, plan)
@@ -396,10 +394,7 @@ func TestPagedFailures(t *testing.T) {
 		calls += n
 	}
 	t.Logf("%d calls: %v", calls, whole.Calls())
-	step := 1
-	if testing.Short() || raceEnabled {
-		step = 17
-	}
+	step := long.Or(17, 1)
 	failed := make(map[string]int)
 	for k := 1; k <= calls; k += step {
 		code := []cuda.Code{cuda.InvalidValue, cuda.OutOfMemory, cuda.LaunchFailed}[k%3]

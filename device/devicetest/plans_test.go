@@ -10,6 +10,7 @@ import (
 	"tensile/device"
 	"tensile/device/sim"
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/plan"
 	"tensile/program"
 )

@@ -14,6 +14,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
 	"github.com/google/go-cmp/cmp"
 
+	_ "tensile/internal/long" // the flag -long
 	"tensile/internal/needs"
 )
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"tensile/device"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/program"
 )
 

@@ -12,6 +12,7 @@ import (
 	"tensile/executor"
 	"tensile/external"
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/planner"
 	"tensile/program"
 	"tensile/scheduler"

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"gonum.org/v1/gonum/mat"
+
+	_ "tensile/internal/long" // the flag -long
 )
 
 // bowl has its least value, 0, at (0.3, -0.6).

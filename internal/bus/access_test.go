@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	_ "tensile/internal/long" // the flag -long
 	"tensile/wire"
 )
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	_ "tensile/internal/long" // the flag -long
 )
 
 // told matches a line of a GPU, or why there is none.

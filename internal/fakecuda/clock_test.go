@@ -7,6 +7,7 @@ import (
 	"tensile/cost"
 	"tensile/device/cuda"
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 )
 
 // card copies a byte a nanosecond out, two in, and fills one in half a nanosecond; a kernel or fill takes 100 ns to

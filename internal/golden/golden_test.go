@@ -3,6 +3,8 @@ package golden
 import (
 	"path/filepath"
 	"testing"
+
+	_ "tensile/internal/long" // the flag -long
 )
 
 // A golden that does not exist is an error, one that differs is a difference, and a rewritten one is equal.

@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -10,12 +11,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	_ "tensile/internal/long" // the flag -long
 )
 
 // TestModule checks every Go file of the module.
 func TestModule(t *testing.T) {
-	const root = "../.."
+	const root, flag = "../..", `"tensile/internal/long"`
 	var seen []string
+	long := make(map[string]bool) // whether a package with tests has the flag -long
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -42,6 +46,10 @@ func TestModule(t *testing.T) {
 				t.Errorf("package %s has no row in the table", pkg)
 			}
 		}
+		if strings.HasSuffix(path, "_test.go") {
+			long[pkg] = long[pkg] || pkg == "internal/long" || slices.ContainsFunc(file.Imports,
+				func(i *ast.ImportSpec) bool { return i.Path.Value == flag })
+		}
 		for _, problem := range check(pkg, file, strings.HasSuffix(path, "_test.go")) {
 			t.Errorf("%s: %s", filepath.ToSlash(path), problem)
 		}
@@ -49,6 +57,11 @@ func TestModule(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for pkg, has := range long {
+		if !has {
+			t.Errorf("no test of package %s imports %s, so that go test ./... -long fails there", pkg, flag)
+		}
 	}
 	for _, pkg := range []string{"graph", "device/cpu/kernel", "cmd/tensile", "internal/imports"} {
 		if !slices.Contains(seen, pkg) {

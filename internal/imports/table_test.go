@@ -92,7 +92,7 @@ var helpers = []string{"internal/randgraph", "internal/randjobs", "internal/rand
 	"internal/imports",
 	"internal/simtest", "internal/localbus", "internal/golden", "internal/smallnet", "internal/needs",
 	"internal/torchtest", "internal/npztest",
-	"internal/testrun", "internal/mutants"}
+	"internal/testrun", "internal/mutants", "internal/long", "internal/reap"}
 
 // foreign says which packages each foreign library enters through, the library given as a prefix of import paths.
 var foreign = map[string][]string{

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	_ "tensile/internal/long" // the flag -long
 	"tensile/wire"
 )
 

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	_ "tensile/internal/long" // the flag -long
 )
 
 // asChild is the variable that makes the test binary a process that holds a lock.

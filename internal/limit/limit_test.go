@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	_ "tensile/internal/long" // the flag -long
 )
 
 // Of many lines a few are said, and all are counted.

@@ -15,6 +15,7 @@ import (
 	"tensile/device/sim"
 	"tensile/executor"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/planner"
 	"tensile/report"
 	"tensile/scheduler"
@@ -74,10 +75,7 @@ func sameBits(t *testing.T, what string, got, want *report.Run) {
 // while latencies drift and jobs that have gone leave room for better plans. With NoReplan each job keeps its first
 // plan.
 func TestTrainReproducible(t *testing.T) {
-	seeds := uint64(2)
-	if testing.Short() || raceEnabled {
-		seeds = 1
-	}
+	seeds := long.Rounds(1, 2)
 	type outcome struct {
 		Run     *report.Run
 		Records []wire.Record

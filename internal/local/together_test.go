@@ -14,6 +14,7 @@ import (
 	"tensile/cost"
 	"tensile/device/sim"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/planner"
 	"tensile/scheduler"
 	"tensile/scheduler/policies/tensile"
@@ -85,9 +86,7 @@ func iterations(t *testing.T, d *sim.Device, w []task.Task, c controller.Config,
 // with noise, where nothing is swapped, and holds the gains of running together that docs/simulator.md tells: with
 // noise, and without, where equal jobs keep in step unless their prologues bring them out of it.
 func TestStretchAsSimulated(t *testing.T) {
-	if raceEnabled || testing.Short() {
-		t.Skip("it simulates for seconds: run without -short and -race")
-	}
+	long.Only(t)
 	for _, test := range []struct {
 		networks string
 		batch    int
@@ -154,9 +153,7 @@ func fourCopies(t *testing.T) (w []task.Task, d *sim.Device, r scheduler.Request
 // The first plans of four copies of resnet50 within 40 % of their memory take as long as predicted, within 4 %, and
 // lose no more than 7.5 % against the run without plans.
 func TestColdPlansOfSeveral(t *testing.T) {
-	if raceEnabled || testing.Short() {
-		t.Skip("it simulates for seconds: run without -short and -race")
-	}
+	long.Only(t)
 	w, d, r, live := fourCopies(t)
 	r.Budget = live * 4 / 10
 	planned, err := planner.Plan(t.Context(), r)
@@ -181,9 +178,7 @@ func TestColdPlansOfSeveral(t *testing.T) {
 // of all together. (The bound is for plans that swap alone. Plans that also recompute may get below it where jobs that
 // are out of step gain what that costs.)
 func TestZeroStallOfSeveral(t *testing.T) {
-	if raceEnabled || testing.Short() {
-		t.Skip("it simulates for seconds: run without -short and -race")
-	}
+	long.Only(t)
 	w, d, r, live := fourCopies(t)
 	plain := slices.Max(iterations(t, d, w, controller.Config{Policy: "none-live"}, 8))
 	free := 0

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	_ "tensile/internal/long" // the flag -long
 )
 
 const sample = `package sample

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"tensile/internal/long"
 )
 
 // The tests of python/tensile, in one thread.
@@ -16,6 +18,9 @@ func TestPython(t *testing.T) {
 	}
 	c := exec.Command(python, "-m", "unittest", "discover", "-s", filepath.Join(dir, "python", "tests"))
 	c.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1")
+	if long.On() {
+		c.Env = append(c.Env, "TENSILE_LONG=1")
+	}
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}

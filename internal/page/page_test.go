@@ -18,6 +18,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/localbus"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/internal/web"
 	"tensile/live"
 	"tensile/wire"

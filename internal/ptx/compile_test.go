@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"tensile/internal/golden"
+	_ "tensile/internal/long" // the flag -long
 )
 
 // clang is what kernels.ptx was made with, beside the names of files.

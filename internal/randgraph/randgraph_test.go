@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 )
 
 // promised are the kinds that the generator makes. What planners and proofs see of a kind is how many tensors it reads

@@ -1,7 +1,6 @@
 package randplan
 
 import (
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -14,12 +13,11 @@ import (
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/plan"
 	"tensile/program"
 )
-
-var attacks = flag.Uint64("attacks", 120, "seeds of TestAttackCheck and TestAttackValidate")
 
 // mistaken is a program with mistakes made in it.
 type mistaken struct {
@@ -220,10 +218,7 @@ func attacked(t *testing.T, d device.Device, seed uint64, last int) (*rand.Rand,
 // Random mistakes are made in compiled programs. Whatever Check accepts gives the right bits, in snapshots too, and
 // harms nothing. Five iterations have a snapshot after the two that are issued first, and one after two more.
 func TestAttackCheck(t *testing.T) {
-	seeds := *attacks
-	if testing.Short() || raceEnabled {
-		seeds = min(seeds, 20)
-	}
+	seeds := long.Rounds(5, 120)
 	engines(t, func(t *testing.T, d *cpu.Device) {
 		tried, accepted, taken := 0, 0, 0
 		for seed := range seeds {
@@ -247,7 +242,7 @@ func TestAttackCheck(t *testing.T) {
 			}
 		}
 		if t.Logf("%d programs with mistakes, %d accepted, all with the right bits, and in %d snapshots", tried,
-			accepted, taken); accepted < tried/50 || taken < accepted {
+			accepted, taken); accepted < long.Or(1, tried/50) || taken < accepted {
 			t.Errorf("%d accepted of %d, %d snapshots", accepted, tried, taken)
 		}
 	})
@@ -316,10 +311,7 @@ func blunder(rng *rand.Rand, g *graph.Graph, p *plan.Plan) {
 // Random mistakes are made in plans. Check accepts the programs of whatever Validate accepts, and they give the right
 // bits.
 func TestAttackValidate(t *testing.T) {
-	seeds := *attacks
-	if testing.Short() || raceEnabled {
-		seeds = min(seeds, 20)
-	}
+	seeds := long.Rounds(10, 120)
 	engines(t, func(t *testing.T, d *cpu.Device) {
 		tried, accepted, ran := 0, 0, 0
 		for seed := range seeds {

@@ -5,15 +5,13 @@ import (
 
 	"tensile/device/cuda"
 	"tensile/internal/fakecuda"
+	"tensile/internal/long"
 )
 
 // TestSameBitsOnCUDA is TestSameBits on the cuda device, over a driver that carries out what is on streams in another
 // order for each seed, and objects to what nothing orders.
 func TestSameBitsOnCUDA(t *testing.T) {
-	seeds := *seeds / 8
-	if testing.Short() || raceEnabled {
-		seeds = min(seeds, 16)
-	}
+	seeds := long.Rounds(8, 100)
 	for seed := range seeds {
 		d, err := cuda.New(fakecuda.New(fakecuda.Options{Seed: seed}), cuda.Options{})
 		if err != nil {

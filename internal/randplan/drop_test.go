@@ -9,6 +9,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/invariants"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/plan"
 	"tensile/program"
@@ -17,10 +18,7 @@ import (
 // TestEveryMoveDropped leaves out one move of a plan at a time: either Validate rejects what is left, or it is a plan
 // that gives the same bits.
 func TestEveryMoveDropped(t *testing.T) {
-	seeds := uint64(120)
-	if testing.Short() || raceEnabled {
-		seeds = 20
-	}
+	seeds := long.Rounds(20, 120)
 	d := openCPU(t)
 	rejected, needless := 0, 0
 	for seed := range seeds {

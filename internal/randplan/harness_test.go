@@ -15,6 +15,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/invariants"
+	"tensile/internal/long"
 	"tensile/internal/needs"
 	"tensile/internal/randgraph"
 	"tensile/plan"
@@ -29,6 +30,7 @@ func openCPU(t testing.TB) *cpu.Device { return openEngine(t, cpu.Options{NoOpen
 func engines(t *testing.T, test func(t *testing.T, d *cpu.Device)) {
 	t.Run("engine=gonum", func(t *testing.T) { test(t, openCPU(t)) })
 	t.Run("engine=openblas", func(t *testing.T) {
+		long.Only(t)
 		d := openEngine(t, cpu.Options{})
 		needs.OpenBLAS(t, d.Name())
 		test(t, d)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/plan"
 )
@@ -23,10 +24,7 @@ func random(seed uint64) (*graph.Graph, *plan.Plan) {
 
 // TestNew shows that every plan is valid, and that the generator does everything that a plan may do.
 func TestNew(t *testing.T) {
-	seeds := uint64(4000)
-	if testing.Short() || raceEnabled {
-		seeds = 1000
-	}
+	seeds := long.Rounds(1000, 4000)
 	found := map[string]int{}
 	for seed := range seeds {
 		g, p := random(seed)

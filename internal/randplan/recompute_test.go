@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/peak"
 	"tensile/scheduler"
@@ -20,10 +21,7 @@ import (
 func TestRecomputingPolicies(t *testing.T) {
 	d := openCPU(t)
 	repeats, refused, planned := make(map[string]int), make(map[string]int), make(map[string]int)
-	n := uint64(250)
-	if testing.Short() || raceEnabled {
-		n = 50
-	}
+	n := long.Rounds(50, 250)
 	for seed := range n {
 		rng, g := seeded(seed, randgraph.Options{Ops: 40, Passes: seed%3 == 0})
 		what := fmt.Sprintf("seed %d", seed)

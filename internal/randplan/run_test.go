@@ -1,7 +1,6 @@
 package randplan
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -11,19 +10,18 @@ import (
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/plan"
 	"tensile/scheduler/policies"
 )
-
-var seeds = flag.Uint64("seeds", 800, "seeds of TestSameBits")
 
 // The options of a run are bits of FuzzPlans' second argument.
 const (
 	twoJobs = 1 << iota
 	changing
 	small
-	long
+	lasting
 )
 
 // vanilla returns the plan that frees everything after its last use and moves nothing.
@@ -55,7 +53,7 @@ func tight(t testing.TB, d device.Device, rng *rand.Rand, g *graph.Graph) *plan.
 func checkSeed(t testing.TB, d device.Device, seed uint64, options byte) {
 	t.Helper()
 	iterations, o := 3, randgraph.Options{}
-	if options&long != 0 {
+	if options&lasting != 0 {
 		iterations = 5
 	}
 	if options&small != 0 {
@@ -101,10 +99,7 @@ func randomJob(t testing.TB, d device.Device, rng *rand.Rand, what string, g *gr
 // TestSameBits is the project's safety property: whatever the plan, the bits are those of the plain one, no command
 // touches bytes outside of the arena, and nothing that was dropped is seen again.
 func TestSameBits(t *testing.T) {
-	seeds := *seeds
-	if testing.Short() || raceEnabled {
-		seeds = min(seeds, 150)
-	}
+	seeds := long.Rounds(64, 800)
 	engines(t, func(t *testing.T, d *cpu.Device) {
 		for seed := range seeds {
 			checkSeed(t, d, seed, byte(seed%16))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/internal/randjobs"
 	"tensile/internal/replay"
 	"tensile/peak"

@@ -11,6 +11,7 @@ import (
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/needs"
 	"tensile/wire"
 )
@@ -28,6 +29,7 @@ func TestBits(t *testing.T) {
 				return d
 			}
 			if engine == "openblas" {
+				long.Only(t)
 				d := open()
 				defer d.Close()
 				needs.OpenBLAS(t, d.Name())
@@ -39,7 +41,7 @@ func TestBits(t *testing.T) {
 
 // The same with jobs that share memory by gates, and by gates that the methods of Zico and Waterwave delay.
 func TestBitsByGates(t *testing.T) {
-	for _, sharing := range []wire.Sharing{wire.Gates, wire.Shift, wire.Pairs} {
+	for _, sharing := range long.Or([]wire.Sharing{wire.Gates}, []wire.Sharing{wire.Gates, wire.Shift, wire.Pairs}) {
 		t.Run(string(sharing), func(t *testing.T) { bitsByGates(t, sharing) })
 	}
 }
@@ -58,7 +60,7 @@ func bitsByGates(t *testing.T, sharing wire.Sharing) {
 // sameBits compares jobs alone with such that are disturbed, within a share of what they had.
 func sameBits(t *testing.T, open func() device.Device, sharing wire.Sharing, percent int) {
 	var compared, plans, weights, resumed, moved int
-	for seed := range uint64(12) {
+	for seed := range long.Rounds(4, 12) {
 		alone, _, _ := outcome(t, seed, 0, open, wire.NoSharing)
 		var need graph.Bytes
 		for _, r := range alone {
@@ -84,7 +86,7 @@ func sameBits(t *testing.T, open func() device.Device, sharing wire.Sharing, per
 	t.Logf("%d jobs with %d weights compared, %d plans, %d began with a checkpoint, %d went to another device",
 		compared, weights, plans, resumed, moved)
 	// How many begin anew depends on how long training really takes: by gates it is 2 to 7, and 6 to 11 without.
-	if compared < 8 || weights < 20 || resumed == 0 && sharing == wire.NoSharing {
+	if compared < long.Or(2, 8) || weights < long.Or(5, 20) || long.On() && resumed == 0 && sharing == wire.NoSharing {
 		t.Errorf("only %d jobs compared, %d began with a checkpoint", compared, resumed)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"tensile/device"
 	"tensile/device/sim"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/wire"
 )
 
@@ -57,7 +58,7 @@ func stall(reports []wire.Report) time.Duration {
 func TestLoadChanges(t *testing.T) {
 	const iterations = 40
 	var changed, better, jobs int
-	for seed := range uint64(40) {
+	for seed := range long.Rounds(12, 40) {
 		load := 1.0
 		w := loaded(t, seed, 0, &load)
 		need := w.controller.Records()[0].Claim
@@ -95,7 +96,7 @@ func TestLoadChanges(t *testing.T) {
 		}
 	}
 	t.Logf("%d jobs, %d changed their plan, %d stall less since", jobs, changed, better)
-	if changed < 5 || better < changed*3/4 {
+	if changed < long.Or(1, 5) || better < changed*3/4 {
 		t.Errorf("of %d jobs %d changed their plan, and %d stall less since", jobs, changed, better)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"tensile/device"
 	"tensile/device/sim"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/wire"
 )
 
@@ -24,9 +25,8 @@ import (
 var errInterrupted = errors.New("interrupted")
 
 var (
-	seeds = flag.Uint64("seeds", 90, "how many seeds TestEverythingTogether tries")
 	first = flag.Uint64("first", 0, "the first seed that TestEverythingTogether tries")
-	// A soak of one way: -args -seeds 2000 -sharing shift.
+	// A soak of one way: -long=2000 -sharing shift.
 	sharing = flag.String("sharing", "", "how its jobs share memory, such as none or pairs; without, by seed")
 	mix     = flag.String("mix", "", "what is in its worlds beside jobs and executors of one device: any of devices, "+
 		"controllers, scripts, tenants, replicas, separated by commas, or none; without, by seed")
@@ -173,13 +173,13 @@ func TestEverythingTogether(t *testing.T) {
 			t.Errorf(format, args...)
 		}
 	}
-	seed := *first
+	seeds, seed := long.Rounds(10, 90), *first
 	defer func() {
-		if seed < *first+*seeds { // it has failed, or panics
-			t.Logf("this seed again: go test ./internal/simtest -run EverythingTogether -args -seeds 1 -first %d", seed)
+		if seed < *first+seeds { // it has failed, or panics
+			t.Logf("this seed again: go test ./internal/simtest -run EverythingTogether -long=1 -first %d", seed)
 		}
 	}()
-	for ; seed < *first+*seeds; seed++ {
+	for ; seed < *first+seeds; seed++ {
 		slow := 1
 		if mixed("tenants", seed, 8) {
 			slow = slowly
@@ -294,50 +294,50 @@ func TestEverythingTogether(t *testing.T) {
 	t.Logf("%v, %d began with a checkpoint, %d waited for it, %v", phases, resumed, missed, happened)
 	for kind, few := range map[controller.EventKind]uint64{controller.Restarted: 1, controller.Rested: 4,
 		controller.OutOfReach: 4, controller.Back: 4, controller.Preempted: 400} {
-		if happened[kind] < int(*seeds/few) {
+		if happened[kind] < int(seeds/few) {
 			tooFew("%s only %d times", kind, happened[kind])
 		}
 	}
-	if resumed < int(*seeds)/4 {
+	if resumed < int(seeds)/4 {
 		tooFew("only %d jobs began with a checkpoint", resumed)
 	}
 	t.Logf("%d iterations waited at gates, %d times the lease wanted a job in Home, %d executors that did not answer "+
 		"were killed", gated, drained, killed)
-	if *seeds >= 20 && (gated < int(*seeds) || drained < int(*seeds)/20 || killed < int(*seeds)/20) {
+	if seeds >= 20 && (gated < int(seeds) || drained < int(seeds)/20 || killed < int(seeds)/20) {
 		tooFew("%d iterations waited at gates, %d times the lease wanted a job in Home, %d executors were killed",
 			gated, drained, killed)
 	}
 	t.Logf("%d times executors brought a device, %d times one was given up, %d jobs went from one to another, "+
 		"%d moves were decided",
 		happened[controller.Opened], happened[controller.Closed], moved, happened[controller.Moves])
-	if *seeds >= 20 && (happened[controller.Closed] < int(*seeds)/50 || moved < int(*seeds)/20) {
+	if seeds >= 20 && (happened[controller.Closed] < int(seeds)/50 || moved < int(seeds)/20) {
 		tooFew("%d devices went, %d jobs went to another", happened[controller.Closed], moved)
 	}
 	t.Logf("%d iterations of scripts followed plans", played)
-	if *seeds >= 20 && played < int(*seeds)/4 {
+	if seeds >= 20 && played < int(seeds)/4 {
 		tooFew("%d iterations of scripts followed plans", played)
 	}
 	t.Logf("%d jobs gave way to another tenant, %d times one was to come back", gaveWay, cameBack)
-	if *seeds >= 20 && min(gaveWay, cameBack) < int(*seeds)/20 {
+	if seeds >= 20 && min(gaveWay, cameBack) < int(seeds)/20 {
 		tooFew("%d jobs gave way to another tenant, %d times one was to come back", gaveWay, cameBack)
 	}
 	t.Logf("%d terms of leaders of several controllers, %d were deposed, %d writes of such were refused, %d died "+
 		"between two writes", terms.begun, terms.deposed, terms.refused, terms.torn)
-	if *seeds >= 20 && min(terms.deposed, terms.refused, terms.torn) < int(*seeds)/50 {
+	if seeds >= 20 && min(terms.deposed, terms.refused, terms.torn) < int(seeds)/50 {
 		tooFew("few leaders were deposed, refused a write or died between two")
 	}
 	t.Logf("%v, %d plans, %d of them for drift, %d refused, %d times jobs shrank for a smaller budget, %d second "+
 		"processes refused",
 		phases, plans, drifts, refused, shrunk, seconds)
-	if shrunk < int(*seeds)/10 || seconds < int(*seeds)/10 {
+	if shrunk < int(seeds)/10 || seconds < int(seeds)/10 {
 		tooFew("jobs shrank %d times for a smaller budget, %d second processes were refused", shrunk, seconds)
 	}
 	for _, p := range []wire.JobState{wire.Done, wire.Halted, wire.Broken} {
-		if phases[p] < int(*seeds)/6 {
+		if phases[p] < int(seeds)/6 {
 			tooFew("only %d jobs %s", phases[p], p)
 		}
 	}
-	if plans < 2*int(*seeds) {
+	if plans < 2*int(seeds) {
 		tooFew("%d plans", plans)
 	}
 }

@@ -8,9 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"time"
 
 	"tensile/device/cpu/gemm"
 	"tensile/internal/needs"
+	"tensile/internal/reap"
 )
 
 func main() {
@@ -22,11 +24,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		os.Exit(1)
 	}
+	begin := time.Now()
 	code, err := run(os.Stdout, os.Stderr, "", []string{needs.Found + "=" + found}, os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		os.Exit(1)
 	}
+	fmt.Printf("the tests took %v\n", time.Since(begin).Round(time.Second))
 	os.Exit(code)
 }
 
@@ -40,9 +44,15 @@ func found() (string, error) {
 	return engine.Name() + " " + rest, err
 }
 
+// grace is how long processes that tests have started may take to end.
+var grace = time.Minute
+
 // run carries out go test in a folder ("": the current one) with variables added to the environment, and returns its
 // exit code.
 func run(stdout, stderr io.Writer, dir string, env, args []string) (int, error) {
+	if err := reap.Adopt(); err != nil {
+		return 0, err
+	}
 	command := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	command.Dir, command.Stderr = dir, stderr
 	command.Env = append(os.Environ(), env...)
@@ -63,9 +73,13 @@ func run(stdout, stderr io.Writer, dir string, env, args []string) (int, error) 
 		}
 	}
 	err = command.Wait()
+	left := reap.Left(grace)
+	for _, line := range left {
+		fmt.Fprintln(stdout, "FAIL: a test has left a process:", line)
+	}
 	r.end()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return max(exit.ExitCode(), 1), nil
 	}
-	return 0, err
+	return min(len(left), 1), err
 }

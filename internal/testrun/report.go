@@ -25,6 +25,7 @@ type report struct {
 	out     io.Writer
 	pending map[string][]event // output of packages that are not done
 	skips   map[string]int     // by reason
+	long    int                // tests that are skipped unless -long is given
 }
 
 func newReport(out io.Writer) *report {
@@ -60,6 +61,9 @@ func (r *report) line(text []byte) {
 // skipped finds the reason in a skip's output: "    x_test.go:12: needs PyTorch: install ...".
 var skipped = regexp.MustCompile(`(?m)^\s*(?:\S+\.go:\d+: )?needs ([^:\n]+)`)
 
+// tooLong finds the reason that package long gives, also in a script.
+var tooLong = regexp.MustCompile(`(?m)^\s*(?:\S+\.go:\d+: )?(?:skip: )?long: `)
+
 func (r *report) skip(e event) {
 	var text strings.Builder
 	for _, o := range r.pending[e.Package] {
@@ -69,6 +73,8 @@ func (r *report) skip(e event) {
 	}
 	if m := skipped.FindStringSubmatch(text.String()); m != nil {
 		r.skips[m[1]]++
+	} else if tooLong.MatchString(text.String()) {
+		r.long++
 	}
 	r.forget(e)
 }
@@ -102,6 +108,9 @@ func (r *report) result(pkg string) {
 func (r *report) end() {
 	for _, pkg := range slices.Sorted(maps.Keys(r.pending)) {
 		r.print(pkg)
+	}
+	if r.long > 0 {
+		fmt.Fprintf(r.out, "long tests left to make test-all: %d, and the full length of others\n", r.long)
 	}
 	if len(r.skips) == 0 {
 		fmt.Fprintln(r.out, "skipped: nothing that this machine lacks data or programs for")

@@ -7,6 +7,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	_ "tensile/internal/long" // the flag -long
 )
 
 // files are a module whose packages pass, skip, fail, panic, have no tests and do not build.
@@ -25,6 +28,7 @@ func TestLoud(t *testing.T) { fmt.Println("printed"); t.Log("logged") }
 func TestParts(t *testing.T) {
 	t.Run("one", func(t *testing.T) { t.Skip("needs a moon: wait") })
 	t.Run("two", func(t *testing.T) { t.Skipf("needs a moon: look %s", "up") })
+	t.Run("three", func(t *testing.T) { t.Skip("long: make test-all runs it") })
 }
 func TestRain(t *testing.T)  { t.Log("first"); t.Skip("needs rain: dance") }
 func TestOther(t *testing.T) { t.Skip("the race detector is slow") }
@@ -103,6 +107,10 @@ func TestSaysWhatGoTestSays(t *testing.T) {
 		t.Fatalf("exit code %d, %v, want 1", code, err)
 	}
 	got, skips, _ := strings.Cut(still(out.String()), "skipped: ")
+	got, long, _ := strings.Cut(got, "long tests left to make test-all: ")
+	if want := "1, and the full length of others\n"; long != want {
+		t.Errorf("long tests: %q, want %q", long, want)
+	}
 	if want := "3 need a moon, 1 needs rain\n"; skips != want {
 		t.Errorf("skipped: %q, want %q", skips, want)
 	}
@@ -139,7 +147,8 @@ func TestCached(t *testing.T) {
 		if i == 1 && !strings.Contains(out.String(), "(cached)") {
 			t.Errorf("the second run was not cached:\n%s", &out)
 		}
-		if want := "ok  \texample/pass\tTIME\nskipped: 2 need a moon, 1 needs rain\n"; !strings.HasSuffix(
+		if want := "ok  \texample/pass\tTIME\nlong tests left to make test-all: 1, and the full length of others\n" +
+			"skipped: 2 need a moon, 1 needs rain\n"; !strings.HasSuffix(
 			still(out.String()), want) {
 			t.Errorf("run %d: %q, want it to end in %q", i, &out, want)
 		}
@@ -152,5 +161,37 @@ func TestNoPackages(t *testing.T) {
 	code, err := run(&out, &errs, module(t), nil, []string{"./absent"})
 	if err != nil || code != 1 || !strings.Contains(out.String()+errs.String(), "absent") {
 		t.Fatalf("exit code %d, %v\n%s%s", code, err, &out, &errs)
+	}
+}
+
+// A process that a test leaves behind is a failure with its command line, and is killed.
+func TestLeftBehind(t *testing.T) {
+	defer func(was time.Duration) { grace = was }(grace)
+	grace = 0
+	dir := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module example\n\ngo 1.26.0\n", "x_test.go": `package x
+
+import (
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+func TestLeaves(t *testing.T) {
+	c := exec.Command("sleep", "4321")
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+}
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out, errs strings.Builder
+	code, err := run(&out, &errs, dir, nil, []string{"-count=1", "."})
+	if err != nil || code != 1 || !strings.Contains(out.String(), "FAIL: a test has left a process: sleep 4321\n") {
+		t.Errorf("exit code %d, %v, want 1 and the process:\n%s%s", code, err, &out, &errs)
 	}
 }

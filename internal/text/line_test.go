@@ -1,6 +1,10 @@
 package text
 
-import "testing"
+import (
+	"testing"
+
+	_ "tensile/internal/long" // the flag -long
+)
 
 func TestLine(t *testing.T) {
 	for _, test := range []struct {

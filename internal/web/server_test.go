@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	_ "tensile/internal/long" // the flag -long
 )
 
 // start starts a server with a path for each access, and one that streams until it is told to end.

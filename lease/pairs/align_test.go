@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+
+	_ "tensile/internal/long" // the flag -long
 )
 
 // TestPairs compares Pairs with testdata/pairs.txt, which was worked out by hand. A line per job says its node groups,

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"flag"
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"tensile/internal/lifelock"
+	"tensile/internal/long"
 	"tensile/lease"
 	"tensile/lease/method"
 )
@@ -448,8 +448,6 @@ func TestClientLock(t *testing.T) {
 	}
 }
 
-var seeds = flag.Int("seeds", 1000, "how many random cities are tried")
-
 // A job that was granted its pages by the process before this one has given some back, which was lost with the
 // connection. When it is back the others have them.
 func TestPassedIsLost(t *testing.T) {
@@ -474,7 +472,7 @@ func TestPassedIsLost(t *testing.T) {
 // never exceeds the capacity, and all that live end.
 func TestCities(t *testing.T) {
 	grants, restarts := 0, 0
-	for seed := range uint64(*seeds) {
+	for seed := range long.Rounds(100, 1000) {
 		g, r := cityOf(t, seed)
 		grants, restarts = grants+g, restarts+r
 	}

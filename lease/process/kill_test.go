@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -21,6 +20,7 @@ import (
 	"unsafe"
 
 	"tensile/internal/lifelock"
+	"tensile/internal/long"
 	"tensile/lease"
 	"tensile/lease/method"
 )
@@ -178,8 +178,6 @@ func train(folder, number, seed, capacity, word string) error {
 	return errors.Join(problem, <-ended)
 }
 
-var kills = flag.Int("kills", 20, "how many processes are killed")
-
 // rig starts and kills the processes of a test.
 type rig struct {
 	t        *testing.T
@@ -249,7 +247,8 @@ func TestKill(t *testing.T) {
 }
 
 func killing(t *testing.T, word string) {
-	r := rand.New(rand.NewPCG(uint64(*kills), 8))
+	left := long.Rounds(4, 20) // kills
+	r := rand.New(rand.NewPCG(left, 8))
 	var workers []worker
 	for n := range uint64(5) {
 		workers = append(workers, randomWorker(rand.New(rand.NewPCG(n, 1)), "", 6))
@@ -259,7 +258,6 @@ func killing(t *testing.T, word string) {
 	for range 3 {
 		g.train()
 	}
-	left := *kills
 	until := 30 // lines until the next kill
 	counts := map[string]int{}
 	for len(g.clients) > 0 {

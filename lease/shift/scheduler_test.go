@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	_ "tensile/internal/long" // the flag -long
 	"tensile/lease"
 )
 

@@ -3,6 +3,8 @@ package trace
 import (
 	"math"
 	"testing"
+
+	_ "tensile/internal/long" // the flag -long
 )
 
 func TestAddressBytes(t *testing.T) {

@@ -3,6 +3,8 @@ package correct
 import (
 	"testing"
 	"time"
+
+	_ "tensile/internal/long" // the flag -long
 )
 
 func TestLatency(t *testing.T) {

@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+import unittest
 
 import torch
 from torch import nn
@@ -12,6 +13,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 from tensile import hooks  # noqa: E402
 from tensile.session import Session  # noqa: E402
+
+LONG = bool(os.environ.get("TENSILE_LONG"))  # whether tests run at full length, as Go's do with -long
+long = unittest.skipUnless(LONG, "long: make test-all runs it")
 
 
 class Planner:

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from plans import random_plan
-from scripts import Planner, Run
+from scripts import Planner, Run, long
 
 
 class Allocated(ctypes.Structure):
@@ -21,6 +21,7 @@ class Allocated(ctypes.Structure):
 
 
 class Growth(unittest.TestCase):
+    @long
     def test_memory(self):
         """What malloc has given, in which torch's tensors are, is the same after 1,000 iterations as after 200."""
         libc = ctypes.CDLL(None)

@@ -2,6 +2,7 @@
 
 import unittest
 
+import scripts
 import test_link
 
 JOIN = "tensile.join(model, optimizer)"
@@ -11,7 +12,7 @@ SCRIPT = test_link.SCRIPT.replace(JOIN, JOIN + "\ntorch.manual_seed(2)")
 class Join(test_link.Sidecar):
     def test_odd(self):
         alone, _ = self.run_script(script=SCRIPT)
-        for arguments, want, more in (
+        cases = (
                 ("torch.nn.ReLU(), optimizer", "the model, a ReLU, has no parameters: join the one", ""),
                 ("torch.nn.Linear(2, 2), optimizer", "the optimizer trains none of the model's parameters: make it of",
                  ""),
@@ -23,7 +24,8 @@ class Join(test_link.Sidecar):
                  "schedule = torch.optim.lr_scheduler.StepLR(optimizer, 9)"),
                 ("torch.nn.Sequential(model, torch.nn.LazyLinear(3)), optimizer", "run it once on a batch before", ""),
                 ("torch.nn.Sequential(model, torch.nn.Linear(2, 2, device='meta')), optimizer",
-                 "parameters are on cpu, meta: join a model that is on one device", "")):
+                 "parameters are on cpu, meta: join a model that is on one device", ""))
+        for arguments, want, more in cases[::1 if scripts.LONG else 4]:
             with self.subTest(arguments=arguments):
                 script = SCRIPT.replace(JOIN, f"import warnings; warnings.simplefilter('ignore')\n{more}\n"
                                         f"tensile.join({arguments})")
@@ -40,6 +42,7 @@ class Join(test_link.Sidecar):
         self.assertEqual(done.stderr.count("\n"), 6, done.stderr)
         self.assertEqual(done.stderr.count("there is no sidecar"), 6)
 
+    @scripts.long
     def test_twice(self):
         alone, _ = self.run_script(script=SCRIPT)
         done, said = self.run_script(lambda kind, body: [], SCRIPT.replace(JOIN, f"{JOIN}\n{JOIN}"))

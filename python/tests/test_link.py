@@ -8,6 +8,8 @@ import sys
 import tempfile
 import unittest
 
+from scripts import long
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.join(HERE, "..")
 
@@ -125,6 +127,7 @@ class Link(Sidecar):
         self.assertEqual((left.returncode, left.stdout), (0, alone.stdout), left.stderr)
         self.assertEqual(left.stderr.count("the sidecar is gone"), 1)
 
+    @long
     def test_leave(self):
         """A script that leaves says so and no more, has torch as it was, and trains on to the same bits; it does not join
         again."""
@@ -150,6 +153,7 @@ class Link(Sidecar):
         self.assertEqual(left.stderr.count("tensile: "), 1, left.stderr)
         self.assertIn("does not join again", left.stderr)
 
+    @long
     def test_passive(self):
         """A script that follows no plan rests and ends like any other."""
         sparse = SCRIPT.replace("    optimizer.step()", "    if i == 1:\n        torch.eye(3).to_sparse()\n"
@@ -171,6 +175,7 @@ class Link(Sidecar):
         self.assertTrue(alone.stdout.startswith(stopped.stdout))
         self.assertLess(len(stopped.stdout), len(alone.stdout))
 
+    @long
     def test_record(self):
         """A script is recorded whether it joins or not, and says the same."""
         plain = SCRIPT.replace("import tensile\n", "").replace("tensile.join(model, optimizer)\n", "")

@@ -74,6 +74,7 @@ class Optimizers(unittest.TestCase):
                 return torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
         self.again(change)
 
+    @scripts.long
     def test_groups(self):
         """So does a group of parameters that is added, and state that is loaded."""
         def unfreeze(i, model, o):
@@ -114,6 +115,7 @@ class Optimizers(unittest.TestCase):
         self.assertEqual(self.left, 0)
         self.assertGreater(self.whole, 5)
 
+    @scripts.long
     def test_another(self):
         """Another optimizer that was there before is noticed by what it does: the script is passive from then on."""
         def sgd(model):

@@ -102,6 +102,7 @@ class Random(unittest.TestCase):
         g = torch.Generator()
         self.assertGreater(self.run_all(batches, range(1, 6), lambda: [g.get_state()], 4, g=g), 3)
 
+    @scripts.long
     def test_loader(self):
         """Epochs of several iterations, and of one, which is then recorded with the shuffling in it."""
         g = torch.Generator()

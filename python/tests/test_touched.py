@@ -53,7 +53,8 @@ class Touched(unittest.TestCase):
         return promised["bytes"], max(peaks[4:]), peaks[2], max(own[1:])
 
     def test_networks(self):
-        for network, optimizer in ("cnn", "adam"), ("encoder", "momentum"), ("lstm", "foreach"):
+        pairs = ("cnn", "adam"), ("encoder", "momentum"), ("lstm", "foreach")
+        for network, optimizer in pairs if scripts.LONG else pairs[:1]:
             with self.subTest(network=network, optimizer=optimizer):
                 promised, touched, plain, own = self.check(network, optimizer, 0.6)
                 self.assertLessEqual(touched, promised * 1.01 + (64 << 10))

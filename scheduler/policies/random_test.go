@@ -13,6 +13,7 @@ import (
 
 	"tensile/cost"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/peak"
 	"tensile/plan"
@@ -56,13 +57,8 @@ func random(rng *rand.Rand) scheduler.Request {
 	return r
 }
 
-// seeds returns how many seeds of n to try: fewer under the race detector.
-func seeds(n uint64) uint64 {
-	if testing.Short() || raceEnabled {
-		return n / 5
-	}
-	return n
-}
+// seeds returns how many seeds a test tries that tries n at full length.
+func seeds(n uint64) uint64 { return long.Rounds(max(n/20, 3), n) }
 
 // attempt schedules and names the request if Schedule finds a mistake of its own.
 func attempt(t testing.TB, what string, r scheduler.Request) (scheduler.Result, error) {

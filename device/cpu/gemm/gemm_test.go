@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/blas/gonum"
 
+	_ "tensile/internal/long" // the flag -long
 	"tensile/internal/needs"
 )
 

@@ -9,6 +9,7 @@ import (
 	"tensile/device/cuda"
 	"tensile/device/cuda/driver"
 	"tensile/device/devicetest"
+	_ "tensile/internal/long" // the flag -long
 )
 
 // TestDevice runs the suite of devices on this machine's first GPU.

@@ -13,6 +13,7 @@ import (
 	"tensile/device"
 	"tensile/graph"
 	"tensile/internal/golden"
+	"tensile/internal/long"
 	"tensile/internal/ptx"
 	"tensile/task"
 	"tensile/wire"
@@ -27,6 +28,7 @@ func TestDigests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	long.Only(t) // TestVariations and others run the same kernels on single ops
 	h := startHost(t)
 	var b strings.Builder
 	for line := range strings.Lines(string(content)) {

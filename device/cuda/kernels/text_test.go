@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/needs"
 )
 
@@ -129,6 +130,7 @@ func TestTextMutants(t *testing.T) {
 
 // The committed text is what clang makes of the sources.
 func TestTextIsCurrent(t *testing.T) {
+	long.Only(t)
 	needs.Program(t, "clang-19", "clang-19")
 	dir := t.TempDir()
 	// the go command sees what is read

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/needs"
 )
 
@@ -228,10 +229,7 @@ func adapted(t *testing.T, e example) (example, bool) {
 // TestTorch compares the text's results, and those of its gradients and optimizers, with PyTorch's in float64.
 func TestTorch(t *testing.T) {
 	python := needs.Torch(t)
-	step := 1
-	if testing.Short() {
-		step = 5
-	}
+	step := long.Or(5, 1)
 	var cases []torchCase
 	for _, family := range generators {
 		for kind, g := range family {

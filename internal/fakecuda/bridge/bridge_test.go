@@ -16,6 +16,7 @@ import (
 	"tensile/device/cuda/driver"
 	"tensile/graph"
 	"tensile/internal/fakecuda"
+	_ "tensile/internal/long" // the flag -long
 )
 
 // rig is the driver on cu, on the bridge, on a fake, whose calls must succeed.

@@ -12,6 +12,7 @@ import (
 	compare "github.com/google/go-cmp/cmp"
 
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/internal/randjobs"
 	"tensile/plan"
 	"tensile/program"

@@ -8,6 +8,7 @@ import (
 
 	"tensile/cost"
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/plan"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"

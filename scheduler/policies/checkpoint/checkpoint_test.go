@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/internal/randjobs"
 	"tensile/scheduler"
 )

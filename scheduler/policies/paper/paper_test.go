@@ -7,6 +7,7 @@ import (
 
 	"tensile/cost"
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 )

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	_ "tensile/internal/long" // the flag -long
 	"tensile/scheduler"
 )
 

@@ -3,6 +3,7 @@ package vdnn
 import (
 	"testing"
 
+	_ "tensile/internal/long" // the flag -long
 	"tensile/scheduler/draft"
 )
 
