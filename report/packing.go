@@ -140,7 +140,7 @@ func (r *Iteration) write(out io.Writer) {
 		fmt.Fprintf(out, "iteration of %d events, %d times from event %d on\n", r.Events, r.Repeats, r.First)
 	}
 	if r.Whole && r.Repeats > 1 {
-		fmt.Fprintln(out, "the layout is that of the whole record: an iteration has less at once than what is around it")
+		fmt.Fprintln(out, "the layout is that of the whole record: more is allocated at once around the iterations than in them")
 	}
 	if r.Before.Blocks > 0 {
 		fmt.Fprintf(out, "%d blocks of %s from before the history: it was begun later, or its buffer ran over\n",
@@ -154,18 +154,18 @@ func (r *Iteration) write(out io.Writer) {
 
 // rows prints what the record needed without the layout.
 func (r *Iteration) rows(row func(what string, bytes int64, note string)) {
-	before, within, after, what := "warm-up", "steady", "tail", "an iteration"
+	before, within, after, what := "warm-up", "steady", "tail", "the iterations"
 	if r.Part != nil {
 		before, within, after, what = "before", "repeated", "after", "what repeats"
 	}
 	if p := r.WarmUp; p != nil {
-		row(before, p.Peak, fmt.Sprintf("in the %d events before that", p.Events))
+		row(before, p.Peak, fmt.Sprintf("in the %d events before %s", p.Events, what))
 	}
 	if r.WarmUp != nil || r.Tail != nil {
 		row(within, r.Steady, "in "+what)
 	}
 	if p := r.Tail; p != nil {
-		row(after, p.Peak, fmt.Sprintf("in the %d events after that", p.Events))
+		row(after, p.Peak, fmt.Sprintf("in the %d events after %s", p.Events, what))
 	}
 	row("peak", r.Peak, "allocated at once")
 	if r.Addresses > 0 {

@@ -304,7 +304,8 @@ func TestAnswers(t *testing.T) {
 		{"warm-up", warm.t, 5, 52000, 52000, 2300},
 	} {
 		a := checkAnswer(t, c.name, &Record{Trace: c.t})
-		if a.Found.Repeats != c.repeats || a.Peak != c.peak || a.WarmUp != c.warmUp || a.Steady != c.steadily || !a.Whole {
+		if a.Found.Repeats != c.repeats || a.Peak != c.peak || a.WarmUp != c.warmUp || a.Steady != c.steadily ||
+			!a.Whole {
 			t.Errorf("%s: %+v, peak %d, warm-up %d, steady %d, whole %v", c.name, a.Found, a.Peak, a.WarmUp, a.Steady,
 				a.Whole)
 		}

@@ -62,6 +62,14 @@ func (s *snapshot) record(device int) (*Record, error) {
 			return nil, fmt.Errorf("%s: device %d, entry %d: %w", s.lines.at.file, device, e.index, err)
 		}
 	}
+	for _, b := range s.active[device] {
+		if _, there := m.ledger.sizes[m.names[b.addr]]; there {
+			continue
+		}
+		if err := m.add(Malloc, b.addr, b.size); err != nil {
+			return nil, fmt.Errorf("%s: device %d, after its last entry: %w", s.lines.at.file, device, err)
+		}
+	}
 	r.Trace = m.trace
 	return r, nil
 }
