@@ -76,8 +76,8 @@ func overBound(height, bound int64) float64 {
 	return float64(height) / float64(bound)
 }
 
-// Iteration is what tensile pool --trace prints beside the layout. Events are counted from 0 and without what stands for
-// blocks from before the history of a snapshot.
+// Iteration is what tensile pool --trace prints beside the layout. Events are counted from 0 and without what stands
+// for blocks from before the history of a snapshot.
 type Iteration struct {
 	First   int  `json:"first_event"`
 	Events  int  `json:"events"`
@@ -132,23 +132,24 @@ type OOM struct {
 func (r *Iteration) write(out io.Writer) {
 	switch {
 	case r.Part != nil:
-		fmt.Fprintf(out, "no iteration: the whole record is taken as one, %d events; %d events repeat %d times from event "+
-			"%d on, but %s\n", r.Events, r.Part.Events, r.Part.Repeats, r.Part.First, r.Part.Why)
+		fmt.Fprintf(out, "no iteration: the whole record is taken as one, %d events; %d events repeat %d times from "+
+			"event %d on, but %s\n", r.Events, r.Part.Events, r.Part.Repeats, r.Part.First, r.Part.Why)
 	case r.Repeats == 1:
 		fmt.Fprintf(out, "nothing repeats: the whole trace is taken as one iteration of %d events\n", r.Events)
 	default:
 		fmt.Fprintf(out, "iteration of %d events, %d times from event %d on\n", r.Events, r.Repeats, r.First)
 	}
 	if r.Whole && r.Repeats > 1 {
-		fmt.Fprintln(out, "the layout is that of the whole record: more is allocated at once around the iterations than in them")
+		fmt.Fprintln(out, "the layout is that of the whole record: more is allocated at once around the iterations than "+
+			"in them")
 	}
 	if r.Before.Blocks > 0 {
 		fmt.Fprintf(out, "%d blocks of %s from before the history: it was begun later, or its buffer ran over\n",
 			r.Before.Blocks, graph.Bytes(r.Before.Bytes))
 	}
 	for _, o := range r.OOM {
-		fmt.Fprintf(out, "out of memory at event %d: %s asked for, beside %s allocated; %s of the device free\n", o.Event,
-			graph.Bytes(o.Asked), graph.Bytes(o.Held), graph.Bytes(o.Free))
+		fmt.Fprintf(out, "out of memory at event %d: %s asked for, beside %s allocated; %s of the device free\n",
+			o.Event, graph.Bytes(o.Asked), graph.Bytes(o.Held), graph.Bytes(o.Free))
 	}
 }
 

@@ -46,8 +46,8 @@ func checkAnswer(tb testing.TB, what string, r *Record) *Answer {
 	peak := slowPeak(r.Trace)
 	if a.Peak != peak || max(a.WarmUp, a.Steady, a.Tail) > peak || a.Lifetimes.Load != peak ||
 		pool.Load(a.Lifetimes.Buffers) != peak || layout.LowerBound < peak || layout.Height < peak {
-		tb.Fatalf("%s: %v\n%+v: peak %d, load %d, bound %d, height %d, want %d at least", what, r.Trace, a.Found, a.Peak,
-			a.Lifetimes.Load, layout.LowerBound, layout.Height, peak)
+		tb.Fatalf("%s: %v\n%+v: peak %d, load %d, bound %d, height %d, want %d at least", what, r.Trace, a.Found,
+			a.Peak, a.Lifetimes.Load, layout.LowerBound, layout.Height, peak)
 	}
 	if max(a.WarmUp, a.Steady, a.Tail) != peak {
 		tb.Fatalf("%s: warm-up %d, steady %d, tail %d, but a peak of %d", what, a.WarmUp, a.Steady, a.Tail, peak)

@@ -48,8 +48,8 @@ type request struct {
 // LifetimesOf returns the lifetimes of an iteration that Find or Whole returned for the trace. A block that is malloced
 // in one iteration and freed in the next has two spans, [0, free) and [malloc, events); one that is never freed in a
 // trace taken as a whole lives to its end. First come the blocks from before the iteration, then the others as they are
-// malloced. The error names the first event that does not fit, or says that blocks live for longer than an iteration: no
-// one place is enough for those of a slot. O(n) for n events.
+// malloced. The error names the first event that does not fit, or says that blocks live for longer than an iteration:
+// no one place is enough for those of a slot. O(n) for n events.
 func LifetimesOf(t Trace, it Iteration, o LifetimeOptions) (*Lifetimes, error) {
 	h, err := newHistory(t)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 // actions alloc and free_completed become malloc and free of the address; free_requested, after which another stream
 // may still use the block, and the segments' own actions are left out. Sizes are those requested, not rounded. A block
 // that is freed before it is allocated, or that the segments say is active although the entries do not, was there
-// before the history began, or its entry has been dropped from a full buffer: it stands at the start as a malloc, and is
-// counted. One that is active although its last entry has freed it came after the last entry: it stands at the end. The
-// action oom becomes an OOM.
+// before the history began, or its entry has been dropped from a full buffer: it stands at the start as a malloc, and
+// is counted. One that is active although its last entry has freed it came after the last entry: it stands at the end.
+// The action oom becomes an OOM.
 //
 // It decodes entry by entry and keeps no stack frames. Errors name line and column, or device and entry.
 func ParseSnapshot(r io.Reader, name string, o ImportOptions) (*Record, error) {

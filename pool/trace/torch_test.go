@@ -177,8 +177,8 @@ func TestSnapshots(t *testing.T) {
 	}{
 		{"one inference", func(d *torch) { weights(d, layers); d.begin(); d.step(layers, false, false, false) }, all, 1,
 			true, 0},
-		{"one training step", func(d *torch) { weights(d, layers); d.begin(); d.step(layers, true, false, true) }, all, 1,
-			true, 0},
+		{"one training step", func(d *torch) { weights(d, layers); d.begin(); d.step(layers, true, false, true) }, all,
+			1, true, 0},
 		{"one step, from the start", func(d *torch) { weights(d, layers); d.step(layers, true, true, true) }, all, 1,
 			false, 0},
 		{"three steps with a warm-up", func(d *torch) {
