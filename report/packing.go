@@ -140,8 +140,8 @@ func (r *Iteration) write(out io.Writer) {
 		fmt.Fprintf(out, "iteration of %d events, %d times from event %d on\n", r.Events, r.Repeats, r.First)
 	}
 	if r.Whole && r.Repeats > 1 {
-		fmt.Fprintln(out, "the layout is that of the whole record: more is allocated at once around the iterations than "+
-			"in them")
+		fmt.Fprintln(out, "the layout is that of the whole record: more is allocated at once around the iterations "+
+			"than in them")
 	}
 	if r.Before.Blocks > 0 {
 		fmt.Fprintf(out, "%d blocks of %s from before the history: it was begun later, or its buffer ran over\n",
