@@ -61,7 +61,8 @@ func TestParseSnapshot(t *testing.T) {
 // What is active although its last entry frees it was allocated after the history ended.
 func TestParseSnapshotAfterTheHistory(t *testing.T) {
 	text := `{"segments":[{"device":0,"address":16,"blocks":[{"size":512,"requested_size":4,` +
-		`"state":"active_allocated"}]}],"device_traces":[[` + entryOf("alloc", 16, 3) + "," + entryOf("free_completed", 16, 3) + `]]}`
+		`"state":"active_allocated"}]}],"device_traces":[[` + entryOf("alloc", 16, 3) + "," +
+		entryOf("free_completed", 16, 3) + `]]}`
 	r, a := answer(t, "a block after the history", text)
 	if want := (Event{Malloc, "0x10", 4}); r.Before != 0 || len(r.Trace) != 3 || r.Trace[2] != want || a.Peak != 4 {
 		t.Errorf("%+v, peak %d", r, a.Peak)
