@@ -30,8 +30,9 @@ func NewPacking(name string, buffers []pool.Buffer, l pool.Layout, took time.Dur
 		Time: Milliseconds(took), Iteration: iteration}
 }
 
-// WriteTable prints the report for people; capacity is what the layout was to fit into (0: none).
-func (r *Packing) WriteTable(out io.Writer, capacity int64) error {
+// WriteTable prints the report for people; capacity is what the layout was to fit into (0: none), needs what the record
+// needs beside it, outside the iterations.
+func (r *Packing) WriteTable(out io.Writer, capacity, needs int64) error {
 	valid := "checked"
 	if !r.Valid {
 		valid = "WRONG"
@@ -58,11 +59,11 @@ func (r *Packing) WriteTable(out io.Writer, capacity int64) error {
 		note += "; no layout is lower"
 	}
 	row("height", r.Height, note)
-	switch {
-	case capacity >= r.Height && capacity > 0:
-		row("capacity", capacity, fmt.Sprintf("met with %d bytes to spare", capacity-r.Height))
+	switch needs = max(needs, r.Height); {
+	case capacity >= needs && capacity > 0:
+		row("capacity", capacity, fmt.Sprintf("met with %d bytes to spare", capacity-needs))
 	case capacity > 0:
-		row("capacity", capacity, fmt.Sprintf("exceeded by %d bytes", r.Height-capacity))
+		row("capacity", capacity, fmt.Sprintf("exceeded by %d bytes", needs-capacity))
 	}
 	return t.Flush()
 }
@@ -75,34 +76,98 @@ func overBound(height, bound int64) float64 {
 	return float64(height) / float64(bound)
 }
 
-// Iteration is what tensile pool --trace prints beside the layout.
+// Iteration is what tensile pool --trace prints beside the layout. Events are counted from 0 and without what stands
+// for blocks from before the history of a snapshot.
 type Iteration struct {
-	First    int   `json:"first_event"` // from 0
-	Events   int   `json:"events"`
-	Repeats  int   `json:"repeats"`
-	Blocks   int   `json:"blocks"` // with a place in the layout
-	Unplaced int   `json:"unplaced"`
-	Peak     int64 `json:"peak"`          // the most bytes that were allocated at once
-	Online   int64 `json:"online_height"` // what best fit needs that does not know the future
+	First   int  `json:"first_event"`
+	Events  int  `json:"events"`
+	Repeats int  `json:"repeats"` // 1: the record is taken as a whole
+	Whole   bool `json:"whole"`   // the layout is that of the whole record
+	Blocks  int  `json:"blocks"`  // in the layout
+
+	Peak   int64 `json:"peak"`                  // the most bytes that were allocated at once, anywhere in the record
+	Steady int64 `json:"steady_peak,omitempty"` // in an iteration, or in what repeats instead
+	WarmUp *Part `json:"warm_up,omitempty"`     // before the first of them
+	Tail   *Part `json:"tail,omitempty"`        // after the last one
+
+	Part   *Repetition  `json:"repetition,omitempty"` // what repeats but is no iteration
+	Before BlocksBefore `json:"before,omitzero"`      // from before the history of a snapshot
+	OOM    []OOM        `json:"out_of_memory,omitempty"`
+
+	Online int64 `json:"online_height"` // what best fit needs that does not know the future
 	// different bytes that were used; 0: the blocks' ids are no addresses
 	Addresses int64 `json:"address_bytes,omitempty"`
 }
 
+// Part is a part of a record.
+type Part struct {
+	First  int   `json:"first_event"`
+	Events int   `json:"events"`
+	Peak   int64 `json:"peak"`
+}
+
+// Repetition is a part that repeats and is no iteration.
+type Repetition struct {
+	First   int    `json:"first_event"`
+	Events  int    `json:"events"`
+	Repeats int    `json:"repeats"`
+	Why     string `json:"why"` // a clause that goes on after "but"
+}
+
+// BlocksBefore are blocks from before a record.
+type BlocksBefore struct {
+	Blocks int   `json:"blocks"`
+	Bytes  int64 `json:"bytes"`
+}
+
+// OOM is a request for which there was no memory.
+type OOM struct {
+	Event int   `json:"event"`
+	Asked int64 `json:"asked"`
+	Free  int64 `json:"device_free"`
+	Held  int64 `json:"allocated"`
+}
+
 // write prints what repeats.
 func (r *Iteration) write(out io.Writer) {
-	if r.Repeats == 1 {
+	switch {
+	case r.Part != nil:
+		fmt.Fprintf(out, "no iteration: the whole record is taken as one, %d events; %d events repeat %d times from "+
+			"event %d on, but %s\n", r.Events, r.Part.Events, r.Part.Repeats, r.Part.First, r.Part.Why)
+	case r.Repeats == 1:
 		fmt.Fprintf(out, "nothing repeats: the whole trace is taken as one iteration of %d events\n", r.Events)
-	} else {
+	default:
 		fmt.Fprintf(out, "iteration of %d events, %d times from event %d on\n", r.Events, r.Repeats, r.First)
 	}
-	if r.Unplaced > 0 {
-		fmt.Fprintf(out, "%d blocks outlive the next malloc at their place in the iteration, and have none in the "+
-			"layout\n", r.Unplaced)
+	if r.Whole && r.Repeats > 1 {
+		fmt.Fprintln(out, "the layout is that of the whole record: more is allocated at once around the iterations "+
+			"than in them")
+	}
+	if r.Before.Blocks > 0 {
+		fmt.Fprintf(out, "%d blocks of %s from before the history: it was begun later, or its buffer ran over\n",
+			r.Before.Blocks, graph.Bytes(r.Before.Bytes))
+	}
+	for _, o := range r.OOM {
+		fmt.Fprintf(out, "out of memory at event %d: %s asked for, beside %s allocated; %s of the device free\n",
+			o.Event, graph.Bytes(o.Asked), graph.Bytes(o.Held), graph.Bytes(o.Free))
 	}
 }
 
-// rows prints what the iteration needed without the layout.
+// rows prints what the record needed without the layout.
 func (r *Iteration) rows(row func(what string, bytes int64, note string)) {
+	before, within, after, what := "warm-up", "steady", "tail", "the iterations"
+	if r.Part != nil {
+		before, within, after, what = "before", "repeated", "after", "what repeats"
+	}
+	if p := r.WarmUp; p != nil {
+		row(before, p.Peak, fmt.Sprintf("in the %d events before %s", p.Events, what))
+	}
+	if r.WarmUp != nil || r.Tail != nil {
+		row(within, r.Steady, "in "+what)
+	}
+	if p := r.Tail; p != nil {
+		row(after, p.Peak, fmt.Sprintf("in the %d events after %s", p.Events, what))
+	}
 	row("peak", r.Peak, "allocated at once")
 	if r.Addresses > 0 {
 		row("addresses", r.Addresses, "used in the trace")

@@ -84,7 +84,8 @@ func (p *page) ready(log func(string), state string, terminal io.Writer) {
 	if p.server == nil {
 		return
 	}
-	log(fmt.Sprintf("page at %s, for who has a token: tensile page --state %s", p.server.URL(web.Open), state))
+	log(fmt.Sprintf("page at %s, for who has a token: tensile page --state %s", p.server.URL(web.Open),
+		shellWord(state)))
 	if terminal != nil {
 		fmt.Fprintln(terminal, p.server.URL(web.View))
 	}

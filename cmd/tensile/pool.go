@@ -26,6 +26,7 @@ type poolFlags struct {
 	method   string
 	output   string
 	trace    bool
+	device   string
 	swap     swapFlags
 	json     bool
 }
@@ -64,6 +65,7 @@ same one share their bytes) and gaps (such as 7-9 12-13: slots without the bytes
 	c.Flags().StringVar(&f.output, "output", "", "write the buffers with their offsets to this CSV")
 	c.Flags().BoolVar(&f.trace, "trace", false,
 		"FILE is a trace: one event a line, a CSV of events, or a PyTorch memory snapshot as JSON")
+	c.Flags().StringVar(&f.device, "device", "", "with --trace: the number of the device in a snapshot of several")
 	f.swap.register(c.Flags())
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
 	return c
@@ -71,11 +73,13 @@ same one share their bytes) and gaps (such as 7-9 12-13: slots without the bytes
 
 // packing is what there is to pack.
 type packing struct {
+	path      string // of the file, or -
 	name      string // of the file, for people
 	ids       []string
 	buffers   []pool.Buffer
 	iteration *report.Iteration // nil: not from a trace
 	swapping  *report.Swapping  // nil: nothing is to be swapped
+	needs     int64             // bytes that are needed even so: what is outside the iteration is not swapped
 }
 
 func (f *poolFlags) run(ctx context.Context, path string, in io.Reader, out io.Writer) error {
@@ -111,7 +115,7 @@ func (f *poolFlags) run(ctx context.Context, path string, in io.Reader, out io.W
 	if f.json {
 		err = printJSON(out, r)
 	} else {
-		err = r.WriteTable(out, options.Capacity)
+		err = r.WriteTable(out, options.Capacity, p.needs)
 	}
 	if err != nil {
 		return err
@@ -122,7 +126,7 @@ func (f *poolFlags) run(ctx context.Context, path string, in io.Reader, out io.W
 	if err := f.write(p, layout); err != nil {
 		return err
 	}
-	return f.verdict(p.name, layout, options.Capacity, context.Cause(ctx))
+	return f.verdict(p, layout, options.Capacity, context.Cause(ctx))
 }
 
 // options are those of the search.
@@ -178,7 +182,11 @@ func parseCapacity(text string) (int64, error) {
 
 // read reads the buffers of a file, or those of a trace.
 func (f *poolFlags) read(path string, in io.Reader) (*packing, error) {
-	p := &packing{name: path}
+	device, err := f.snapshotDevice()
+	if err != nil {
+		return nil, err
+	}
+	p := &packing{path: path, name: path}
 	if path == "-" {
 		p.name = "standard input"
 	} else {
@@ -194,9 +202,8 @@ func (f *poolFlags) read(path string, in io.Reader) (*packing, error) {
 		in = file
 	}
 	if f.trace {
-		return p, p.readTrace(in, &f.swap)
+		return p, p.readTrace(in, device, &f.swap)
 	}
-	var err error
 	if p.ids, p.buffers, err = pool.ReadCSV(in, p.name); errors.Is(err, pool.ErrNoCSV) {
 		err = fmt.Errorf("%w; if it is a record of malloc and free, give --trace", err)
 	}

@@ -20,8 +20,8 @@ func (e interruptedError) Error() string {
 func (e interruptedError) Unwrap() error { return errInterrupted }
 
 // verdict says what is not as it was asked for. The signal is what stopped the search, if one did.
-func (f *poolFlags) verdict(name string, l pool.Layout, capacity int64, signal error) error {
-	missed := f.missed(name, l, capacity)
+func (f *poolFlags) verdict(p *packing, l pool.Layout, capacity int64, signal error) error {
+	missed := f.missed(p, l, capacity)
 	if errors.Is(signal, errInterrupted) {
 		return interruptedError{missed}
 	}
@@ -29,7 +29,11 @@ func (f *poolFlags) verdict(name string, l pool.Layout, capacity int64, signal e
 }
 
 // missed is the error for a capacity that is too small for the layout.
-func (f *poolFlags) missed(name string, l pool.Layout, capacity int64) error {
+func (f *poolFlags) missed(p *packing, l pool.Layout, capacity int64) error {
+	if capacity > 0 && p.needs > max(capacity, l.Height) {
+		return fmt.Errorf("%s: the record needs %d bytes before or after the iterations, where nothing is swapped, %d "+
+			"more than --capacity %d: give it that", p.name, p.needs, p.needs-capacity, capacity)
+	}
 	if capacity == 0 || l.Height <= capacity {
 		return nil
 	}
@@ -44,6 +48,6 @@ func (f *poolFlags) missed(name string, l pool.Layout, capacity int64) error {
 	case f.deadline > 0:
 		remedy = fmt.Sprintf("search longer than --deadline %v, or give it %d", f.deadline, l.Height)
 	}
-	return fmt.Errorf("%s: the layout needs %d bytes, %d more than --capacity %d: %s", name, l.Height,
+	return fmt.Errorf("%s: the layout needs %d bytes, %d more than --capacity %d: %s", p.name, l.Height,
 		l.Height-capacity, capacity, remedy)
 }

@@ -4,8 +4,9 @@
 //	Import --> Trace --> Find --> Iteration --> LifetimesOf --> []pool.Buffer --> pool.Pack --> Offsets, Replay
 //
 // A [Trace] comes from a file ([Import]: the text form, a CSV, a PyTorch memory snapshot) or from a device that records
-// one (device/cpu). [Find] looks for what repeats, [LifetimesOf] says at which slots of an iteration each block needs
-// its bytes, [Replay] is an allocator that answers by the packed layout.
+// one (device/cpu). [Find] looks for what repeats and whether that is an iteration, [LifetimesOf] says at which slots
+// of an iteration each block needs its bytes, [Replay] is an allocator that answers by the packed layout. [AnswerOf]
+// takes the iteration or the whole record, so that what is packed never has less at once than the record.
 //
 //	slot     0  1  2  3  4  5  6  7
 //	event    mA mB wB fA mC rB fB fC         one of several equal iterations, w wrote before

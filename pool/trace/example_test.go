@@ -32,18 +32,18 @@ free c
 `
 
 func ExampleImport() {
-	t, err := trace.Import(strings.NewReader(record), "record", trace.ImportOptions{})
+	r, err := trace.Import(strings.NewReader(record), "record", trace.ImportOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	iteration, err := trace.Find(t)
+	iteration, err := trace.Find(r.Trace, r.Before)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	fmt.Println(iteration.Events, "events,", iteration.Repeats, "times from event", iteration.From, "on")
-	lifetimes, err := trace.LifetimesOf(t, iteration, trace.LifetimeOptions{})
+	lifetimes, err := trace.LifetimesOf(r.Trace, iteration, trace.LifetimeOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -47,7 +47,7 @@ func slowLongest(t Trace) (period, covers int) {
 			times := 2
 			for ; from+times*events <= len(t) && repeats(t, of, from, events, times); times++ {
 			}
-			if times--; times >= 2 {
+			if times--; times >= 2 && steady(t, of, from, events) {
 				longest[events] = max(longest[events], times*events)
 			}
 		}
@@ -61,27 +61,42 @@ func slowLongest(t Trace) (period, covers int) {
 	return 0, 0
 }
 
+// steady reports whether there are as many blocks and bytes after some events as before.
+func steady(t Trace, of []int, from, events int) bool {
+	blocks, bytes := 0, int64(0)
+	for i := from; i < from+events; i++ {
+		switch t[i].Kind {
+		case Malloc:
+			blocks, bytes = blocks+1, bytes+t[i].Bytes
+		case Free:
+			blocks, bytes = blocks-1, bytes-t[of[i]].Bytes
+		}
+	}
+	return blocks == 0 && bytes == 0
+}
+
 func checkLongest(tb testing.TB, what string, tr Trace) {
 	h, err := newHistory(tr)
 	if err != nil {
 		tb.Fatalf("%s: %v", what, err)
 	}
 	period, covers := slowLongest(tr)
-	got := longestRun(tr, h)
+	got, _ := longestRun(tr, h, 0)
 	if got.period != period || period > 0 && got.covers() != covers {
 		tb.Fatalf("%s: %v\n%v, want period %d covering %d", what, tr, got, period, covers)
 	}
-	it, err := Find(tr)
-	if period == 0 {
-		if !errors.Is(err, ErrNoIteration) {
-			tb.Fatalf("%s: Find: %v, want ErrNoIteration", what, err)
-		}
+	it, err := Find(tr, 0)
+	switch {
+	case err != nil && !errors.Is(err, ErrNoIteration):
+		tb.Fatalf("%s: Find: %v", what, err)
+	case err != nil:
 		return
+	case period == 0:
+		tb.Fatalf("%s: Find: %+v, want ErrNoIteration", what, it)
 	}
-	if err != nil {
-		tb.Fatalf("%s: %v", what, err)
-	}
-	if it.Events%period != 0 || it.Repeats < 2 || !repeats(tr, blocksOf(tr), it.From, it.Events, it.Repeats) {
+	of := blocksOf(tr)
+	if it.Events%period != 0 || it.Repeats < 2 || !repeats(tr, of, it.From, it.Events, it.Repeats) ||
+		!steady(tr, of, it.From, it.Events) {
 		tb.Fatalf("%s: %v\n%+v is not repeated", what, tr, it)
 	}
 }
@@ -91,11 +106,11 @@ func TestFindAgainstTheDefinition(t *testing.T) {
 	for seed := range uint64(3000) {
 		tr := randomTrace(rand.New(rand.NewPCG(seed, 2)))
 		checkLongest(t, fmt.Sprintf("seed %d", seed), tr)
-		if _, err := Find(tr); err == nil {
+		if _, err := Find(tr, 0); err == nil {
 			found++
 		}
 	}
-	if found < 1000 {
+	if found < 800 {
 		t.Errorf("only %d traces of 3000 have an iteration", found)
 	}
 }
@@ -114,7 +129,7 @@ func TestFindTraining(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		g := &training{rng: rng, noReads: rng.IntN(2) == 0}
 		wraps := rng.IntN(2) == 0
-		weights := g.start(1 + rng.IntN(12))
+		weights := g.start(3 + rng.IntN(10))
 		late := ""
 		one := func() (events int) {
 			events = -len(g.t)
@@ -131,11 +146,11 @@ func TestFindTraining(t *testing.T) {
 			events = one()
 		}
 		end := len(g.t)
-		g.drop(g.malloc(998))
-		for range rng.IntN(2) {
+		if rng.IntN(2) == 0 {
+			g.drop(g.malloc(998))
 			one()
 		}
-		it, err := Find(g.t)
+		it, err := Find(g.t, 0)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -157,7 +172,7 @@ func TestFindTwoIterations(t *testing.T) {
 	g.iteration(weights, "", false)
 	events := len(g.t) - begin
 	g.iteration(weights, "", false)
-	got, err := Find(g.t)
+	got, err := Find(g.t, 0)
 	if want := (Iteration{begin, events, 2}); err != nil || got != want {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
@@ -171,7 +186,7 @@ func TestFindQuietest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := longestRun(tr, h)
+		r, _ := longestRun(tr, h, 0)
 		if r.period == 0 {
 			continue
 		}
@@ -196,22 +211,18 @@ func TestFindQuietest(t *testing.T) {
 
 // A block that lives for longer than what repeats makes several of them one iteration, if there are enough.
 func TestFindLengthens(t *testing.T) {
-	for _, c := range []struct{ times, events, unplaced int }{{3, 2, 1}, {4, 2, 1}, {5, 4, 0}, {6, 4, 0}, {9, 4, 0}} {
+	for _, c := range []struct{ times, events int }{{3, 0}, {4, 0}, {5, 4}, {6, 4}, {9, 4}} {
 		tr := Trace{{Malloc, "0", 8}}
 		for i := range c.times { // malloc, then free what was malloced before
 			tr = append(tr, Event{Malloc, fmt.Sprint(i + 1), 8}, Event{Kind: Free, Block: fmt.Sprint(i)})
 		}
-		it, err := Find(tr)
-		if err != nil {
-			t.Fatalf("%d times: %v", c.times, err)
-		}
-		l, err := LifetimesOf(tr, it, LifetimeOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if it.Events != c.events || len(l.Unplaced) != c.unplaced {
-			t.Errorf("%d times: %+v with %d unplaced, want %d events and %d", c.times, it, len(l.Unplaced), c.events,
-				c.unplaced)
+		it, err := Find(tr, 0)
+		if part, ok := errors.AsType[*PartError](err); it.Events != c.events || (c.events == 0) != ok {
+			t.Errorf("%d times: %+v, %v, want %d events", c.times, it, err, c.events)
+		} else if ok {
+			if _, err := LifetimesOf(tr, part.Iteration, LifetimeOptions{}); err == nil {
+				t.Errorf("%d times: no error for a block that outlives the iteration", c.times)
+			}
 		}
 	}
 }
@@ -219,11 +230,11 @@ func TestFindLengthens(t *testing.T) {
 func TestFindNothing(t *testing.T) {
 	for _, tr := range []Trace{nil, {{Malloc, "a", 1}}, {{Malloc, "a", 1}, {Write, "a", 0}, {Free, "a", 0},
 		{Malloc, "a", 2}}} {
-		if it, err := Find(tr); !errors.Is(err, ErrNoIteration) {
+		if it, err := Find(tr, 0); !errors.Is(err, ErrNoIteration) {
 			t.Errorf("%v: %+v, %v, want ErrNoIteration", tr, it, err)
 		}
 	}
-	if _, err := Find(Trace{{Malloc, "a", 1}, {Malloc, "a", 1}}); err == nil || errors.Is(err, ErrNoIteration) {
+	if _, err := Find(Trace{{Malloc, "a", 1}, {Malloc, "a", 1}}, 0); err == nil || errors.Is(err, ErrNoIteration) {
 		t.Errorf("a trace that mallocs a block twice: %v", err)
 	}
 }
@@ -241,7 +252,7 @@ func TestFindHard(t *testing.T) {
 		scattered = append(scattered, Event{Malloc, fmt.Sprint(i), 8})             // nothing is ever freed
 	}
 	for _, tr := range []Trace{same, scattered} {
-		if _, err := Find(tr); err != nil && !errors.Is(err, ErrNoIteration) {
+		if _, err := Find(tr, 0); err != nil && !errors.Is(err, ErrNoIteration) {
 			t.Error(err)
 		}
 	}
@@ -256,7 +267,7 @@ func BenchmarkFind(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("layers=%d/n=%d", layers, len(g.t)), func(b *testing.B) {
 			for b.Loop() {
-				if it, err := Find(g.t); err != nil || it.From != len(weights)*2+2 {
+				if it, err := Find(g.t, 0); err != nil || it.From != len(weights)*2+2 {
 					b.Fatal(it, err)
 				}
 			}

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -28,7 +29,7 @@ func TestImport(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 			continue
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(&Record{Trace: want}, got); diff != "" {
 			t.Errorf("%q: %s", text, diff)
 		}
 	}
@@ -36,7 +37,7 @@ func TestImport(t *testing.T) {
 
 func TestImportRefuses(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"\x80\x04\x95", "t is a pickle; convert it: python -c"},
+		{"\x80\x04\x95", "t is a pickle, not JSON"},
 		{"\x1f\x8b\x08", "t is compressed; unpack it with gunzip first"},
 		{"id,lower,upper,size\n1,2,3,4\n", "t:1:1: the header has no column event"},
 		{"hello\n", `t:1:1: "hello" is no event; it takes malloc BLOCK SIZE`},
@@ -66,10 +67,12 @@ func FuzzImport(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		got, err := Import(strings.NewReader(string(text)), "t", ImportOptions{})
+		record, err := Import(strings.NewReader(string(text)), "t", ImportOptions{})
 		if err != nil {
 			return
 		}
+		checkAnswer(t, fmt.Sprintf("%q", text), record)
+		got := record.Trace
 		var b strings.Builder
 		if _, err := got.WriteTo(&b); err != nil {
 			t.Fatal(err)
@@ -78,12 +81,12 @@ func FuzzImport(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(got, again); diff != "" {
+		if diff := cmp.Diff(got, again.Trace); diff != "" {
 			t.Fatal(diff)
 		}
-		it, err := Find(got)
+		it, err := Find(got, record.Before)
 		if err != nil {
-			it = Whole(got)
+			it = Whole(got, record.Before)
 		}
 		if _, err := LifetimesOf(got, it, LifetimeOptions{Tighten: true}); err != nil {
 			t.Fatal(err)

@@ -30,7 +30,6 @@ type Lifetimes struct {
 	Iteration
 	Buffers   []pool.Buffer
 	Residents []Resident // one per buffer
-	Unplaced  []Resident // mallocs whose block outlives the next malloc at their slot: no one place is enough for them
 	Load      int64      // bytes: the most that the framework held at once in the first iteration; the peak memory load
 	Fixed     int64      // bytes of Load that were there before the first iteration and outlive them all
 
@@ -43,13 +42,14 @@ type Lifetimes struct {
 type request struct {
 	free   bool
 	bytes  int64
-	buffer int // -1: unplaced, or has no bytes
+	buffer int // -1: left out, or has no bytes
 }
 
 // LifetimesOf returns the lifetimes of an iteration that Find or Whole returned for the trace. A block that is malloced
 // in one iteration and freed in the next has two spans, [0, free) and [malloc, events); one that is never freed in a
 // trace taken as a whole lives to its end. First come the blocks from before the iteration, then the others as they are
-// malloced. The error names the first event that does not fit. O(n) for n events.
+// malloced. The error names the first event that does not fit, or says that blocks live for longer than an iteration:
+// no one place is enough for those of a slot. O(n) for n events.
 func LifetimesOf(t Trace, it Iteration, o LifetimeOptions) (*Lifetimes, error) {
 	h, err := newHistory(t)
 	if err != nil {
@@ -60,6 +60,10 @@ func LifetimesOf(t Trace, it Iteration, o LifetimeOptions) (*Lifetimes, error) {
 			it.Repeats, it.Events, it.From, len(t))
 	}
 	l := &liver{Lifetimes: Lifetimes{Iteration: it, options: o}, t: t, h: h}
+	if n := h.outliving(t, it); it.Repeats > 1 && n > 0 {
+		return nil, fmt.Errorf("%d blocks live for longer than an iteration of %d events: take several as one, or "+
+			"the whole trace", n, it.Events)
+	}
 	if it.Events > 0 {
 		l.before()
 		l.within()
@@ -73,9 +77,6 @@ type liver struct {
 	t Trace
 	h *history
 }
-
-// end is that of the last iteration.
-func (l *liver) end() int { return l.From + l.Events*l.Repeats }
 
 // before adds the blocks from before the iteration. One that is freed in the course of several iterations is the
 // previous one of a block that is malloced in this one.
@@ -92,7 +93,7 @@ func (l *liver) before() {
 			continue
 		}
 		if !l.options.Transient {
-			l.add(Resident{e.Block, -1}, m, pool.Span{From: 0, To: to})
+			l.add(Resident{e.Block, -1}, m, pool.Span{From: 0, To: max(to, 1)}) // it is there before event 0
 		}
 	}
 }
@@ -113,11 +114,6 @@ func (l *liver) within() {
 			to = min(to, l.Events)
 		}
 		who := Resident{e.Block, slot}
-		if to-slot >= l.Events && l.Repeats > 1 {
-			l.Unplaced = append(l.Unplaced, who)
-			buffer[slot] = -1
-			continue
-		}
 		span := pool.Span{From: slot, To: to}
 		if l.options.Tighten && first[slot] >= 0 {
 			span = pool.Span{From: first[slot], To: last[slot] + 1}
@@ -202,8 +198,7 @@ func (l *Lifetimes) Accesses(t Trace) ([][]int, error) {
 		buffers[m] = i
 	}
 	all := make([][]int, len(l.Buffers))
-	end := l.From + l.Events*l.Repeats
-	for i := l.From; i < min(end, l.From+2*l.Events); i++ {
+	for i := l.From; i < min(l.end(), l.From+2*l.Events); i++ {
 		k, ok := buffers[h.malloc[i]]
 		if kind := t[i].Kind; !ok || kind != Read && kind != Write ||
 			l.Residents[k].Slot < 0 && i >= l.From+l.Events { // of a block that stays: the next iteration is alike

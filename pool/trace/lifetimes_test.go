@@ -60,7 +60,7 @@ func TestLifetimesOfTheDrawing(t *testing.T) {
 			{Size: 100, Spans: []pool.Span{span(0, 5)}}, {Size: 10, Spans: []pool.Span{span(0, 4)}},
 			{Size: 30, Spans: []pool.Span{span(0, 1), span(3, 5)}},
 		}, []Resident{{"W", -1}, {"A", 0}, {"C1", 3}}, 140},
-		{"whole", plain[:9], Whole(plain[:9]), LifetimeOptions{}, []pool.Buffer{
+		{"whole", plain[:9], Whole(plain[:9], 0), LifetimeOptions{}, []pool.Buffer{
 			{Size: 100, Spans: []pool.Span{span(0, 9)}}, {Size: 10, Spans: []pool.Span{span(2, 5)}},
 			{Size: 20, Spans: []pool.Span{span(3, 8)}}, {Size: 30, Spans: []pool.Span{span(6, 9)}},
 		}, []Resident{{"W", 0}, {"A", 2}, {"B", 3}, {"C", 6}}, 150},
@@ -80,18 +80,6 @@ func TestLifetimesOfTheDrawing(t *testing.T) {
 			t.Errorf("%s: load %d, want %d", c.name, l.Load, c.load)
 		}
 	}
-}
-
-// drains reports whether a block from before the iteration is freed in the course of several without being replaced in
-// the one after.
-func drains(tr Trace, it Iteration) bool {
-	blocks := blocksOf(tr)
-	for i := it.From; it.Repeats > 1 && i < it.From+it.Repeats*it.Events; i++ {
-		if tr[i].Kind == Free && i-blocks[i] > it.Events {
-			return true
-		}
-	}
-	return false
 }
 
 // residentBytes says by the trace alone, in the second iteration or the only one, which bytes every slot needs.
@@ -122,16 +110,13 @@ func TestLifetimesHoldWhatTheTraceHolds(t *testing.T) {
 	iterations := 0
 	for seed := range uint64(2000) {
 		tr := randomTrace(rand.New(rand.NewPCG(seed, 5)))
-		it, err := Find(tr)
+		it, err := Find(tr, 0)
 		if err != nil || seed%8 == 0 {
-			it = Whole(tr)
+			it = Whole(tr, 0)
 		}
 		l, err := LifetimesOf(tr, it, LifetimeOptions{})
 		if err != nil {
 			t.Fatal(err)
-		}
-		if len(l.Unplaced) > 0 || drains(tr, it) {
-			continue
 		}
 		if it.Repeats > 1 {
 			iterations++
@@ -153,7 +138,7 @@ func TestLifetimesHoldWhatTheTraceHolds(t *testing.T) {
 		}
 		pack(t, l)
 	}
-	if iterations < 500 {
+	if iterations < 200 {
 		t.Errorf("only %d iterations", iterations)
 	}
 }
@@ -163,9 +148,9 @@ func TestTightenedLifetimes(t *testing.T) {
 	shorter := 0
 	for seed := range uint64(2000) {
 		tr := randomTrace(rand.New(rand.NewPCG(seed, 6)))
-		it, err := Find(tr)
+		it, err := Find(tr, 0)
 		if err != nil {
-			it = Whole(tr)
+			it = Whole(tr, 0)
 		}
 		of := func(o LifetimeOptions) *Lifetimes {
 			l, err := LifetimesOf(tr, it, o)
@@ -223,7 +208,7 @@ func TestLifetimesOfTraining(t *testing.T) {
 			for range 4 {
 				late = g.iteration(weights, late, wraps)
 			}
-			it, err := Find(g.t)
+			it, err := Find(g.t, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -257,7 +242,7 @@ func TestLifetimesRefuse(t *testing.T) {
 			t.Errorf("%+v of a trace of one event: no error", it)
 		}
 	}
-	if l, err := LifetimesOf(nil, Whole(nil), LifetimeOptions{}); err != nil || len(l.Buffers) > 0 {
+	if l, err := LifetimesOf(nil, Whole(nil, 0), LifetimeOptions{}); err != nil || len(l.Buffers) > 0 {
 		t.Errorf("an empty trace: %+v, %v", l, err)
 	}
 }

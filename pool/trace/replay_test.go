@@ -52,7 +52,7 @@ func (a *arena) do(events Trace) {
 
 func lifetimesOf(t *testing.T, tr Trace, o LifetimeOptions) *Lifetimes {
 	t.Helper()
-	it, err := Find(tr)
+	it, err := Find(tr, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,9 +98,9 @@ func TestReplayDepartures(t *testing.T) {
 	for seed := range uint64(1500) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		tr := randomTrace(rng)
-		it, err := Find(tr)
+		it, err := Find(tr, 0)
 		if err != nil || rng.IntN(8) == 0 {
-			it = Whole(tr)
+			it = Whole(tr, 0)
 		}
 		l, err := LifetimesOf(tr, it, LifetimeOptions{Transient: rng.IntN(2) == 0})
 		if err != nil {

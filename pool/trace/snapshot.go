@@ -12,10 +12,12 @@ import (
 // actions alloc and free_completed become malloc and free of the address; free_requested, after which another stream
 // may still use the block, and the segments' own actions are left out. Sizes are those requested, not rounded. A block
 // that is freed before it is allocated, or that the segments say is active although the entries do not, was there
-// before the history began: it stands at the start as a malloc.
+// before the history began, or its entry has been dropped from a full buffer: it stands at the start as a malloc, and
+// is counted. One that is active although its last entry has freed it came after the last entry: it stands at the end.
+// The action oom becomes an OOM.
 //
 // It decodes entry by entry and keeps no stack frames. Errors name line and column, or device and entry.
-func ParseSnapshot(r io.Reader, name string, o ImportOptions) (Trace, error) {
+func ParseSnapshot(r io.Reader, name string, o ImportOptions) (*Record, error) {
 	s := newSnapshot(r, name)
 	if err := s.read(); err != nil {
 		return nil, err
@@ -24,7 +26,7 @@ func ParseSnapshot(r io.Reader, name string, o ImportOptions) (Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.trace(device)
+	return s.record(device)
 }
 
 // entry is one element of device_traces, as far as it matters here.
@@ -32,6 +34,7 @@ type entry struct {
 	Action string `json:"action"`
 	Addr   uint64 `json:"addr"` // none for oom
 	Size   int64  `json:"size"`
+	Free   int64  `json:"device_free"` // of oom alone
 }
 
 // segment is one element of segments.
@@ -48,11 +51,19 @@ type segment struct {
 
 // happened is an entry that is kept, with its place for messages.
 type happened struct {
-	free  bool
-	addr  uint64
+	what  what
+	addr  uint64 // of oom: the bytes that were free
 	size  int64
 	index int // among the entries of its device
 }
+
+type what uint8
+
+const (
+	entryAlloc what = iota
+	entryFree
+	entryOOM
+)
 
 // residual is a block that is active when the snapshot is taken.
 type residual struct {
@@ -162,9 +173,11 @@ func (s *snapshot) device(d int) error {
 		}
 		switch e.Action {
 		case "alloc":
-			s.devices[d] = append(s.devices[d], happened{addr: e.Addr, size: e.Size, index: i})
+			s.devices[d] = append(s.devices[d], happened{entryAlloc, e.Addr, e.Size, i})
 		case "free_completed", "free": // the latter before there were streams to wait for
-			s.devices[d] = append(s.devices[d], happened{free: true, addr: e.Addr, size: e.Size, index: i})
+			s.devices[d] = append(s.devices[d], happened{entryFree, e.Addr, e.Size, i})
+		case "oom":
+			s.devices[d] = append(s.devices[d], happened{entryOOM, uint64(e.Free), e.Size, i})
 		case "":
 			return s.errorf("device %d, entry %d has no action", d, i)
 		}

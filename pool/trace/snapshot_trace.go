@@ -2,11 +2,16 @@ package trace
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 )
+
+// ErrDevices is what Import returns, after the file's name and the devices, for a snapshot of several of which
+// ImportOptions names none.
+var ErrDevices = errors.New("have events: choose one")
 
 // choose returns the device that is meant.
 func (s *snapshot) choose(want *int) (int, error) {
@@ -29,29 +34,44 @@ func (s *snapshot) choose(want *int) (int, error) {
 			"before what is to"+
 			" be recorded", name)
 	case len(busy) > 1:
-		return 0, fmt.Errorf("%s: the devices %s have events: choose one", name, strings.Join(busy, ", "))
+		return 0, fmt.Errorf("%s: the devices %s %w", name, strings.Join(busy, ", "), ErrDevices)
 	}
 	return only, nil
 }
 
-// trace makes the trace of a device.
-func (s *snapshot) trace(device int) (Trace, error) {
+// record makes the record of a device.
+func (s *snapshot) record(device int) (*Record, error) {
 	m := maker{ledger: newLedger(), names: make(map[uint64]string)}
-	for _, b := range s.before(device) {
+	before := s.before(device)
+	for _, b := range before {
 		if err := m.add(Malloc, b.addr, b.size); err != nil {
 			return nil, fmt.Errorf("%s: device %d, before its first entry: %w", s.lines.at.file, device, err)
 		}
 	}
+	r := &Record{Before: len(before)}
 	for _, e := range s.devices[device] {
+		if e.what == entryOOM {
+			r.OOM = append(r.OOM, OOM{len(m.trace), e.size, int64(e.addr), m.ledger.load})
+			continue
+		}
 		kind := Malloc
-		if e.free {
+		if e.what == entryFree {
 			kind = Free
 		}
 		if err := m.add(kind, e.addr, e.size); err != nil {
 			return nil, fmt.Errorf("%s: device %d, entry %d: %w", s.lines.at.file, device, e.index, err)
 		}
 	}
-	return m.trace, nil
+	for _, b := range s.active[device] {
+		if _, there := m.ledger.sizes[m.names[b.addr]]; there {
+			continue
+		}
+		if err := m.add(Malloc, b.addr, b.size); err != nil {
+			return nil, fmt.Errorf("%s: device %d, after its last entry: %w", s.lines.at.file, device, err)
+		}
+	}
+	r.Trace = m.trace
+	return r, nil
 }
 
 // before returns the blocks that were there before a device's history began, by address: those that are freed first of
@@ -60,7 +80,10 @@ func (s *snapshot) before(device int) []residual {
 	seen := make(map[uint64]bool)
 	var before []residual
 	for _, e := range s.devices[device] {
-		if e.free && !seen[e.addr] {
+		if e.what == entryOOM {
+			continue
+		}
+		if e.what == entryFree && !seen[e.addr] {
 			before = append(before, residual{e.addr, e.size})
 		}
 		seen[e.addr] = true
