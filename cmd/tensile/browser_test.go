@@ -23,6 +23,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/needs"
 	"tensile/wire"
 )
@@ -173,6 +174,7 @@ const (
 // The page opens, shows live what jobs --json says, draws the plan of a job, steers it where its token allows, finds a
 // controller again that was started anew, and says nothing to the console; with a wrong token it shows nothing.
 func TestPageInBrowser(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	b := openBrowser(t)
 	c := startCluster(t, 8*graph.MiB)

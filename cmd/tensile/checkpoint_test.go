@@ -158,6 +158,7 @@ func TestKilledGoesOn(t *testing.T) {
 // An executor that was started by hand is killed, its newest checkpoint is torn, and it is started again: the job goes
 // on from the one before.
 func TestTornGoesOn(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	c := startCluster(t, 2*graph.MiB)
 	credentials, folder := filepath.Join(c.files, "lab.json"), filepath.Join(c.state, "checkpoints")
@@ -188,6 +189,7 @@ func TestTornGoesOn(t *testing.T) {
 
 // A job of an executor that is interrupted goes on elsewhere: none of its iterations is lost.
 func TestInterruptedGoesOn(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	c := startCluster(t, 2*graph.MiB)
 	credentials := filepath.Join(c.files, "lab.json")

@@ -237,6 +237,7 @@ func processorTime(t *testing.T, pid int) int {
 
 // An executor joins from elsewhere over TLS, with credentials of its own, and gets a job.
 func TestClusterJoined(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	c := startCluster(t, 2*graph.MiB, "--tls", "--listen", "127.0.0.1:0")
 	path := filepath.Join(c.files, "lab.json")

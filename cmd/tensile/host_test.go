@@ -126,6 +126,7 @@ func (c *cluster) goesOn(name string, incarnation int64) wire.Record {
 // An executor on another host is cut off, and the cable comes back before its jobs are given up: they are unknown
 // meanwhile, and nothing is lost or trained twice.
 func TestHostCutOff(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	h := needs.AnotherHost(t)
 	times := []string{"--silence", "3s", "--give-up", "1h"}

@@ -59,6 +59,7 @@ func (p *family) savesBoth() {
 
 // A second signal ends a run at once, although an iteration goes on.
 func TestSecondSignal(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	p := start(t, t.TempDir(), "run", "resnet18", "--image", "64", "--batch", "32", "--iterations", "100", "--save",
 		"w.safetensors")

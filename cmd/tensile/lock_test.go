@@ -10,6 +10,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/bus"
+	"tensile/internal/long"
 	"tensile/wire"
 )
 
@@ -110,6 +111,7 @@ func TestClusterNamesTheDead(t *testing.T) {
 // A process that was killed is known to be dead as soon as the next one of its name on the same host says so: its job
 // goes on, from its checkpoint, although no silence ever counts.
 func TestClusterStartedAgainByHand(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	c := startCluster(t, 8*graph.MiB, "--silence", "1h", "--give-up", "1h")
 	path := filepath.Join(c.files, "lab.json")

@@ -111,6 +111,7 @@ func TestONNXAfterAKill(t *testing.T) {
 // A run of an ONNX file that is interrupted saves the model that an undisturbed run of as many iterations saves; one
 // that goes on from a checkpoint of it ends with the bytes of an undisturbed run.
 func TestONNXInterrupted(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	dir := t.TempDir()
 	file, arrays := dropping(t)

@@ -10,6 +10,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/bus"
+	"tensile/internal/long"
 	"tensile/wire"
 	"tensile/workload"
 )
@@ -87,6 +88,7 @@ func TestClusterForgedOwner(t *testing.T) {
 // An administrator gives users shares, which are there after a restart of the controller; jobs count for the tenant
 // whose connection has submitted them, and their slowdown is measured.
 func TestClusterTenants(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	c := startCluster(t, 8*graph.MiB)
 	if said := c.tell("tenants"); said != "nobody has a share: tensile tenant NAME --share N gives one\n" {

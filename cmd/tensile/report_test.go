@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/report"
 	"tensile/wire"
 )
@@ -265,6 +266,7 @@ func TestDiffers(t *testing.T) {
 // both are over before the copies of the prologues and the iterations could be, one after the other: after 19 ms and
 // not 26.
 func TestStarts(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	var r report.Training
 	document(t, tensile(t, t.TempDir(), "run", "resnet50", "densenet121", "--image", "64", "--batch", "4", "--device",

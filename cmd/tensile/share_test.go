@@ -45,6 +45,7 @@ func TestRunSharesMemory(t *testing.T) {
 
 // The figures of a run whose jobs share memory by gates fit one another.
 func TestRunReportGates(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	if r := runReport(t, "--memory-sharing", "gates"); r.Sharing != wire.Gates {
 		t.Errorf("jobs share memory by %s, want gates", r.Sharing)
@@ -102,6 +103,7 @@ func clusterGates(t *testing.T, sharing string) {
 // The budget becomes smaller and larger again while jobs that share memory train: they go on within it, in the
 // processes that they have, and no iteration is lost.
 func TestClusterBudgetByGates(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	for _, sharing := range long.Or([]string{"gates"}, []string{"gates", "shift", "pairs"}) {
 		t.Run(sharing, func(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"tensile/internal/long"
 )
 
 // TestSignals stops runs in the middle, which ends with nothing left behind and nothing that a second run trips over.
@@ -41,6 +43,9 @@ func TestSignals(t *testing.T) {
 		{"kill", syscall.SIGKILL, []string{"--budget", "80%", "--save", "w.safetensors"}, "tensile:", -1, "", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			if test.part == "vanilla:" {
+				long.Only(t)
+			}
 			dir := t.TempDir()
 			args := append([]string{"run", "lenet", "--batch", "4"}, test.args...)
 			code, stderr := interrupted(t, dir, test.signal, test.part, append(args, "--iterations", "1000000"))
