@@ -65,6 +65,7 @@ type Options struct {
 	// when jobs share memory first; what it returns is closed when Run returns. Nil: no other process uses this device,
 	// and the lease is one of this process.
 	Lease func(l *wire.Lease, answer func(...lease.Output)) (HostLease, error)
+	Place string // where such a lease is one lease, as process.Place has it; "": it is one of this process
 
 	// Notice is what a person who started the executor wants to know: that it has joined, what becomes of jobs. Nil:
 	// nobody is there.
@@ -89,7 +90,7 @@ func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p := Process{Executor: o.Executor, Life: cmp.Or(o.Life, rand.Text()), Dead: o.Dead, Device: o.Device.Identity(),
-		Host: Here(), Since: int64(clock.Now()), Alone: o.Alone, Brings: o.Brings}
+		Host: Here(), Since: int64(clock.Now()), Alone: o.Alone, Brings: o.Brings, Place: o.Place}
 	if o.Checkpoints.Dir != "" {
 		var err error
 		if p.Folder, err = o.Checkpoints.Identity(); err != nil {

@@ -50,6 +50,7 @@ type executor struct {
 	life     string        // of its process; "": not known yet
 	host     string        // where that runs
 	folder   string        // identity of its folder of checkpoints; "": it is not known
+	place    string        // where its leases are
 	since    int64         // when it began: since the Unix epoch, in nanoseconds
 	seen     int64         // number of its newest status
 	heard    time.Duration // when it was last heard of

@@ -277,6 +277,7 @@ func (s Status) check() error {
 	c.short("device", s.Device)
 	c.short("host", s.Host)
 	c.short("folder", s.Folder)
+	c.short("place", s.Place)
 	atLeast(c, "since_ns", s.Since, 0)
 	atLeast(c, "number", s.Number, 0)
 	atMost(c, "number", s.Number, maxNumber)

@@ -190,6 +190,7 @@ type Status struct {
 	Device   string      `json:"device"`
 	Host     string      `json:"host,omitzero"`     // where it runs: the machine's name
 	Folder   string      `json:"folder,omitzero"`   // identity of its folder of checkpoints; "": it is not known
+	Place    string      `json:"place,omitzero"`    // of the leases that it may share; "": it shares none
 	Since    int64       `json:"since_ns,omitzero"` // when the process started: since the Unix epoch
 	Orders   int64       `json:"orders"`            // the number of the newest orders it has seen
 	Dead     []string    `json:"dead,omitempty"`    // lives of that name that are known to have ended

@@ -152,6 +152,7 @@ func (t *training) processes(ctx context.Context) (_ *report.Run, err error) {
 		defer close(ended)
 		o := controller.Options{Config: t.config(), On: t.device(), Launch: children.launch,
 			Plan: t.planner().Plan, Ready: func() { close(ready) }}
+		o.Config.Lease = leaseName(server)
 		o.Share = t.flags.share
 		o.Limited = t.session.link.rate > 0
 		cancel(control(running, server, o))
