@@ -128,13 +128,12 @@ func (m *Machine) event(e Event) { m.say(Output{Event: &e}) }
 func (m *Machine) order(o *wire.Orders) {
 	if r := o.Refused; r != nil && o.Executor == m.process.Executor && r.Life == m.process.Life {
 		m.sent = r.Why
-		return
 	}
 	if o.Executor != m.process.Executor || o.Life != "" && o.Life != m.process.Life || o.Number <= m.orders ||
 		m.drain != nil {
 		return
 	}
-	if m.orders == 0 {
+	if m.orders == 0 && m.sent == "" {
 		m.event(Event{Kind: Joined, Executor: m.process.Executor})
 	}
 	m.orders, m.leave, m.news = o.Number, o.Leave, true

@@ -52,7 +52,7 @@ type Options struct {
 	Record *Recorder // writes down what the machine is told and answers; nil: nobody does
 
 	// Address is where replicas at other executors reach this process: an address of this host; zero: on this host
-	// alone, by 127.0.0.1
+	// alone, without a network
 	Address netip.Addr
 
 	Checkpoints checkpoint.Folder // of its jobs; without a Dir no job is taken that wants any
@@ -83,9 +83,6 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if !o.Address.IsValid() {
-		o.Address = netip.MustParseAddr("127.0.0.1")
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -17,7 +17,8 @@ func TestOneLease(t *testing.T) {
 	// says has an executor be heard of at a place, and returns why it is refused.
 	says := func(name, place string) (refused string) {
 		number, now = number+1, now+time.Second
-		s := &wire.Status{Executor: name, Number: number, Life: name + "'s", Device: "gpu", Host: "host " + name, Place: place}
+		s := &wire.Status{Executor: name, Number: number, Life: name + "'s", Device: "gpu", Host: "host " + name,
+			Place: place}
 		if !wire.Owned(name) {
 			s.Brings = &wire.Device{Name: "own", Identity: "gpu"}
 		}

@@ -293,8 +293,9 @@ func (m *Machine) order(x *executor) {
 	if m.tenanted() {
 		weights = m.weights(x.domain.active())
 	}
+	away := x.refused != nil && x.refused.Life == x.life
 	for _, j := range m.jobs {
-		if j.record.Executor == x.name && j.placed() {
+		if j.record.Executor == x.name && j.placed() && !away {
 			spec := j.ordered()
 			if w := weights[j]; w > 0 {
 				spec.Priority = w

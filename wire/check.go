@@ -144,7 +144,10 @@ func (c *checker) meeting(m *Meeting) {
 	if m == nil {
 		return
 	}
-	if at, err := netip.ParseAddrPort(m.Address); err != nil || at.Port() == 0 {
+	local, isLocal := strings.CutPrefix(m.Address, LocalMeeting)
+	if at, err := netip.ParseAddrPort(m.Address); isLocal {
+		c.name("address of a meeting", local)
+	} else if err != nil || at.Port() == 0 {
 		c.fail("meeting at %s: it is no IP address with a port", clip(m.Address))
 	}
 	c.short("address of a meeting", m.Address) // its zone may be anything

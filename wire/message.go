@@ -59,10 +59,13 @@ type Replica struct {
 
 // Meeting is where a replica waits for the connection of the next one. Whoever knows the key may be that.
 type Meeting struct {
-	Address     string `json:"address"`     // IP address and TCP port
+	Address     string `json:"address"`     // IP address and TCP port, or one that begins with LocalMeeting
 	Key         string `json:"key"`         // made for this meeting
 	Certificate string `json:"certificate"` // SHA-256 of the certificate that it shows, in hexadecimal
 }
+
+// LocalMeeting begins the address of a meeting on one host: the abstract one of a Unix socket, with a random name.
+const LocalMeeting = "@tensile-replica-"
 
 // Interval is the time or the iterations between two checkpoints; one of them is set.
 type Interval struct {

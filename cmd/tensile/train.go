@@ -136,7 +136,7 @@ func (t *training) processes(ctx context.Context) (_ *report.Run, err error) {
 	}
 	t.dir = dir
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	server, err := bus.Start(bus.Options{Dir: dir, Listen: anyPort})
+	server, err := bus.Start(bus.Options{Dir: dir, Listen: bus.Local})
 	if err != nil {
 		return nil, err
 	}
