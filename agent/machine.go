@@ -263,8 +263,8 @@ func (m *Machine) report() {
 	m.said, m.news = m.said+1, false
 	p := &m.process
 	s := &wire.Status{Executor: p.Executor, Number: m.said, Life: p.Life, Device: p.Device, Host: p.Host,
-		Folder: p.Folder, Place: p.Place, Since: p.Since, Orders: m.orders, Dead: p.Dead, Leaves: m.drain != nil, Brings: p.Brings,
-		Jobs: []wire.JobStatus{}}
+		Folder: p.Folder, Place: p.Place, Since: p.Since, Orders: m.orders, Dead: p.Dead, Leaves: m.drain != nil,
+		Brings: p.Brings, Jobs: []wire.JobStatus{}}
 	for _, j := range m.jobs {
 		if j.next != nil {
 			s.Jobs = append(s.Jobs, wire.JobStatus{Name: j.spec.Name, State: wire.Waiting, Arena: j.status.Arena})

@@ -77,8 +77,8 @@ func (m *Machine) status(s *wire.Status) {
 	}
 }
 
-// otherLease is why a process cannot be that executor of its device: another one, which is heard of, has the lease of the
-// device's memory elsewhere. Both leases would grant all of it. One that is out of reach counts whole.
+// otherLease is why a process cannot be that executor of its device: another one, which is heard of, has the lease of
+// the device's memory elsewhere. Both leases would grant all of it. One that is out of reach counts whole.
 func (m *Machine) otherLease(x *executor, s *wire.Status) string {
 	if !x.domain.config.shares() {
 		return ""
@@ -87,8 +87,9 @@ func (m *Machine) otherLease(x *executor, s *wire.Status) string {
 		other := m.executors[name]
 		if other != x && other.domain == x.domain && other.joined && !other.gone && !other.silent &&
 			other.place != s.Place {
-			return fmt.Sprintf("it cannot share the lease of the device's memory with executor %s%s: start both as one "+
-				"user of one machine and network namespace, or give its device another --name", name, where(other.host))
+			return fmt.Sprintf("it cannot share the lease of the device's memory with executor %s%s: start both as "+
+				"one user of one machine and network namespace, or give its device another --name", name,
+				where(other.host))
 		}
 	}
 	return ""

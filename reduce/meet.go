@@ -42,7 +42,8 @@ const (
 
 // Open returns a replica's place in a line that is made meanwhile: the first Mean waits for it. Each replica but the
 // last listens for the next one, at an address of this host, and returns where; each but the first is told that by
-// Join. Where the address is zero all are on this host, and want no network. The connections are TLS 1.3, and both sides know each other by the Meeting.
+// Join. Where the address is zero all are on this host, and want no network. The connections are TLS 1.3, and both
+// sides know each other by the Meeting.
 func Open(address netip.Addr, p Place) (*Line, *wire.Meeting, error) {
 	var next *listener
 	if p.Number < p.Replicas-1 {

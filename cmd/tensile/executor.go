@@ -174,7 +174,8 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 		}
 	}
 	if !f.device.simulated() { // whose memory is this process's own
-		leases := hostLeases{logs: cmp.Or(f.lease, leaseLogs(defaultState())), log: line, flags: f.log.args(), failed: cancel}
+		leases := hostLeases{logs: cmp.Or(f.lease, leaseLogs(defaultState())), log: line, flags: f.log.args(),
+			failed: cancel}
 		if f.bound != "" {
 			leases.linger = time.Second
 		}

@@ -7,8 +7,8 @@
 // These are abstract addresses of Unix sockets, NAME being a digest of the lease's name, and SLOT a number below 1024.
 // The kernel binds an address once in a network namespace, whoever asks, so that a lease of a name has one process, and
 // never a second one beside it by another HOME, TMPDIR or name of the host; there is no file that somebody could remove
-// while it is held. [Place] says where a name means one lease: processes of different places cannot share one, and their
-// controller must not let them have one device.
+// while it is held. [Place] says where a name means one lease: processes of different places cannot share one, and
+// their controller must not let them have one device.
 //
 // A client that finds nobody at the socket has a process started, and tries again. Jobs go on with what they were
 // granted in the meantime. A new process grants nothing before every client whose lock is held has said what its jobs
