@@ -39,6 +39,7 @@ type Process struct {
 	Device   string        `json:"device"`           // its identity
 	Host     string        `json:"host"`             // the machine on which it runs
 	Folder   string        `json:"folder,omitzero"`  // identity of its folder of checkpoints; "": it is not known
+	Place    string        `json:"place,omitzero"`   // where leases of its host are
 	Since    int64         `json:"since_ns"`         // when it began: since the Unix epoch
 	Origin   time.Duration `json:"origin_ns"`        // of the device's clock, since the Unix epoch; 0: it is virtual
 	Brings   *wire.Device  `json:"brings,omitempty"` // its device; nil: it is that of the controller
@@ -262,8 +263,8 @@ func (m *Machine) report() {
 	m.said, m.news = m.said+1, false
 	p := &m.process
 	s := &wire.Status{Executor: p.Executor, Number: m.said, Life: p.Life, Device: p.Device, Host: p.Host,
-		Folder: p.Folder, Since: p.Since, Orders: m.orders, Dead: p.Dead, Leaves: m.drain != nil, Brings: p.Brings,
-		Jobs: []wire.JobStatus{}}
+		Folder: p.Folder, Place: p.Place, Since: p.Since, Orders: m.orders, Dead: p.Dead, Leaves: m.drain != nil,
+		Brings: p.Brings, Jobs: []wire.JobStatus{}}
 	for _, j := range m.jobs {
 		if j.next != nil {
 			s.Jobs = append(s.Jobs, wire.JobStatus{Name: j.spec.Name, State: wire.Waiting, Arena: j.status.Arena})

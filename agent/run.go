@@ -52,7 +52,7 @@ type Options struct {
 	Record *Recorder // writes down what the machine is told and answers; nil: nobody does
 
 	// Address is where replicas at other executors reach this process: an address of this host; zero: on this host
-	// alone, by 127.0.0.1
+	// alone, without a network
 	Address netip.Addr
 
 	Checkpoints checkpoint.Folder // of its jobs; without a Dir no job is taken that wants any
@@ -65,6 +65,7 @@ type Options struct {
 	// when jobs share memory first; what it returns is closed when Run returns. Nil: no other process uses this device,
 	// and the lease is one of this process.
 	Lease func(l *wire.Lease, answer func(...lease.Output)) (HostLease, error)
+	Place string // where such a lease is one lease, as process.Place has it; "": it is one of this process
 
 	// Notice is what a person who started the executor wants to know: that it has joined, what becomes of jobs. Nil:
 	// nobody is there.
@@ -83,13 +84,10 @@ func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if !o.Address.IsValid() {
-		o.Address = netip.MustParseAddr("127.0.0.1")
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p := Process{Executor: o.Executor, Life: cmp.Or(o.Life, rand.Text()), Dead: o.Dead, Device: o.Device.Identity(),
-		Host: Here(), Since: int64(clock.Now()), Alone: o.Alone, Brings: o.Brings}
+		Host: Here(), Since: int64(clock.Now()), Alone: o.Alone, Brings: o.Brings, Place: o.Place}
 	if o.Checkpoints.Dir != "" {
 		var err error
 		if p.Folder, err = o.Checkpoints.Identity(); err != nil {

@@ -50,6 +50,7 @@ type executor struct {
 	life     string        // of its process; "": not known yet
 	host     string        // where that runs
 	folder   string        // identity of its folder of checkpoints; "": it is not known
+	place    string        // where its leases are
 	since    int64         // when it began: since the Unix epoch, in nanoseconds
 	seen     int64         // number of its newest status
 	heard    time.Duration // when it was last heard of
@@ -292,8 +293,9 @@ func (m *Machine) order(x *executor) {
 	if m.tenanted() {
 		weights = m.weights(x.domain.active())
 	}
+	away := x.refused != nil && x.refused.Life == x.life
 	for _, j := range m.jobs {
-		if j.record.Executor == x.name && j.placed() {
+		if j.record.Executor == x.name && j.placed() && !away {
 			spec := j.ordered()
 			if w := weights[j]; w > 0 {
 				spec.Priority = w

@@ -45,8 +45,12 @@ func (m *Machine) status(s *wire.Status) {
 	case x.life == "":
 		m.changed = true // what is ordered from now on is for this process alone
 	}
+	if why := m.otherLease(x, s); why != "" && (x.seen == 0 || x.silent) {
+		m.sendAway(x, s, why)
+		return
+	}
 	begins := x.life == ""
-	x.life, x.host, x.folder, x.since, x.seen = s.Life, s.Host, s.Folder, s.Since, s.Number
+	x.life, x.host, x.folder, x.place, x.since, x.seen = s.Life, s.Host, s.Folder, s.Place, s.Since, s.Number
 	x.joined, x.heard = true, m.now
 	x.leaving = s.Leaves
 	x.domain.budgeted(x, s.Brings, begins)
@@ -73,6 +77,35 @@ func (m *Machine) status(s *wire.Status) {
 	}
 }
 
+// otherLease is why a process cannot be that executor of its device: another one, which is heard of, has the lease of
+// the device's memory elsewhere. Both leases would grant all of it. One that is out of reach counts whole.
+func (m *Machine) otherLease(x *executor, s *wire.Status) string {
+	if !x.domain.config.shares() {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
+		other := m.executors[name]
+		if other != x && other.domain == x.domain && other.joined && !other.gone && !other.silent &&
+			other.place != s.Place {
+			return fmt.Sprintf("it cannot share the lease of the device's memory with executor %s%s: start both as "+
+				"one user of one machine and network namespace, or give its device another --name", name,
+				where(other.host))
+		}
+	}
+	return ""
+}
+
+// sendAway refuses the process of an executor, which then ends.
+func (m *Machine) sendAway(x *executor, s *wire.Status, why string) {
+	if x.refused != nil && x.refused.Life == s.Life {
+		again := x.orders
+		m.say(Output{Orders: &again}) // they may have been lost
+		return
+	}
+	m.event(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
+	x.life, x.refused, m.changed = s.Life, &wire.Refusal{Life: s.Life, Why: why}, true
+}
+
 // join takes an executor in that was not started from here, or that was given up too early.
 func (m *Machine) join(s *wire.Status) *executor {
 	x := &executor{name: s.Executor, own: wire.Owned(s.Executor), orders: m.stored[s.Executor]}
@@ -81,7 +114,10 @@ func (m *Machine) join(s *wire.Status) *executor {
 	}
 	x.orders.Number = max(x.orders.Number, s.Orders)
 	var why string
-	if x.domain, why = m.domainOf(s); why != "" {
+	if x.domain, why = m.domainOf(s); why == "" {
+		why = m.otherLease(x, s)
+	}
+	if why != "" {
 		m.event(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
 		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1,
 			Jobs: []wire.Assignment{}, Refused: &wire.Refusal{Life: s.Life, Why: why}}})

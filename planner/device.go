@@ -26,7 +26,8 @@ type Device struct {
 	// Profile returns what a graph's ops take, or an error if the device cannot execute one of them.
 	Profile func(*graph.Graph) (Profile, error)
 
-	// Loaded predicts what a graph's ops take while our other jobs use a share of the device, 0 to 1. nil: by Sharing.
+	// Loaded predicts what a graph's ops take while our other jobs use a share of the device, 0 to 1. An op of which
+	// that is not known has 0: it is by Sharing, as all are where Loaded is nil.
 	Loaded func(g *graph.Graph, load float64) []time.Duration
 }
 

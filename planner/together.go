@@ -51,12 +51,13 @@ func slackOf(j *scheduler.Job) *time.Duration {
 }
 
 // beside returns what the ops of a job take beside so many others that are at work in the mean, and by how much that
-// may be off. A model that knows of load says it of latencies that were predicted; of others, work is stretched.
+// may be off. A model that was trained under such a load says it of latencies that were predicted; of others, work is
+// stretched.
 func (d Device) beside(j *scheduler.Job, others float64) (latency, slack []time.Duration) {
 	stretch := d.Sharing.Stretch(others)
-	of := func(_ int, alone time.Duration) time.Duration { return d.Sharing.Beside(alone, stretch) }
+	var of stretching = func(_ int, alone time.Duration) time.Duration { return d.Sharing.Beside(alone, stretch) }
 	if d.Loaded != nil && !j.Measured {
-		of = d.loaded(j.Graph, min(1, d.Sharing.Share*others))
+		of = d.loaded(j.Graph, min(1, d.Sharing.Share*others), of)
 	}
 	latency = make([]time.Duration, len(j.Latency))
 	if j.Slack != nil {
@@ -71,12 +72,16 @@ func (d Device) beside(j *scheduler.Job, others float64) (latency, slack []time.
 	return latency, slack
 }
 
-// loaded scales latencies of a graph's ops by how much longer they take under a load, as the device's model predicts.
-func (d Device) loaded(g *graph.Graph, load float64) func(op int, alone time.Duration) time.Duration {
+// stretching is what an op takes beside others that is so long alone.
+type stretching func(op int, alone time.Duration) time.Duration
+
+// loaded scales latencies of a graph's ops by how much longer they take under a load, as the device's model predicts;
+// where that does not know, they are as unknown has them.
+func (d Device) loaded(g *graph.Graph, load float64, unknown stretching) stretching {
 	free, busy := d.Loaded(g, 0), d.Loaded(g, load)
 	return func(op int, alone time.Duration) time.Duration {
-		if free[op] <= 0 {
-			return alone
+		if free[op] <= 0 || busy[op] <= 0 {
+			return unknown(op, alone)
 		}
 		return time.Duration(math.Round(float64(alone) * (float64(busy[op]) / float64(free[op]))))
 	}

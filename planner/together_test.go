@@ -47,8 +47,28 @@ func TestRequestTogether(t *testing.T) {
 	}
 }
 
+// What a model does not know of load, as one that was trained at none, is by what the device is shared by: jobs do not
+// become as fast as alone. It is so for each op by itself.
+func TestRequestLoadUnknown(t *testing.T) {
+	job := scheduler.Job{Name: "predicted", Latency: []time.Duration{40, 60}, Slack: []time.Duration{0, 10}}
+	shared := Device{Sharing: cost.Sharing{Share: 0.5}}
+	want := shared.Request(job, job, job)
+	shared.Loaded = func(*graph.Graph, float64) []time.Duration { return []time.Duration{0, 0} }
+	got := shared.Request(job, job, job)
+	if g, w := got.Jobs[0], want.Jobs[0]; !slices.Equal(g.Latency, w.Latency) || !slices.Equal(g.Slack, w.Slack) ||
+		g.Latency[0] != 60 {
+		t.Errorf("latencies are %v beside others, want %v", g.Latency, w.Latency)
+	}
+	shared.Loaded = func(_ *graph.Graph, load float64) []time.Duration {
+		return []time.Duration{0, time.Duration(100 * (1 + 2*load))}
+	}
+	if got := shared.Request(job, job, job).Jobs[0].Latency; got[0] != 60 || got[1] != 180 {
+		t.Errorf("latencies are %v beside others, want one stretched, one as it is predicted", got)
+	}
+}
+
 // Where a model knows of load, what it predicted is scaled by what it says of the other jobs' share, and not stretched;
-// what was measured is stretched.
+// what was measured is stretched, and so is the first op, of which the model knows nothing.
 func TestRequestLoaded(t *testing.T) {
 	var asked []float64
 	d := Device{Sharing: cost.Sharing{Share: 0.5}, Loaded: func(g *graph.Graph, load float64) []time.Duration {
@@ -62,7 +82,7 @@ func TestRequestLoaded(t *testing.T) {
 	predicted := scheduler.Job{Name: "predicted", Latency: []time.Duration{7, 40, 60}, Slack: []time.Duration{0, 10, 0}}
 	measured := scheduler.Job{Name: "measured", Latency: []time.Duration{7, 40, 60}, Measured: true}
 	r := d.Request(predicted, measured, measured) // each finds two others at work, of which the device has room for one
-	if got, want := r.Jobs[0].Latency, []time.Duration{7, 80, 120}; !slices.Equal(got, want) ||
+	if got, want := r.Jobs[0].Latency, []time.Duration{11, 80, 120}; !slices.Equal(got, want) ||
 		r.Jobs[0].Slack[1] != 20 {
 		t.Errorf("predicted latencies are %v under load, want %v, with a slack of %v", got, want, r.Jobs[0].Slack)
 	}

@@ -65,3 +65,34 @@ func TestLoadAsMeasured(t *testing.T) {
 		}
 	}
 }
+
+// A model knows of a load that it was trained under, and of no other; one that was trained on an idle machine alone, or
+// that does not know a kind, knows of none.
+func TestKnowsLoad(t *testing.T) {
+	samples := recorded(t)
+	devices := []Device{{Name: "cpu", FLOPs: 12e9, Bandwidth: 20e9, Units: 2, Clock: 1e9, Cache: 1 << 20,
+		Launch: 4 * time.Microsecond}}
+	for _, c := range []struct {
+		trained, asked float64
+		want           bool
+	}{
+		{0, 0, false}, {0, 1, false}, {0.04, 0.02, false}, {0.5, 0.5, true}, {0.5, 0, true}, {0.5, 0.55, true},
+		{0.5, 1, false}, {1, 1, true},
+	} {
+		of := append([]Sample(nil), samples...)
+		for i := range of {
+			of[i].Load = c.trained * float64(i%2)
+		}
+		m, err := Train(of, devices, Options{Effort: 0.001, Hidden: []int{4}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := of[0].Call
+		if call.Load = c.asked; m.KnowsLoad(&call) != c.want {
+			t.Errorf("trained up to a load of %v it knows of %v: %t, want %t", c.trained, c.asked, !c.want, c.want)
+		}
+		if call.Form, call.Kind = Conv, "conv2d"; m.KnowsLoad(&call) {
+			t.Error("it knows of load what a kind takes that it was not trained on")
+		}
+	}
+}

@@ -104,6 +104,22 @@ func (m *Model) standIn(c *Call) (group int, kind string) {
 	return -1, ""
 }
 
+// loadSlack is by how much the load of a call may be above what was trained on: what a meter says is about so exact.
+const loadSlack = 0.1
+
+// KnowsLoad reports whether a call is of a kind that was trained on under about as much load as it has, and under less.
+// Otherwise a prediction says nothing of what the load does to it: it is that for the load next to it.
+func (m *Model) KnowsLoad(c *Call) bool {
+	i, _ := m.standIn(c)
+	if i < 0 {
+		return false
+	}
+	g := &m.Groups[i]
+	load := slices.Index(featureNames(g.Form), "load")
+	low, high := float64(g.Low[load]), float64(g.High[load])
+	return high-low > loadSlack && c.Load <= high+loadSlack
+}
+
 // Device returns what the model knows of a device by name.
 func (m *Model) Device(name string) (Device, error) {
 	i := slices.IndexFunc(m.Devices, func(d Device) bool { return d.Name == name })

@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,7 +42,8 @@ const (
 
 // Open returns a replica's place in a line that is made meanwhile: the first Mean waits for it. Each replica but the
 // last listens for the next one, at an address of this host, and returns where; each but the first is told that by
-// Join. The connections are TLS 1.3, and both sides know each other by the Meeting.
+// Join. Where the address is zero all are on this host, and want no network. The connections are TLS 1.3, and both
+// sides know each other by the Meeting.
 func Open(address netip.Addr, p Place) (*Line, *wire.Meeting, error) {
 	var next *listener
 	if p.Number < p.Replicas-1 {
@@ -150,12 +152,24 @@ func listen(address netip.Addr) (*listener, error) {
 		return nil, err
 	}
 	config := net.ListenConfig{KeepAliveConfig: alive}
-	l, err := config.Listen(context.Background(), "tcp", netip.AddrPortFrom(address, 0).String())
+	at := wire.LocalMeeting + rand.Text()
+	if address.IsValid() {
+		at = netip.AddrPortFrom(address, 0).String()
+	}
+	l, err := config.Listen(context.Background(), networkOf(at), at)
 	if err != nil {
 		return nil, err
 	}
 	return &listener{l, wire.Meeting{Address: l.Addr().String(), Key: rand.Text(), Certificate: fingerprint(der)},
 		tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}, nil
+}
+
+// networkOf is what an address of a Meeting belongs to.
+func networkOf(address string) string {
+	if strings.HasPrefix(address, wire.LocalMeeting) {
+		return "unix"
+	}
+	return "tcp"
 }
 
 // fingerprint is what a Meeting says of a certificate.
@@ -319,7 +333,7 @@ func (p Place) try(ctx context.Context, m wire.Meeting) (*link, error) {
 // call dials one of the connections of a pair.
 func (p Place) call(ctx context.Context, m wire.Meeting, what purpose) (connection, error) {
 	dialer := net.Dialer{KeepAliveConfig: alive, Timeout: greeting}
-	below, err := dialer.DialContext(ctx, "tcp", m.Address)
+	below, err := dialer.DialContext(ctx, networkOf(m.Address), m.Address)
 	if err != nil {
 		return connection{}, err
 	}

@@ -53,6 +53,26 @@ func checkReduces(t *testing.T, lines []*Line) {
 	}
 }
 
+// Replicas of one host meet without a network, and have the same mean. One that ends is noticed.
+func TestOpenLocally(t *testing.T) {
+	first, meeting, err := Open(netip.Addr{}, place(0, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, _, err := Open(netip.Addr{}, place(1, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(last.Close)
+	last.Join(*meeting)
+	checkReduces(t, []*Line{first, last})
+	first.Close()
+	g := gradients(rand.New(rand.NewPCG(2, 2)), 1, 1)
+	if err := reduceAll(t.Context(), []*Line{last}, [][][]float32{g})[0]; err == nil {
+		t.Error("nobody has noticed that the other replica has ended")
+	}
+}
+
 // Replicas meet, whoever else connects, says nothing or nonsense, and stays; and also where one was first told where a
 // replica listened that has ended.
 func TestOpen(t *testing.T) {

@@ -144,7 +144,10 @@ func (c *checker) meeting(m *Meeting) {
 	if m == nil {
 		return
 	}
-	if at, err := netip.ParseAddrPort(m.Address); err != nil || at.Port() == 0 {
+	local, isLocal := strings.CutPrefix(m.Address, LocalMeeting)
+	if at, err := netip.ParseAddrPort(m.Address); isLocal {
+		c.name("address of a meeting", local)
+	} else if err != nil || at.Port() == 0 {
 		c.fail("meeting at %s: it is no IP address with a port", clip(m.Address))
 	}
 	c.short("address of a meeting", m.Address) // its zone may be anything
@@ -277,6 +280,7 @@ func (s Status) check() error {
 	c.short("device", s.Device)
 	c.short("host", s.Host)
 	c.short("folder", s.Folder)
+	c.short("place", s.Place)
 	atLeast(c, "since_ns", s.Since, 0)
 	atLeast(c, "number", s.Number, 0)
 	atMost(c, "number", s.Number, maxNumber)

@@ -59,10 +59,13 @@ type Replica struct {
 
 // Meeting is where a replica waits for the connection of the next one. Whoever knows the key may be that.
 type Meeting struct {
-	Address     string `json:"address"`     // IP address and TCP port
+	Address     string `json:"address"`     // IP address and TCP port, or one that begins with LocalMeeting
 	Key         string `json:"key"`         // made for this meeting
 	Certificate string `json:"certificate"` // SHA-256 of the certificate that it shows, in hexadecimal
 }
+
+// LocalMeeting begins the address of a meeting on one host: the abstract one of a Unix socket, with a random name.
+const LocalMeeting = "@tensile-replica-"
 
 // Interval is the time or the iterations between two checkpoints; one of them is set.
 type Interval struct {
@@ -190,6 +193,7 @@ type Status struct {
 	Device   string      `json:"device"`
 	Host     string      `json:"host,omitzero"`     // where it runs: the machine's name
 	Folder   string      `json:"folder,omitzero"`   // identity of its folder of checkpoints; "": it is not known
+	Place    string      `json:"place,omitzero"`    // of the leases that it may share; "": it shares none
 	Since    int64       `json:"since_ns,omitzero"` // when the process started: since the Unix epoch
 	Orders   int64       `json:"orders"`            // the number of the newest orders it has seen
 	Dead     []string    `json:"dead,omitempty"`    // lives of that name that are known to have ended

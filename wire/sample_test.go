@@ -93,6 +93,7 @@ func samples() []Message {
 				Why: "e1 runs already on lab since 12:01"},
 			Lease: &Lease{Sharing: Gates, Capacity: 1 << 30, Number: 1700000000, Name: "ab12", Page: 4096}},
 		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Folder: "ABC",
+			Place: "boot 1",
 			Since: 1764000000000000000, Orders: 9, Dead: []string{"4711-0"}, Leaves: true, Brings: &brought,
 			Jobs: []JobStatus{{
 				Name: "lenet.1", ID: 6, Incarnation: 2, Checkpoint: checkpoint, State: Failed, Epoch: 3,
@@ -204,8 +205,12 @@ func (r maker) meeting() *Meeting {
 	if r.IntN(2) == 0 {
 		return nil
 	}
-	address := []string{"127.0.0.1", "[fe80::1%eth0]", "[2001:db8::7]"}[r.IntN(3)]
-	return &Meeting{Address: fmt.Sprintf("%s:%d", address, 1+r.IntN(1<<16-1)), Key: string(r.digest()[:26]),
+	address := fmt.Sprintf("%s:%d", []string{"127.0.0.1", "[fe80::1%eth0]", "[2001:db8::7]"}[r.IntN(3)],
+		1+r.IntN(1<<16-1))
+	if r.IntN(4) == 0 {
+		address = LocalMeeting + string(r.digest()[:26])
+	}
+	return &Meeting{Address: address, Key: string(r.digest()[:26]),
 		Certificate: string(r.digest())}
 }
 
@@ -295,7 +300,8 @@ func (r maker) message() Message {
 		return o
 	case 1:
 		s := Status{Executor: r.name(), Number: r.number(), Life: r.name(), Device: r.line(), Orders: r.number(),
-			Host: r.line(), Folder: r.line(), Since: r.number(), Leaves: r.IntN(2) == 0}
+			Place: r.line(),
+			Host:  r.line(), Folder: r.line(), Since: r.number(), Leaves: r.IntN(2) == 0}
 		for i := range r.IntN(4) {
 			s.Jobs = append(s.Jobs, JobStatus{
 				Name: r.name() + string(rune(97+i)), ID: r.number(), Incarnation: r.number(),

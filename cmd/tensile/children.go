@@ -44,7 +44,7 @@ func newChildren(server hub, dir string, device *planFlags, bound bool) *childre
 	if device.fake {
 		flags = append(flags, "--fake")
 	}
-	flags = append(flags, "--checkpoints", filepath.Join(dir, checkpointsName), "--lease", filepath.Join(dir, "lease"))
+	flags = append(flags, "--checkpoints", filepath.Join(dir, checkpointsName), "--lease", leaseLogs(dir))
 	return &children{server: server, dir: dir, flags: flags, bound: bound, running: make(map[string]*child)}
 }
 

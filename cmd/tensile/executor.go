@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -20,6 +21,7 @@ import (
 	"tensile/executor"
 	"tensile/internal/bus"
 	"tensile/internal/lifelock"
+	"tensile/lease/process"
 )
 
 // executorFlags say where an executor works, and for whom.
@@ -71,7 +73,7 @@ submitted with --save they are saved. A second one ends the executor at once.`,
 		"train up to the iteration that the last line of the standard input names, and rest there")
 	c.Flags().MarkHidden("paced")
 	c.Flags().StringVar(&f.lease, "lease", "",
-		"folder of the lease of this device's memory, where the controller names none")
+		"folder for the log of the lease of this device's memory (default: leases in the default state folder)")
 	c.Flags().MarkHidden("lease")
 	c.Flags().BoolVar(&f.locked, "locked", false, "file 3 is the lock that shows that this executor lives")
 	c.Flags().MarkHidden("locked")
@@ -172,11 +174,15 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 		}
 	}
 	if !f.device.simulated() { // whose memory is this process's own
-		leases := hostLeases{folder: f.lease, log: line, flags: f.log.args(), failed: cancel}
+		leases := hostLeases{logs: cmp.Or(f.lease, leaseLogs(defaultState())), log: line, flags: f.log.args(),
+			failed: cancel}
 		if f.bound != "" {
 			leases.linger = time.Second
 		}
 		o.Lease = leases.open
+		if o.Place, err = process.Place(); err != nil {
+			return err
+		}
 	}
 	if lock != nil {
 		o.Life, o.Dead = rand.Text(), lock.Dead()

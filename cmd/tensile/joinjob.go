@@ -24,6 +24,7 @@ import (
 	"tensile/internal/clock"
 	"tensile/internal/lifelock"
 	"tensile/lease"
+	"tensile/lease/process"
 	"tensile/scheduler"
 	"tensile/wire"
 )
@@ -145,9 +146,12 @@ func (g *guest) serve(ctx context.Context, f *joinFlags, credentials bus.Credent
 		}}
 	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	leases := hostLeases{log: g.say, failed: cancel}
+	leases := hostLeases{logs: leaseLogs(f.client.state), log: g.say, failed: cancel}
+	var err error
+	if o.Place, err = process.Place(); err != nil {
+		return err
+	}
 	if f.client.credentials == "" {
-		leases.folder = filepath.Join(f.client.state, "lease")
 		lock, err := lifelock.Take(executorsIn(f.client.state), name)
 		if err != nil {
 			return err
@@ -187,7 +191,12 @@ func (g *guest) serve(ctx context.Context, f *joinFlags, credentials bus.Credent
 func (g *guest) start() (sidecar.Script, error) {
 	held := g.held
 	if g.lease != nil {
-		held = append(held, g.lease.File()) // it has joined
+		lock, err := g.lease.File()
+		if err != nil {
+			g.failed = err
+			return sidecar.Script{}, err
+		}
+		held = append(held, lock)
 	}
 	s, err := startScript(g.args, held...)
 	if err != nil {

@@ -214,9 +214,12 @@ func TestJoinJobLosesSidecarByGates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sockets := read(t, "/proc/net/unix")
 	locks := 0
 	for _, f := range files {
-		if to, _ := os.Readlink(f); filepath.Base(filepath.Dir(to)) == "clients" && strings.HasSuffix(to, ".lock") {
+		to, _ := os.Readlink(f) // socket:[INODE], which stands before its address
+		if inode, ok := strings.CutPrefix(strings.TrimSuffix(to, "]"), "socket:["); ok &&
+			strings.Contains(string(sockets), " "+inode+" @tensile-lease-") {
 			locks++
 		}
 	}

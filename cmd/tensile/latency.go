@@ -68,8 +68,7 @@ func (f *planFlags) on(d device.Device) planner.Device {
 	}
 	if f.latency.model != nil && f.latency.measured == nil {
 		on.Loaded = func(g *graph.Graph, load float64) []time.Duration {
-			latency, _ := f.latency.predict(g, load)
-			return latency
+			return f.latency.loaded(g, load)
 		}
 	}
 	return on
@@ -123,6 +122,18 @@ func (f *latencyFlags) simulated(facts cost.Facts, o sim.Options) *sim.Device {
 		}
 	}
 	return sim.New(facts, o)
+}
+
+// loaded asks the model what a graph's ops take while our other jobs use a share of the device; 0: it was not trained
+// under such a load.
+func (f *latencyFlags) loaded(g *graph.Graph, load float64) []time.Duration {
+	latency, _ := f.predict(g, load)
+	for op, c := range predictor.CallsOf(g, min(1, f.load+load)) {
+		if !f.model.KnowsLoad(&c) {
+			latency[op] = 0
+		}
+	}
+	return latency
 }
 
 // predict asks the model what a graph's ops take while our other jobs use a share of the device, beside what others do

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/internal/lifelock"
 	"tensile/lease"
 	"tensile/lease/method"
 	"tensile/lease/process"
@@ -17,7 +15,7 @@ import (
 
 // leaseCommand is the process of a device's lease. Executors start it.
 func leaseCommand() *cobra.Command {
-	var folder string
+	var name, path string
 	var linger time.Duration
 	var log logFlags
 	c := &cobra.Command{
@@ -26,19 +24,26 @@ func leaseCommand() *cobra.Command {
 		Hidden: true,
 		Args:   noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if folder == "" {
-				return errors.New("lease: name the folder of a device's lease with --folder")
+			if name == "" {
+				return errors.New("lease: name a device's lease with --name")
 			}
-			err := process.Serve(c.Context(), folder, process.ServeOptions{Lease: lease.Options{Methods: method.Of},
-				Linger: linger, Log: lines(log.logger(os.Stderr), slog.LevelWarn)})
-			if _, held := errors.AsType[*lifelock.HeldError](err); held || errors.Is(err, context.Canceled) {
+			listener, err := process.Listen(name)
+			if _, held := errors.AsType[*process.HeldError](err); held {
 				return nil // executors may start one each
+			} else if err != nil {
+				return err
 			}
-			return err
+			process.Serve(c.Context(), name, listener, process.ServeOptions{Lease: lease.Options{Methods: method.Of},
+				Linger: linger, Log: lines(log.logger(os.Stderr), slog.LevelWarn)})
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+				return os.Remove(path)
+			}
+			return nil
 		},
 	}
 	log.register(c)
-	c.Flags().StringVar(&folder, "folder", "", "folder of the device's lease")
+	c.Flags().StringVar(&name, "name", "", "name of the device's lease")
+	c.Flags().StringVar(&path, "log", "", "the file that has its output: an empty one is removed at the end")
 	c.Flags().DurationVar(&linger, "linger", 0, "end when nobody was connected for so long (default 30s)")
 	return c
 }

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -26,7 +24,7 @@ func leaseName(server hub) string {
 
 // hostLeases opens leases of this host.
 type hostLeases struct {
-	folder string // of one without a name; "": there is none
+	logs   string // folder for what processes of leases log; "": nobody reads that
 	linger time.Duration
 	log    func(string)
 	flags  []string    // of how the process of a lease logs
@@ -56,22 +54,22 @@ func (h *hostLeases) open(l *wire.Lease, answer func(...lease.Output)) (agent.Ho
 }
 
 func (h *hostLeases) client(l *wire.Lease, answer func(...lease.Output)) (*leaseOf, error) {
-	folder, err := h.folderOf(l)
-	if err != nil {
-		return nil, err
-	}
 	binary, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	h.sweep(folder)
-	ctx, cancel := context.WithCancel(context.Background())
-	c := &leaseOf{end: cancel, Client: process.NewClient(process.Options{Folder: folder, Log: h.log,
+	log := h.logOf(l)
+	client, err := process.NewClient(process.Options{Name: l.Name, Log: h.log, LogOf: log,
 		Answer: func(o lease.Output) { answer(o) },
 		Start: func() error {
-			return process.Detach(filepath.Join(folder, process.LogName), binary, append([]string{"lease",
-				"--folder", folder, "--linger", h.linger.String()}, h.flags...)...)
-		}})}
+			return process.Detach(log, binary, append([]string{"lease", "--log", log, "--name", l.Name, "--linger",
+				h.linger.String()}, h.flags...)...)
+		}})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &leaseOf{end: cancel, Client: client}
 	c.done.Go(func() {
 		if err := c.Run(ctx); err != nil {
 			h.failed(err)
@@ -80,30 +78,18 @@ func (h *hostLeases) client(l *wire.Lease, answer func(...lease.Output)) (*lease
 	return c, nil
 }
 
-// sweep removes what leases of other controllers have left on this host whose processes were killed.
-func (h *hostLeases) sweep(folder string) {
-	if folder == h.folder {
-		return
+// logOf is where the process of a lease logs.
+func (h *hostLeases) logOf(l *wire.Lease) string {
+	if h.logs == "" || os.MkdirAll(h.logs, 0o700) != nil {
+		return os.DevNull
 	}
-	others, err := os.ReadDir(filepath.Dir(folder))
-	if err != nil {
-		return
-	}
-	for _, other := range others {
-		if other.Name() != filepath.Base(folder) {
-			process.Remove(filepath.Join(filepath.Dir(folder), other.Name()))
-		}
-	}
+	return filepath.Join(h.logs, l.Name+".log")
 }
 
-// folderOf is where the files of a lease are: the same for all executors of a controller on a host.
-func (h *hostLeases) folderOf(l *wire.Lease) (string, error) {
-	host, err := os.Hostname()
-	if state := defaultState(); l.Name != "" && state != "" && err == nil { // a home may be shared by hosts
-		return filepath.Join(state, "leases", host, l.Name), nil
+// leaseLogs is the folder for what processes of leases log, in one for state.
+func leaseLogs(state string) string {
+	if state == "" {
+		return ""
 	}
-	if h.folder == "" {
-		return "", cmp.Or(err, fmt.Errorf("neither HOME nor XDG_STATE_HOME is set, so there is no folder for it"))
-	}
-	return h.folder, nil
+	return filepath.Join(state, "leases")
 }

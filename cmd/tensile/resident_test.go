@@ -9,13 +9,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +23,6 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/internal/lifelock"
 	"tensile/internal/long"
 	"tensile/lease"
 	"tensile/lease/method"
@@ -60,6 +57,7 @@ func init() {
 // watcher stands between executors and their lease. While it looks, no grant gets through: what it sees then is at most
 // what the lease has granted.
 type watcher struct {
+	net.Listener
 	path string
 	mu   sync.Mutex
 	pids []int // of executors, in the order in which they came
@@ -68,44 +66,27 @@ type watcher struct {
 
 // watchLease is the command lease with a watcher before it.
 func watchLease(path string) {
-	var folder string
+	var name string
 	var linger time.Duration
 	f := flag.NewFlagSet("lease", flag.ExitOnError)
-	f.StringVar(&folder, "folder", "", "")
+	f.StringVar(&name, "name", "", "")
 	f.DurationVar(&linger, "linger", 0, "")
-	for _, unused := range []string{"log-format", "log-level"} {
+	for _, unused := range []string{"log", "log-format", "log-level"} {
 		f.String(unused, "", "")
 	}
 	f.Parse(os.Args[2:])
-	_, err := lifelock.Take(folder, "watcher")
-	if _, held := errors.AsType[*lifelock.HeldError](err); held {
+	listener, err := process.Listen(name)
+	if _, held := errors.AsType[*process.HeldError](err); held {
 		return // executors may start one each
 	}
 	orDie(err)
-	orDie(os.Chdir(folder)) // paths of sockets are short
-	orDie(os.MkdirAll("inner", 0o700))
-	for _, path := range []string{"inner/clients", "socket"} {
-		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) { // of one that was killed
-			orDie(err)
-		}
-	}
-	orDie(os.Symlink("../clients", "inner/clients"))
-	listener, err := net.Listen("unix", "socket")
-	orDie(err)
-	w := &watcher{path: path}
+	w := &watcher{Listener: listener, path: path}
 	if text, err := os.ReadFile(path); err == nil { // of one that was killed
 		_ = json.Unmarshal(text, &w.seen)
 		w.seen.Each = nil
 	}
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			orDie(err)
-			go w.serve(conn.(*net.UnixConn))
-		}
-	}()
-	orDie(process.Serve(context.Background(), "inner", process.ServeOptions{Linger: linger,
-		Lease: lease.Options{Methods: method.Of}}))
+	process.Serve(context.Background(), name, w, process.ServeOptions{Linger: linger,
+		Lease: lease.Options{Methods: method.Of}})
 }
 
 // orDie ends the process of a lease that cannot go on.
@@ -116,10 +97,13 @@ func orDie(err error) {
 	}
 }
 
-// serve passes on what an executor and the lease say to each other.
-func (w *watcher) serve(client *net.UnixConn) {
-	defer client.Close()
-	raw, err := client.SyscallConn()
+// Accept returns the next connection, on which all is seen.
+func (w *watcher) Accept() (net.Conn, error) {
+	conn, err := w.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := conn.(*net.UnixConn).SyscallConn()
 	orDie(err)
 	raw.Control(func(fd uintptr) {
 		peer, err := syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
@@ -130,38 +114,40 @@ func (w *watcher) serve(client *net.UnixConn) {
 			w.pids, w.seen.Each = append(w.pids, int(peer.Pid)), append(w.seen.Each, 0)
 		}
 	})
-	server, err := net.Dial("unix", "inner/socket")
-	for ; err != nil; server, err = net.Dial("unix", "inner/socket") {
-		runtime.Gosched() // it is about to listen
-	}
-	go func() {
-		defer client.Close()
-		for lines := bufio.NewReader(server); ; {
-			line, err := lines.ReadBytes('\n')
-			if err != nil {
-				return
-			}
-			w.mu.Lock()
-			client.Write(line) // the lease finds out if it has ended
-			w.mu.Unlock()
-		}
-	}()
-	defer server.Close()
-	for lines := bufio.NewReader(client); ; {
-		line, err := lines.ReadBytes('\n')
+	return &watched{Conn: conn, lines: bufio.NewReader(conn), w: w}, nil
+}
+
+// watched is the connection of an executor, read by whole lines.
+type watched struct {
+	net.Conn
+	lines *bufio.Reader
+	rest  []byte // of a line
+	w     *watcher
+}
+
+func (c *watched) Read(b []byte) (int, error) {
+	if len(c.rest) == 0 {
+		line, err := c.lines.ReadBytes('\n')
 		if err != nil {
-			return
+			return 0, err
 		}
 		var said struct {
 			Told struct{ Passed json.RawMessage }
 		}
 		if err := json.Unmarshal(line, &said); err == nil && said.Told.Passed != nil {
-			w.look()
+			c.w.look()
 		}
-		if _, err := server.Write(line); err != nil {
-			return
-		}
+		c.rest = line
 	}
+	n := copy(b, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+func (c *watched) Write(b []byte) (int, error) {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	return c.Conn.Write(b)
 }
 
 // look sums what is resident.
@@ -347,7 +333,7 @@ func clusterGatesKills(t *testing.T, sharing string, kills []string, rng *rand.R
 		victims := executors(t, c.dir)
 		names := slices.Sorted(maps.Keys(victims))
 		if strings.HasPrefix(what, "lease") {
-			for _, pid := range leases(t) {
+			for _, pid := range leases(t, c.dir) {
 				syscall.Kill(pid, syscall.SIGKILL) // it may have ended
 			}
 		}
@@ -380,8 +366,8 @@ func clusterGatesKills(t *testing.T, sharing string, kills []string, rng *rand.R
 	c.end()
 }
 
-// leases returns the processes of leases that executors of this test have started.
-func leases(t *testing.T) (pids []int) {
+// leases returns the processes of leases that executors of a controller have started.
+func leases(t *testing.T, state string) (pids []int) {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -390,7 +376,7 @@ func leases(t *testing.T) (pids []int) {
 	for _, path := range lines {
 		text, _ := os.ReadFile(path) // it may have ended
 		args := strings.Split(string(text), "\x00")
-		if len(args) > 3 && args[1] == "lease" && strings.HasPrefix(args[3], os.Getenv("XDG_STATE_HOME")+"/") {
+		if len(args) > 3 && args[1] == "lease" && strings.HasPrefix(args[3], leaseLogs(state)+"/") {
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			if err != nil {
 				t.Fatal(err)

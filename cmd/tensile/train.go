@@ -136,7 +136,7 @@ func (t *training) processes(ctx context.Context) (_ *report.Run, err error) {
 	}
 	t.dir = dir
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	server, err := bus.Start(bus.Options{Dir: dir, Listen: anyPort})
+	server, err := bus.Start(bus.Options{Dir: dir, Listen: bus.Local})
 	if err != nil {
 		return nil, err
 	}
@@ -152,6 +152,7 @@ func (t *training) processes(ctx context.Context) (_ *report.Run, err error) {
 		defer close(ended)
 		o := controller.Options{Config: t.config(), On: t.device(), Launch: children.launch,
 			Plan: t.planner().Plan, Ready: func() { close(ready) }}
+		o.Config.Lease = leaseName(server)
 		o.Share = t.flags.share
 		o.Limited = t.session.link.rate > 0
 		cancel(control(running, server, o))

@@ -93,6 +93,10 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 		with = append(with, nats.UserInfo(to.User, to.Password))
 	}
 	dial := newDialer(timeout)
+	address := to.URL
+	if l := localTo(to.URL, dial); l != nil {
+		within, address = l, ""
+	}
 	if within != nil {
 		with = append(with, nats.InProcessServer(within))
 	} else {
@@ -102,7 +106,7 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 		}
 	}
 	goOn := context.AfterFunc(ctx, dial.abort)
-	c.nats, err = nats.Connect(to.URL, with...)
+	c.nats, err = nats.Connect(address, with...)
 	switch aborted := !goOn(); {
 	case aborted:
 		if err == nil {

@@ -25,11 +25,15 @@ import (
 // Options are the settings of a server.
 type Options struct {
 	Dir string // for all that it keeps; made if it is not there
-	// address such as 127.0.0.1:4222, port 0 for any free one; "": connections of this process alone
+	// address such as 127.0.0.1:4222, port 0 for any free one; [Local]; "": connections of this process alone
 	Listen string
 	TLS    bool              // connections over TCP are encrypted
 	Log    func(line string) // gets the warnings and errors, from any goroutine; nil: nobody
 }
+
+// Local is the address to listen at for processes of this machine that get credentials: it wants no network, not even a
+// loopback address.
+const Local = "local"
 
 // Server is a NATS server in this process.
 type Server struct {
@@ -39,6 +43,7 @@ type Server struct {
 	url           string
 	ca            []byte
 	lock          *os.File
+	local         *local // nil: it does not listen at Local
 
 	nats       atomic.Pointer[server.Server] // nil while it is being started again
 	trouble    atomic.Pointer[string]        // nil: none
@@ -83,6 +88,11 @@ func Start(o Options) (_ *Server, err error) {
 	if s.keys, err = openKeyring(o.Dir); err == nil {
 		s.authenticator = &authenticator{keys: s.keys, log: s.logLimited}
 		err = s.serve()
+	}
+	if err == nil && o.Listen == Local {
+		if s.local, err = listenLocal(s); err == nil {
+			s.url = s.local.url()
+		}
 	}
 	if err != nil {
 		s.Close()
@@ -141,13 +151,13 @@ func (s *Server) serve() error {
 func (s *Server) natsOptions() (*server.Options, error) {
 	o := s.options
 	to := &server.Options{
-		ServerName: "tensile", DontListen: o.Listen == "", NoSigs: true,
+		ServerName: "tensile", DontListen: o.Listen == "" || o.Listen == Local, NoSigs: true,
 		JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"), JetStreamMaxStore: maxStore, JetStreamMaxMemory: gib,
 		MaxPayload: wire.MaxMessage, MaxPending: 8 * wire.MaxMessage, PingInterval: 20 * time.Second,
 		AuthTimeout: 10, TLSTimeout: 10, // seconds; by default 2, which a machine full of executors may take
 		CustomClientAuthentication: s.authenticator,
 	}
-	if o.Listen == "" {
+	if to.DontListen {
 		return to, nil
 	}
 	var err error
@@ -180,7 +190,7 @@ const maxStore = 1 << 60
 
 // addressOf returns host and port of an address that can be had, or is "".
 func addressOf(listen string) (host string, port int, err error) {
-	if listen == "" {
+	if listen == "" || listen == Local {
 		return "", 0, nil
 	}
 	host, number, err := net.SplitHostPort(listen)
@@ -230,6 +240,9 @@ func (s *Server) Close() {
 		close(s.end)
 		<-s.supervised
 		s.supervised = nil
+	}
+	if s.local != nil {
+		s.local.close()
 	}
 	if n := s.nats.Swap(nil); n != nil {
 		n.Shutdown()

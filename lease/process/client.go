@@ -3,31 +3,28 @@ package process
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
 
-	"tensile/internal/lifelock"
 	"tensile/lease"
 )
 
 // Options are the settings of a [Client].
 type Options struct {
-	Folder string // of the device's lease
-	// Start starts a process that serves the folder, and does not wait for it. It is called when nobody answers
-	// there, and need not mind whether another was started at the same time. See [Detach].
+	Name string // of the device's lease
+	// Start starts a process that serves the lease, and does not wait for it. It is called when nobody answers, and
+	// need not mind whether another was started at the same time. See [Detach].
 	Start func() error
 	// Answer is told what the lease says, in order, by a goroutine of Run.
 	Answer func(lease.Output)
 	Log    func(string) // nil: nobody
+	LogOf  string       // where the process that is started logs, for a line that says so
 }
 
 // Client is the lease of a device as a process sees it whose jobs train there. Step may be called by any goroutine;
@@ -38,20 +35,23 @@ type Client struct {
 
 	mu     sync.Mutex
 	book   *book
-	lock   *lifelock.Lock // from the first Join on
-	passed bool           // a child has inherited it
-	queue  []request      // to be sent, while connected
+	lock   *net.UnixListener // which nobody connects to
+	passed []*os.File        // it, as children have inherited it
+	queue  []request         // to be sent, while connected
 	online bool
 	wake   chan struct{} // something was put into the queue
 }
 
-// NewClient returns a client that is not connected yet.
-func NewClient(o Options) *Client {
+// NewClient returns a client that is not connected yet. Whoever looks sees from now on until Run returns that it lives.
+func NewClient(o Options) (*Client, error) {
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
-	id := rand.Text()
-	return &Client{options: o, id: id, book: newBook(id), wake: make(chan struct{}, 1)}
+	lock, id, err := takeSlot(o.Name)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{options: o, id: id, book: newBook(id), lock: lock, wake: make(chan struct{}, 1)}, nil
 }
 
 // Step tells the lease an input; its time is of no matter. It returns at once, with nothing but a refusal if the
@@ -62,13 +62,6 @@ func (c *Client) Step(in lease.Input) []lease.Output {
 	if in == (lease.Input{Now: in.Now}) {
 		return nil // the lease has a clock of its own
 	}
-	if in.Join != nil && c.lock == nil {
-		lock, err := takeLock(filepath.Join(c.options.Folder, clientsName), c.id)
-		if err != nil {
-			return []lease.Output{{Kind: lease.Refuse, Job: in.Join.Job, Why: err.Error()}}
-		}
-		c.lock = lock
-	}
 	r, refused := c.book.told(in)
 	if refused != nil {
 		return []lease.Output{*refused}
@@ -78,16 +71,6 @@ func (c *Client) Step(in lease.Input) []lease.Output {
 		c.poke()
 	}
 	return nil
-}
-
-// takeLock takes a lock whose name is nobody else's: who has it for a moment looks whether it is held.
-func takeLock(folder, id string) (*lifelock.Lock, error) {
-	for {
-		lock, err := lifelock.Take(folder, id)
-		if _, held := errors.AsType[*lifelock.HeldError](err); !held {
-			return lock, err
-		}
-	}
 }
 
 func (c *Client) poke() {
@@ -108,14 +91,18 @@ const (
 const inVain = 20
 
 // Run keeps the client connected until ctx ends, by when its jobs hold nothing: have them Leave first. The error is
-// for a lease that does not understand this client.
+// for a lease that does not understand this client, or is another user's.
 func (c *Client) Run(ctx context.Context) error {
 	defer c.release()
 	var started time.Time
 	starts, pause := 0, minPause
 	for ctx.Err() == nil {
-		conn, err := within(c.options.Folder, func(path string) (net.Conn, error) { return net.Dial("unix", path) })
+		conn, err := net.DialUnix("unix", nil, address(c.options.Name, ""))
 		if err == nil {
+			if err := strange(conn); err != nil {
+				conn.Close()
+				return err
+			}
 			if err := c.session(ctx, conn); err != nil {
 				return err
 			}
@@ -124,12 +111,12 @@ func (c *Client) Run(ctx context.Context) error {
 		}
 		if time.Since(started) > perStart {
 			started = time.Now()
-			if err := c.launch(); err != nil {
-				c.options.Log(fmt.Sprintf("start the lease of %s: %v", c.options.Folder, err))
+			if err := c.options.Start(); err != nil {
+				c.options.Log(fmt.Sprintf("start the lease %s: %v", c.options.Name, err))
 			}
 			if starts++; starts%inVain == 0 {
 				c.options.Log(fmt.Sprintf("the lease was started %d times and does not answer; jobs wait for it: see "+
-					"%s", starts, filepath.Join(c.options.Folder, LogName)))
+					"%s", starts, c.options.LogOf))
 			}
 		}
 		select {
@@ -141,35 +128,25 @@ func (c *Client) Run(ctx context.Context) error {
 	return nil
 }
 
-func (c *Client) launch() error {
-	if err := os.MkdirAll(c.options.Folder, 0o700); err != nil {
-		return err
-	}
-	return c.options.Start()
-}
-
 func (c *Client) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.lock == nil:
-	case c.passed:
-		c.lock.Leave()
-	default:
-		c.lock.Release()
+	c.lock.Close()
+	for _, f := range c.passed {
+		f.Close()
 	}
 }
 
-// File returns the file of the client's lock, for a child to inherit; nil before the first Join. What the jobs hold is
-// free then when they have left, or when both processes have ended.
-func (c *Client) File() *os.File {
+// File returns the client's lock, for a child to inherit. What the jobs hold is free then when they have left, or when
+// both processes have ended.
+func (c *Client) File() (*os.File, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lock == nil {
-		return nil
+	f, err := c.lock.File()
+	if err == nil {
+		c.passed = append(c.passed, f)
 	}
-	c.passed = true
-	return c.lock.File()
+	return f, err
 }
 
 // session uses a connection until it ends. The error is what the lease has said at its end.
@@ -220,11 +197,11 @@ func (c *Client) read(conn net.Conn) error {
 	for lines.Scan() {
 		var a answer
 		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
-			c.options.Log(fmt.Sprintf("the lease of %s says what cannot be read: %v", c.options.Folder, err))
+			c.options.Log(fmt.Sprintf("the lease %s says what cannot be read: %v", c.options.Name, err))
 			return nil
 		}
 		if a.Error != "" {
-			return fmt.Errorf("the lease of %s: %s", c.options.Folder, a.Error)
+			return fmt.Errorf("the lease %s: %s", c.options.Name, a.Error)
 		}
 		c.mu.Lock()
 		out, ok := c.book.heard(a)

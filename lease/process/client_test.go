@@ -14,12 +14,12 @@ import (
 func TestStartsInVain(t *testing.T) {
 	for name, start := range map[string]error{"it ends at once": nil, "there is none": errors.New("no such program")} {
 		t.Run(name, func(t *testing.T) {
-			folder := t.TempDir()
+			lease := t.TempDir() // which nobody else has
 			synctest.Test(t, func(t *testing.T) {
 				starts, said := 0, 0
-				c := NewClient(Options{Folder: folder, Start: func() error { starts++; return start },
+				c := client(t, Options{Name: lease, LogOf: "the log", Start: func() error { starts++; return start },
 					Log: func(line string) {
-						if strings.Contains(line, "does not answer") && strings.Contains(line, LogName) {
+						if strings.Contains(line, "does not answer") && strings.Contains(line, "the log") {
 							said++
 						}
 					}})

@@ -17,7 +17,8 @@ type hub struct {
 	m       *lease.Machine
 	members map[string]*member
 	owners  map[lease.Job]owner // by their names in the machine
-	// awaited are the clients that held something by the grants of a process before this one, and have not said what.
+	// awaited are the slots of clients that may hold something by the grants of a process before this one, and have not
+	// said what.
 	awaited  map[string]bool
 	capacity *lease.Capacity // the newest; the machine hears of it when nobody is awaited
 	now      time.Duration
@@ -47,12 +48,13 @@ type letter struct {
 	answer answer
 }
 
-// newHub returns a hub that grants nothing before it has heard of the clients that are awaited, and of a capacity.
+// newHub returns a hub that grants nothing before it has heard of the clients that have the awaited slots, and of a
+// capacity.
 func newHub(o lease.Options, awaited []string) *hub {
 	h := &hub{m: lease.NewMachine(o), members: make(map[string]*member), owners: make(map[lease.Job]owner),
 		awaited: make(map[string]bool)}
-	for _, id := range awaited {
-		h.awaited[id] = true
+	for _, slot := range awaited {
+		h.awaited[slot] = true
 	}
 	return h
 }
@@ -89,9 +91,14 @@ func (h *hub) begin() {
 	}
 }
 
-// greet takes a client that has connected, maybe not for the first time.
+// greet takes a client that has connected, maybe not for the first time. Another client that had its slot has ended.
 func (h *hub) greet(now time.Duration, hi *hello) {
 	h.now = now
+	for _, id := range slices.Sorted(maps.Keys(h.members)) {
+		if id != hi.Client && slotOf(id) == slotOf(hi.Client) {
+			h.gone(now, id)
+		}
+	}
 	m := h.members[hi.Client]
 	if m == nil {
 		m = &member{id: hi.Client, jobs: make(map[lease.Job]*seat)}
@@ -107,7 +114,7 @@ func (h *hub) greet(now time.Duration, hi *hello) {
 			h.leave(m, job)
 		}
 	}
-	delete(h.awaited, hi.Client)
+	delete(h.awaited, slotOf(hi.Client))
 	h.resize(now, hi.Capacity)
 }
 
@@ -186,7 +193,8 @@ func (h *hub) told(now time.Duration, client string, t *told) error {
 	return nil
 }
 
-// gone takes that a client's process has ended, so that its jobs hold nothing.
+// gone takes that a client's process has ended, so that its jobs hold nothing. One of which the slot alone is known is
+// named by that.
 func (h *hub) gone(now time.Duration, client string) {
 	h.now = now
 	if m := h.members[client]; m != nil {
@@ -195,7 +203,7 @@ func (h *hub) gone(now time.Duration, client string) {
 		}
 		delete(h.members, client)
 	}
-	delete(h.awaited, client)
+	delete(h.awaited, slotOf(client))
 	h.begin()
 }
 

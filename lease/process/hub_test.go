@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
-	"tensile/internal/lifelock"
 	"tensile/internal/long"
 	"tensile/lease"
 	"tensile/lease/method"
@@ -429,22 +427,37 @@ func TestNewestCapacity(t *testing.T) {
 	}
 }
 
-// From the first Join on, before anybody hears of it, it can be seen that a client lives.
+// From its beginning on, before anybody hears of it, it can be seen that a client lives, by its slot, until it ends.
 func TestClientLock(t *testing.T) {
-	c := NewClient(Options{Folder: t.TempDir()})
-	lives := func() bool {
-		lives, _ := lifelock.Lives(filepath.Join(c.options.Folder, clientsName), c.id)
-		return lives
+	name := t.TempDir() // which nobody else has
+	c, other := client(t, Options{Name: name}), client(t, Options{Name: name})
+	want := []string{slotOf(c.id), slotOf(other.id)}
+	if got := taken(name); len(got) != 2 || !slices.Contains(got, want[0]) || !slices.Contains(got, want[1]) {
+		t.Errorf("slots %v are taken, want %v", got, want)
 	}
-	c.Step(lease.Input{Capacity: &lease.Capacity{Pages: 1}})
-	if lives() {
-		t.Error("a client has a lock and no job")
+	c.release()
+	other.release()
+	if got := taken(name); len(got) > 0 {
+		t.Errorf("slots %v are taken after the end of all", got)
 	}
-	if out := c.Step(lease.Input{Join: &lease.Join{Job: "a", Ask: 1}}); len(out) > 0 || !lives() {
-		t.Errorf("a client whose job joins has no lock: %v", out)
+	if !named(c.id) || c.id == other.id {
+		t.Errorf("clients are named %s and %s", c.id, other.id)
 	}
-	if c.release(); lives() {
-		t.Error("a client has a lock after its end")
+}
+
+// A client has the slot of one that has ended, before anybody has looked: what that one held is free.
+func TestSlotAgain(t *testing.T) {
+	h := newHub(lease.Options{}, []string{"7", "8"})
+	capacity := &lease.Capacity{Pages: 10, Number: 1}
+	h.greet(0, &hello{Client: "7xA", Capacity: capacity, Jobs: []standing{{Joined: true,
+		Rejoin: lease.Rejoin{Hold: 9, Join: lease.Join{Job: "j", Ask: 5, Base: 2, Peak: 9}}}}})
+	h.greet(0, &hello{Client: "8xA", Capacity: capacity})
+	if got, _ := h.m.Holds("j@7xA"); got != 9 {
+		t.Errorf("it holds %d pages, want 9", got)
+	}
+	h.greet(0, &hello{Client: "7xB", Capacity: capacity})
+	if _, ok := h.m.Holds("j@7xA"); ok || h.members["7xA"] != nil || h.members["7xB"] == nil || len(h.awaited) > 0 {
+		t.Errorf("the lease is\n%v", h)
 	}
 }
 

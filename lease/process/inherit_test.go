@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -14,21 +13,21 @@ import (
 
 // What a client held whose child has inherited its lock stays taken when the client has ended, until the child has.
 func TestInherited(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "lease")
+	name := t.TempDir() // which nobody else has
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
 	defer work.Wait()
 	defer cancel()
-	serve := func() error {
+	start := func() error {
 		work.Go(func() { // it ends at once if another serves
-			Serve(ctx, folder, ServeOptions{Linger: time.Hour, Lease: lease.Options{Methods: method.Of}})
+			serve(ctx, name, ServeOptions{Linger: time.Hour, Lease: lease.Options{Methods: method.Of}})
 		})
 		return nil
 	}
 	// join has a client ask for so many of 11 pages. It returns the client, what ends it, and what it is told.
 	join := func(job lease.Job, pages int) (*Client, func(), <-chan lease.Output) {
 		told := make(chan lease.Output, 16)
-		c := NewClient(Options{Folder: folder, Start: serve, Answer: func(o lease.Output) { told <- o }})
+		c := client(t, Options{Name: name, Start: start, Answer: func(o lease.Output) { told <- o }})
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		work.Go(func() { ended <- c.Run(running) })
@@ -49,10 +48,10 @@ func TestInherited(t *testing.T) {
 	}
 	a, aEnds, told := join("a", 10)
 	granted(told)
-	child, err := syscall.Dup(int(a.File().Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock, err := a.File()
+	must(t, err)
+	child, err := syscall.Dup(int(lock.Fd()))
+	must(t, err)
 	_, bEnds, told := join("b", 1)
 	granted(told)
 	aEnds()

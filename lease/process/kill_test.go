@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +19,6 @@ import (
 	"time"
 	"unsafe"
 
-	"tensile/internal/lifelock"
 	"tensile/internal/long"
 	"tensile/lease"
 	"tensile/lease/method"
@@ -33,9 +32,9 @@ func TestMain(m *testing.M) {
 	switch words[0] {
 	case "serve":
 		linger, _ := time.ParseDuration(words[2])
-		err := Serve(context.Background(), words[1], ServeOptions{Linger: linger,
+		err := serve(context.Background(), words[1], ServeOptions{Linger: linger,
 			Lease: lease.Options{Methods: method.Of}})
-		if _, held := errors.AsType[*lifelock.HeldError](err); err != nil && !held {
+		if _, held := errors.AsType[*HeldError](err); err != nil && !held {
 			fmt.Println(err)
 			os.Exit(1)
 		}
@@ -48,6 +47,26 @@ func TestMain(m *testing.M) {
 	default:
 		os.Exit(m.Run())
 	}
+}
+
+// serve is the process of a lease, unless another is.
+func serve(ctx context.Context, name string, o ServeOptions) error {
+	l, err := Listen(name)
+	if err != nil {
+		return err
+	}
+	Serve(ctx, name, l, o)
+	return nil
+}
+
+// client returns a client that is not connected yet.
+func client(t testing.TB, o Options) *Client {
+	t.Helper()
+	c, err := NewClient(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // slots are what every client holds as it knows itself, in memory that all share, each beside the client's process.
@@ -142,10 +161,13 @@ func train(folder, number, seed, capacity, word string) error {
 	w := randomWorker(rand.New(rand.NewPCG(n, 1)), lease.Job("j"+number), 6)
 	w.bodies = 40 // as far as it is not killed
 	answers := make(chan lease.Output, 16)
-	c := NewClient(Options{Folder: folder, Answer: func(out lease.Output) { answers <- out }, Start: func() error {
+	c, err := NewClient(Options{Name: folder, Answer: func(out lease.Output) { answers <- out }, Start: func() error {
 		fmt.Println("start")
 		return nil
 	}})
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ended := make(chan error)
@@ -307,13 +329,14 @@ func killing(t *testing.T, word string) {
 	}
 }
 
-// A client starts the process that it needs, which outlives it for a while.
+// A client starts the process that it needs, which outlives it for a while. No second one is ever beside it.
 func TestDetach(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), strings.Repeat("long/", 30)) // longer than the address of a socket may be
-	t.Setenv(asChild, "serve|"+folder+"|500ms")
+	name := t.TempDir() // which nobody else has
+	t.Setenv(asChild, "serve|"+name+"|500ms")
+	log := filepath.Join(name, "log")
 	answers := make(chan lease.Output)
-	c := NewClient(Options{Folder: folder, Answer: func(out lease.Output) { answers <- out }, Start: func() error {
-		return Detach(filepath.Join(folder, LogName), os.Args[0])
+	c := client(t, Options{Name: name, Answer: func(out lease.Output) { answers <- out }, Start: func() error {
+		return Detach(log, os.Args[0])
 	}})
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -324,31 +347,35 @@ func TestDetach(t *testing.T) {
 	if out := <-answers; out.Kind != lease.Grant || out.Ask != 1 {
 		t.Errorf("the answer is %v", out)
 	}
-	lock, err := os.Open(filepath.Join(folder, lockName+".lock"))
-	must(t, err)
-	defer lock.Close()
-	held := func(how int) error { return syscall.Flock(int(lock.Fd()), how) }
-	if err := held(syscall.LOCK_EX | syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
+	for key, value := range map[string]string{"HOME": name, "XDG_STATE_HOME": name, "TMPDIR": name} {
+		t.Setenv(key, value)
+	}
+	_, err := Listen(name)
+	if _, held := errors.AsType[*HeldError](err); !held {
 		t.Errorf("nobody serves: %v", err)
 	}
+	server, err := net.DialUnix("unix", nil, address(name, ""))
+	must(t, err)
+	defer server.Close()
 	c.Step(lease.Input{Leave: &lease.Leave{Job: "a"}})
 	cancel()
 	must(t, <-ended)
-	must(t, held(syscall.LOCK_EX)) // waits until the process ends
-	if text, err := os.ReadFile(filepath.Join(folder, LogName)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it prints %q, %v", text, err) // an empty log goes with the folder
+	server.CloseWrite()
+	server.Read(make([]byte, 1)) // until the process ends: it answers nothing
+	if text, err := os.ReadFile(log); err != nil || len(text) > 0 {
+		t.Errorf("it prints %q, %v", text, err)
 	}
 }
 
 // BenchmarkRoundTrip is how long a job waits for a grant that there is room for, over the socket.
 func BenchmarkRoundTrip(b *testing.B) {
-	folder := b.TempDir()
+	name := b.TempDir() // which nobody else has
 	answers := make(chan lease.Output, 1)
-	c := NewClient(Options{Folder: folder, Answer: func(out lease.Output) { answers <- out }})
+	c := client(b, Options{Name: name, Answer: func(out lease.Output) { answers <- out }})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
 	c.options.Start = func() error {
-		go func() { ended <- Serve(ctx, folder, ServeOptions{}) }()
+		go func() { ended <- serve(ctx, name, ServeOptions{}) }()
 		return nil
 	}
 	go func() { ended <- c.Run(ctx) }()

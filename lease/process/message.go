@@ -7,7 +7,7 @@ import (
 )
 
 // version is that of the messages. Another meaning of a field is another version.
-const version = 2
+const version = 3
 
 // request is a line from a client.
 type request struct {
@@ -19,7 +19,7 @@ type request struct {
 // hello says who a client is and what its jobs hold.
 type hello struct {
 	Version  int             `json:"version"`
-	Client   string          `json:"client"` // the name of its lock
+	Client   string          `json:"client"` // whose name begins with its slot
 	Jobs     []standing      `json:"jobs,omitempty"`
 	Capacity *lease.Capacity `json:"capacity,omitempty"` // the newest that it knows
 }

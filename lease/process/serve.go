@@ -3,29 +3,19 @@ package process
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
-	"strings"
 	"sync"
+	"syscall"
 	"time"
 
-	"tensile/internal/lifelock"
 	"tensile/lease"
 )
 
 const (
-	lockName    = "lease"
-	socketName  = "socket"
-	clientsName = "clients"
-
 	maxLine  = 1 << 20 // bytes
 	maxQueue = 256     // answers to a client that does not read
 
@@ -44,7 +34,7 @@ const defaultLinger = 30 * time.Second
 // server carries out what a hub says. All but the connections' goroutines is of the one that runs Serve.
 type server struct {
 	options ServeOptions
-	folder  string
+	name    string
 	start   time.Time
 	hub     *hub
 	conns   map[string]*connection // by client
@@ -61,34 +51,17 @@ type connection struct {
 	out    chan answer
 }
 
-// Serve is the process of the lease of a folder: it returns when nobody has needed it for a while, or when ctx ends. If
-// no client is left it removes the folder then.
-// The error is a *lifelock.HeldError if another process serves the folder.
-func Serve(ctx context.Context, folder string, o ServeOptions) error {
+// Serve is the process of the lease of a name at what [Listen] has returned for it, which it closes: it returns when
+// nobody has needed it for a while, or when ctx ends.
+func Serve(ctx context.Context, name string, listener net.Listener, o ServeOptions) {
 	if o.Linger == 0 {
 		o.Linger = defaultLinger
 	}
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
-	lock, err := lifelock.Take(folder, lockName)
-	if err != nil {
-		return err
-	}
-	defer lock.Release()
-	if err := lock.Sign(fmt.Sprintf("this host, process %d", os.Getpid()), time.Now(), rand.Text()); err != nil {
-		return err
-	}
-	awaited, err := clientsOf(filepath.Join(folder, clientsName))
-	if err != nil {
-		return err
-	}
-	listener, err := listen(folder)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
-	s := &server{options: o, folder: folder, start: time.Now(), hub: newHub(o.Lease, awaited),
+	s := &server{options: o, name: name, start: time.Now(), hub: newHub(o.Lease, taken(name)),
 		conns: make(map[string]*connection), all: make(map[*connection]bool), events: make(chan func()),
 		done: ctx.Done()}
 	s.work.Go(func() { s.accept(listener) })
@@ -100,52 +73,6 @@ func Serve(ctx context.Context, folder string, o ServeOptions) error {
 		close(c.out)
 	}
 	s.work.Wait()
-	remove(folder)
-	return nil
-}
-
-// clientsOf returns the clients that hold a lock, and removes the files of those that have ended.
-func clientsOf(folder string) (ids []string, err error) {
-	entries, err := os.ReadDir(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		id, ok := strings.CutSuffix(e.Name(), ".lock")
-		if ok && !lifelock.Sweep(folder, id) {
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
-}
-
-// within calls open with a short path of a folder: those of sockets are limited to 107 bytes.
-func within[T any](folder string, open func(path string) (T, error)) (t T, err error) {
-	dir, err := os.Open(folder)
-	if err != nil {
-		return t, err
-	}
-	defer dir.Close()
-	t, err = open(fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), socketName))
-	runtime.KeepAlive(dir)
-	return t, err
-}
-
-// listen takes the place of a process that has ended.
-func listen(folder string) (net.Listener, error) {
-	if err := os.Remove(filepath.Join(folder, socketName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return within(folder, func(path string) (net.Listener, error) {
-		l, err := net.Listen("unix", path)
-		if err != nil {
-			return nil, fmt.Errorf("listen at %s: %w", filepath.Join(folder, socketName), err)
-		}
-		l.(*net.UnixListener).SetUnlinkOnClose(false) // that path is not its own any more
-		return l, nil
-	})
 }
 
 func (s *server) now() time.Duration { return time.Since(s.start) }
@@ -198,7 +125,8 @@ func (s *server) post() {
 	}
 }
 
-// unknown returns the clients that may hold something, and are not connected.
+// unknown returns the clients that may hold something, and are not connected: by their slots, where nothing else is
+// known.
 func (s *server) unknown() (ids []string) {
 	for id := range s.hub.awaited {
 		ids = append(ids, id)
@@ -214,9 +142,8 @@ func (s *server) unknown() (ids []string) {
 
 // probe looks which of the clients that are not connected have ended.
 func (s *server) probe() {
-	folder := filepath.Join(s.folder, clientsName)
 	for _, id := range s.unknown() {
-		if lifelock.Sweep(folder, id) { // it has ended, or has removed its lock: it holds nothing any more
+		if free(s.name, slotOf(id)) { // it has ended: it holds nothing any more
 			s.hub.gone(s.now(), id)
 		}
 	}
@@ -239,6 +166,13 @@ func (s *server) accept(l net.Listener) {
 			return
 		}
 		c := &connection{Conn: conn, out: make(chan answer, maxQueue)}
+		if other, ok := conn.(syscall.Conn); ok { // of a client of this machine
+			if err := strange(other); err != nil {
+				s.options.Log(err.Error())
+				conn.Close() // which finds out by itself
+				continue
+			}
+		}
 		if !s.do(func() {
 			s.all[c] = true
 			s.work.Go(func() { s.read(c) })
@@ -292,12 +226,6 @@ func (s *server) read(c *connection) {
 	})
 }
 
-// named reports whether a client may have a name, which is also that of a file.
-func named(client string) bool {
-	other := func(c rune) bool { return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') }
-	return client != "" && len(client) <= 64 && !strings.ContainsFunc(client, other)
-}
-
 // knows returns an error if a capacity names a method that this process does not have.
 func (s *server) knows(c *lease.Capacity) error {
 	o := &s.options.Lease
@@ -318,13 +246,16 @@ func (s *server) take(c *connection, r *request) error {
 				"the same release", version, hi.Version)
 		}
 		if !named(hi.Client) {
-			return fmt.Errorf("a client is named %.70q: a name has 1 to 64 letters and digits", hi.Client)
+			return fmt.Errorf("a client is named %.70q: a name is a slot, x, and letters and digits", hi.Client)
 		}
 		if err := s.knows(hi.Capacity); err != nil {
 			return err
 		}
-		if old := s.conns[hi.Client]; old != nil {
-			old.Close()
+		for id, old := range s.conns { // also of one that has ended: the slot is another's
+			if slotOf(id) == slotOf(hi.Client) {
+				old.Close()
+				delete(s.conns, id)
+			}
 		}
 		c.client, s.conns[hi.Client] = hi.Client, c
 		s.hub.greet(s.now(), hi)

@@ -3,27 +3,29 @@
 A Recorder runs the ops of a script and notes which storages each reads and makes, and when storages go. When it
 probes, it also compares what an op was given before and after (schemas do not tell all writes), looks whether it draws
 random numbers, runs it a second time on aliases of its arguments to see whether the bits are the same, and measures
-what it allocates beside its outputs.
+what it allocates beside its outputs. What changes between two ops is written by something that is not seen.
 """
 
 import torch
 
 from .events import Events, Peak, highest, now_ns
-from .storages import (Unsupported, Weak, arguments, generators, identity, leaves, random_state, resizable, restored,
-                       results, same_state, saved, set_random_state, storage_of, view)
+from .storages import (Unsupported, Weak, arguments, checksum, generators, identity, leaves, random_state, resizable,
+                       restored, results, same_state, saved, set_random_state, storage_of, view)
 
 
 class Seen:
     """A storage that an op was seen to touch."""
 
-    __slots__ = ("id", "weak", "bytes", "born", "died", "stays", "made")
+    __slots__ = ("id", "weak", "bytes", "born", "died", "stays", "made", "unseen", "sum")
 
     def __init__(self, tensor, born, made):
         storage = storage_of(tensor)
         self.id, self.weak, self.bytes = storage._cdata, Weak(storage), storage.nbytes()
         self.born, self.died = born, None  # numbers of ops; before the op died it was gone
         self.made = made  # by an op, not from outside
-        self.stays = False  # it cannot be resized
+        self.stays = False  # it cannot be resized, or is to stay where it is
+        self.unseen = False  # something that is no op may write it
+        self.sum = None  # checksum at the begin of a probed cycle, or after the last op that touched it there
 
 
 class Record:
@@ -77,6 +79,7 @@ class Recorder:
         self.at = 0
         self.records = []
         self.begun = 0
+        self.unseen = []  # storages that something unseen has written in the probed cycle
 
     def cycle(self):
         """Ends a cycle and begins the next one; returns the number of its first op and its records."""
@@ -85,6 +88,23 @@ class Recorder:
         self.young = {i: s for i, s in self.known.items() if s.born >= begun}
         self.begun = self.at
         return begun, records
+
+    def compare(self, among):
+        """Finds which storages something that is not seen has written since an op touched them; returns these."""
+        found = []
+        for s in among:
+            storage = s.weak.get() if s.weak and s.sum is not None and not s.unseen else None
+            if storage is not None and storage.nbytes() == s.bytes and checksum(storage) != s.sum:
+                s.unseen = s.stays = True
+                found.append(s)
+        self.unseen += found
+        return found
+
+    def sum(self, among):
+        """Notes what is in storages, for compare."""
+        for s in among:
+            storage = s.weak.get() if s.weak and s.bytes and not s.unseen else None
+            s.sum = checksum(storage) if storage is not None and storage.nbytes() == s.bytes else None
 
     def resume(self):
         """Begins a cycle after ops that were not recorded."""
@@ -120,7 +140,9 @@ class Recorder:
         r.random = r.once = r.empty = r.overwrites = r.looks = False
         r.scratch = r.ns = 0
         if probe:
+            self.compare(dict.fromkeys(r.ins))
             out = self.probe(r, func, args, kwargs)
+            self.sum(dict.fromkeys(r.ins + r.outs))
         else:
             begun = now_ns(self.device)
             out = func(*args, **kwargs)

@@ -96,12 +96,16 @@ def install(session):
     def at_home(old):
         def run(*args, **kwargs):
             session.home()
-            return old(*args, **kwargs)
+            session.reading += 1  # addresses that torch asks for meanwhile it keeps to itself
+            try:
+                return old(*args, **kwargs)
+            finally:
+                session.reading -= 1
         return run
 
     def lent(old):
         def run(tensor, *args, **kwargs):
-            session.lend(tensor)
+            session.lend(tensor, old.__name__)
             return old(tensor, *args, **kwargs)
         return run
 
@@ -121,11 +125,12 @@ def install(session):
     hooks.wrap(torch.utils.data.DataLoader, "__iter__", beside)
     hooks.wrap(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", loading)
     for owner, names in ((torch, ("save",)), (torch.nn.Module, ("state_dict",)),
-                         (torch.Tensor, ("numpy", "tolist", "data_ptr", "__deepcopy__", "__reduce_ex__", "__array__",
+                         (torch.Tensor, ("numpy", "tolist", "__deepcopy__", "__reduce_ex__", "__array__",
                           "share_memory_"))):
         for name in names:
             hooks.wrap(owner, name, at_home)
-    for owner, name in (torch.Tensor, "__dlpack__"), (torch.utils.dlpack, "to_dlpack"), (torch, "to_dlpack"):
+    for owner, name in ((torch.Tensor, "data_ptr"), (torch.Tensor, "__dlpack__"), (torch.utils.dlpack, "to_dlpack"),
+                        (torch, "to_dlpack")):
         hooks.wrap(owner, name, lent)
     follow(session.optimizer)
     hooks.wrap(torch.optim.Optimizer, "__init__", made)

@@ -89,6 +89,7 @@ class Iteration:
     def _groups(self):
         version = {}  # slot -> its version now
         restless = {s for r in self.records for s in r.writes if s.stays}
+        restless |= {s for r in self.records for s in r.ins + r.outs if s.unseen}
         known = {t.storage for t in self.slots if t.persistent}
         came = []  # from outside, since the last op
         for t in self.slots:

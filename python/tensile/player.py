@@ -569,6 +569,17 @@ class Player:
         for n in [n for n in slots if n in self.copies.coming]:
             self.copies.use(n)
 
+    def lent(self, i, plays):
+        """Reports whether a storage, by its id, has a slot that was not known to stay where it is; from now on it does.
+        Of storages that do not outlive an iteration that is known while it plays."""
+        slots = self.iteration.slots
+        bound = [n for n, b in enumerate(self.bound) if b == i and (plays or slots[n].persistent)]
+        n = bound[-1] if bound else -1  # others had the id before
+        if n < 0 or slots[n].fixed:
+            return False
+        self.fixed.add(n)
+        return True
+
     def leave(self):
         """Ends playback, in the middle of an iteration or after one: all is back, nothing is kept."""
         self.home()

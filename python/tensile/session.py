@@ -73,6 +73,8 @@ class Session(TorchDispatchMode):
         self.why = None  # how this iteration differed
         self.other = None  # how the first iteration that was another differed
         self.said = False  # that there was one
+        self.reading = 0  # functions of torch that read memory without an op are running
+        self.lent = False  # it was said that a tensor stays where it is
         self.begun = time.perf_counter_ns()
         os.register_at_fork(before=self._forks, after_in_child=self._forked)
 
@@ -302,14 +304,43 @@ class Session(TorchDispatchMode):
             return
         self._recorded()
 
+    def _probe(self):
+        self.stage, self.off = "probe", True
+        try:
+            self.recorder.sum(list(self.recorder.known.values()))
+        finally:
+            self.off = False
+
+    def _unseen(self):
+        """Reports whether something that is no op writes a parameter; whatever else it writes stays where it is."""
+        self.off = True
+        try:
+            self.recorder.compare(list(self.recorder.known.values()))
+        finally:
+            self.off = False
+        found, self.recorder.unseen = self.recorder.unseen, []
+        trained = {identity(p): p for p in self.parameters}
+        for s in found:
+            if s.id in trained:
+                self.stop(f"something that is no op of torch has written {self._called(trained[s.id])}, as an "
+                          "optimizer in C++ does: make it an op by torch.library (custom_op)")
+                return True
+        if found and not self.lent:
+            self.lent = True
+            say(f"a tensor of {found[0].bytes} bytes stays where it is, as something that is no op of torch has "
+                "written it, and so do others like it; this is said once")
+        return False
+
     def _recorded(self):
+        if self.stage == "probe" and self._unseen():
+            return
         begun, records = self.recorder.cycle()
         key = digest(records)
         ids = {s.id for r in records for s in r.ins + r.outs}
         if key in self.players and self.players[key][1].lasting <= ids:
             self._return(key)
         elif self.stage == "look":
-            self.stage = "probe"
+            self._probe()
         elif self.stage == "probe":
             self.cycle, self.stage = (begun, key, records), "check"
         elif self.cycle[1] == key:
@@ -320,7 +351,7 @@ class Session(TorchDispatchMode):
             self.planner.graph(self.players[key][0], made)
             self._return(key)
         else:
-            self.stage = "probe"
+            self._probe()
 
     def _return(self, key):
         number, player = self.players[key]
@@ -343,15 +374,45 @@ class Session(TorchDispatchMode):
         finally:
             self.off = False
 
-    def lend(self, tensor):
-        """Leaves a tensor's memory where it is from now on: something else than torch is going to read it."""
+    def lend(self, tensor, name):
+        """Leaves a tensor's memory where it is from now on: something else than torch is going to read it, or to write
+        it, of which no op tells."""
+        if self.off or threading.get_ident() != self.thread:
+            return
         self.home()
-        i = identity(tensor)
+        if self.reading:
+            return
+        try:
+            i = identity(tensor)
+        except NotImplementedError:  # a sparse one, of which nothing moves
+            return
         s = self.recorder.known.get(i)
         if s is not None:
-            s.stays = True
-        for _, p in self.players.values():
-            p.fixed.update(n for n, bound in enumerate(p.bound) if bound == i)
+            s.stays = s.unseen = True
+        plays = self.player if self.course == self._play else None
+        for key in [key for key, (_, p) in self.players.items() if p.lent(i, p is plays)]:
+            if self.players.pop(key)[1] is self.player:  # with ops that may read something else when they run again
+                self._anew()
+        self._stays(tensor, f"{name}() gives its address away")
+
+    def _anew(self):
+        """Has iterations recorded anew from the next step on, without a plan until then."""
+        if self.course == self._play:
+            self._lost("")
+        self.why, self.count, self.failed = None, -1, 2
+
+    def _called(self, tensor):
+        """Returns what a person calls a tensor."""
+        i = identity(tensor)
+        kind = "parameter" if any(identity(p) == i for p in self.parameters) else "tensor"
+        return f"a {kind} of shape {' x '.join(map(str, tensor.shape)) or '1'}"
+
+    def _stays(self, tensor, why):
+        """Says once that a tensor stays where it is."""
+        if not self.lent:
+            self.lent = True
+            say(f"{self._called(tensor)} stays where it is, as {why}, and so do others like it; kernels that are ops "
+                "by torch.library (triton_op, custom_op) let a plan move them; this is said once")
 
     def rest(self):
         """Takes from the device what is trained, with gradients and what the optimizer keeps; returns the copies."""

@@ -132,3 +132,15 @@ def peak(iteration, plan):
         for t in list(device):
             if not t.persistent and i >= t.last and i + 1 >= t.until and needed.get(t, -1) <= i:
                 device.discard(t)
+
+
+def shelved(iteration):
+    """Returns a plan that has what is trained on the host between iterations, and where no op needs it."""
+    slots, groups = iteration.planned(), iteration.groups
+    do = {}
+    for n, t in enumerate(slots):
+        if t.persistent:
+            used = [i for i, g in enumerate(groups) if t in g.reads or t in g.updates]
+            do.setdefault(used[0], []).append({"do": "in", "storage": n})
+            do.setdefault(used[-1] + 1, []).extend({"do": w, "storage": n} for w in ("out", "drop"))
+    return {"limit_bytes": 0, "entry": [], "boundaries": [{"before": i, "do": do[i]} for i in sorted(do)]}

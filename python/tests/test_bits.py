@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 import scripts
-from plans import random_plan
+from plans import random_plan, shelved
 from scripts import Planner, differs, execute
 
 
@@ -37,18 +37,6 @@ def reused(run, late, iterations=10):
         loss.backward()
         o.step()
         yield loss.item()
-
-
-def shelved(iteration):
-    """Returns a plan that has what is trained on the host between iterations, and where no op needs it."""
-    slots, groups = iteration.planned(), iteration.groups
-    do = {}
-    for n, t in enumerate(slots):
-        if t.persistent:
-            used = [i for i, g in enumerate(groups) if t in g.reads or t in g.updates]
-            do.setdefault(used[0], []).append({"do": "in", "storage": n})
-            do.setdefault(used[-1] + 1, []).extend({"do": w, "storage": n} for w in ("out", "drop"))
-    return {"limit_bytes": 0, "entry": [], "boundaries": [{"before": i, "do": do[i]} for i in sorted(do)]}
 
 
 class Bits(unittest.TestCase):

@@ -1,0 +1,139 @@
+"""What is no op of torch writes tensors: kernels by their addresses, and code in C++ of which no hook hears."""
+
+import contextlib
+import ctypes
+import io
+import random
+import unittest
+
+import torch
+from plans import random_plan, shelved
+from scripts import Planner, differs, execute
+
+torch.set_num_threads(1)
+
+ADDRESSES = {"data_ptr": lambda t: t.data_ptr(), "C++": lambda t: t.storage().data_ptr()}
+
+
+def add(to, rate, what, way):
+    """Adds to a tensor of floats, by its address."""
+    size = to.numel()
+    out = (ctypes.c_float * size).from_address(ADDRESSES[way](to))
+    more = what.detach().reshape(-1).tolist()
+    for i in range(size):
+        out[i] += rate * more[i]
+
+
+class Raw(torch.optim.Optimizer):
+    """An optimizer of a library of its own: it writes what is in written by addresses, and the rest by ops."""
+
+    def __init__(self, params, way, written, begins=0):
+        super().__init__(params, dict(lr=0.05))
+        self.way, self.written, self.begins, self.steps = way, written, begins, 0
+
+    @torch.no_grad()
+    def step(self):
+        self.steps += 1
+        way = self.way if self.steps > self.begins else None
+        for p in (p for g in self.param_groups for p in g["params"] if p.grad is not None):
+            moment = self.state[p].setdefault("moment", torch.zeros_like(p))
+            if way and "moment" in self.written:
+                add(moment, 0.5, p.grad, way)
+            else:
+                moment.add_(p.grad, alpha=0.5)
+            if way and "parameter" in self.written:
+                add(p, -0.05, moment, way)
+            else:
+                p.add_(moment, alpha=-0.05)
+
+
+def script(run, way, written, begins=0, iterations=18):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(24, 32), torch.nn.ReLU(), torch.nn.Linear(32, 24), torch.nn.ReLU(),
+                                torch.nn.Linear(24, 16))
+    optimizer = Raw(model.parameters(), way, written, begins)
+    run.join(model, optimizer)
+    for _ in range(iterations):
+        x = torch.randn(16, 24)
+        optimizer.zero_grad(set_to_none=True)
+        loss = model(x).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        yield loss.item()
+
+
+def by_address(run, iterations=16):
+    """A kernel writes an activation by its address, which an op reads that could run again."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(24, 32), torch.nn.Linear(32, 24), torch.nn.Linear(24, 16))
+    optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    run.join(model, optimizer)
+    for _ in range(iterations):
+        x = torch.randn(16, 24)
+        optimizer.zero_grad()
+        h = model[0](x)
+        mask = torch.ones_like(h)
+        twice = mask * 2
+        add(mask, 1.0, torch.arange(h.numel()) % 3, "data_ptr")
+        h = model[1](h * mask) * twice[:, :24]  # which is kept for the backward pass
+        loss = model[2](h).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        yield loss.item()
+
+
+class Unseen(unittest.TestCase):
+    def trains(self, script, make, **options):
+        """Checks that a script comes to its bits under plans; returns the planner, and the lines that were said."""
+        want = execute(script, **options)
+        p, said = Planner(make), io.StringIO()
+        with contextlib.redirect_stderr(said):
+            self.assertEqual(differs(want, execute(script, p, **options)), "")
+        return p, said.getvalue().splitlines()
+
+    def test_written_by_address(self):
+        """What an optimizer writes by data_ptr() stays where it is; the rest moves, and one line says so."""
+        for seed in range(3):
+            with self.subTest(seed=seed):
+                p, said = self.trains(script, lambda _, it: random_plan(it, random.Random(seed), 0.5)[0],
+                                      way="data_ptr", written=("parameter", "moment"))
+                self.assertTrue(p.iterations[-1][1], "no plan is followed")
+                self.assertEqual(len(p.graphs), 1)
+                self.assertEqual([len(said), p.lines], [1, []])
+                self.assertRegex(said[0], r"^tensile: a \w+ of shape 32 x 24 stays where it is, as data_ptr\(\) gives "
+                                 "its address away, .*triton_op")
+
+    def test_address_given_while_a_plan_is_followed(self):
+        """The plan ends there, and what is recorded then has another."""
+        for make in (lambda _, it: random_plan(it, random.Random(1), 0.9)[0], lambda _, it: shelved(it)):
+            p, said = self.trains(script, make, way="data_ptr", written=("parameter",), begins=6)
+            self.assertTrue(p.iterations[5][1] and p.iterations[-1][1], "no plan is followed")
+            self.assertEqual([len(p.graphs), len(said)], [2, 1])
+
+    def test_activation(self):
+        for seed in range(3):
+            with self.subTest(seed=seed):
+                p, _ = self.trains(by_address, lambda _, it: random_plan(it, random.Random(seed), 0.9)[0])
+                self.assertTrue(p.iterations[-1][1], "no plan is followed")
+
+    def test_parameter_written_by_what_nothing_sees(self):
+        """The script is passive, in a line that names the parameter, before there is a plan."""
+        p, said = self.trains(script, lambda _, it: random_plan(it, random.Random(1), 0.9)[0], way="C++",
+                              written=("parameter",))
+        self.assertEqual([len(said), len(p.plans), len(p.lines)], [1, 0, 1])
+        self.assertRegex(said[0], "passive from now on: something that is no op of torch has written a parameter of "
+                         "shape 32 x 24.*custom_op")
+
+    def test_state_written_by_what_nothing_sees(self):
+        """It stays where it is, in one line; the rest moves."""
+        for seed in range(3):
+            with self.subTest(seed=seed):
+                p, said = self.trains(script, lambda _, it: random_plan(it, random.Random(seed), 0.9)[0], way="C++",
+                                      written=("moment",))
+                self.assertTrue(p.iterations[-1][1], "no plan is followed")
+                self.assertEqual([len(said), p.lines], [1, []])
+                self.assertRegex(said[0], "a tensor of 3072 bytes stays where it is")
+
+
+if __name__ == "__main__":
+    unittest.main()
