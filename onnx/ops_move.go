@@ -14,8 +14,13 @@ func (c *call) identity() error {
 		return err
 	}
 	if to := Type(c.int("to", int64(Float32))); c.node.Op == "Cast" {
-		if to.float() == v.whole {
-			return fmt.Errorf("it casts to %v what is trained or fed", to)
+		switch {
+		case to.float() && v.whole:
+			return fmt.Errorf("it casts whole numbers to %v that have another use, too, as ids or truth values: export "+
+				"the network with an input of floats for this", to)
+		case !to.float() && !v.whole && !c.passed[c.node]:
+			return fmt.Errorf("it casts to %v what is trained or fed as floats: export the network without what "+
+				"needs that", to)
 		}
 	}
 	same := *v

@@ -3,6 +3,7 @@ package onnx
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"tensile/graph"
 )
@@ -29,12 +30,25 @@ func (i *importer) tensorOf(v *value) (graph.TensorID, error) {
 		v.tensor = i.input(v)
 	case v.init != nil && !v.whole:
 		v.tensor, err = i.persistent(v, graph.Parameter)
-	case v.known != nil && !v.known.whole:
+	case v.known != nil && (!v.known.whole || len(i.counts) > 0): // whole numbers meet others that are fed as floats
+		if v.known.elements() >= mostUntold {
+			i.hold(v)
+		}
 		v.tensor, err = i.persistent(v, graph.State)
 	default:
 		return missing, fmt.Errorf("%.80q holds whole numbers that are computed: only floats are", v.name)
 	}
 	return v.tensor, err
+}
+
+// mostUntold is from how many elements on a constant is named that is not where an operator has its weights.
+const mostUntold = 1 << 10
+
+// hold takes down that a constant which may be a weight stands in a Constant node.
+func (i *importer) hold(v *value) {
+	if v.held != "" && !slices.Contains(i.held, v.held) {
+		i.held = append(i.held, v.held)
+	}
 }
 
 // input is a tensor that is fed: floats, or whole numbers that index a table.
@@ -43,7 +57,10 @@ func (i *importer) input(v *value) graph.TensorID {
 		return i.b.Input(v.name, graph.Anything, graph.Int64, full(v.shape))
 	}
 	holds := graph.Anything
-	if len(v.shape) == 4 {
+	switch {
+	case v.counts:
+		holds = graph.Counts
+	case len(v.shape) == 4:
 		holds = graph.Images
 	}
 	return i.b.Input(v.name, holds, graph.Float32, full(v.shape))
@@ -146,6 +163,9 @@ func (c *call) stored(k int, role graph.Role) (graph.TensorID, error) {
 	}
 	if v.fresh || v.init != nil && !v.whole {
 		return c.persistent(v, role)
+	}
+	if role == graph.Parameter {
+		c.importer.hold(v)
 	}
 	return c.tensorOf(v)
 }

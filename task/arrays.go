@@ -74,7 +74,7 @@ func (f *arrayFeed) fits(g *graph.Graph, s graph.Storage, shape graph.Shape, in,
 	case in.whole() && !in.Type.Whole():
 		return fail("holds floats (%s), and model %s wants whole numbers there: convert them, by astype('int64') in "+
 			"NumPy", in.Type, g.Name)
-	case !in.whole() && in.Type.Whole() && in.Type != "BOOL":
+	case !in.whole() && in.Type.Whole() && in.Type != "BOOL" && s.Holds != graph.Counts:
 		return fail("holds whole numbers (%s), and model %s wants floats there: scale and convert them, by "+
 			"astype('float32') in NumPy", in.Type, g.Name)
 	case first.Shape != nil && first.Examples() != in.Examples():

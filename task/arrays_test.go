@@ -245,3 +245,40 @@ func TestArraysThatAreDamagedLater(t *testing.T) {
 	}
 	try("input", `d.npz: array "input" ends after`)
 }
+
+// Whole numbers feed an input of floats that counts, as they are; without data it gets zeros and ones, no row of
+// zeros.
+func TestFeedCounts(t *testing.T) {
+	b := graph.NewBuilder("masked")
+	mask := b.Input("mask", graph.Counts, graph.Float32, graph.Shape{4, 3})
+	targets := b.Input("targets", graph.Anything, graph.Float32, graph.Shape{4, 3})
+	b.Output(b.Op("loss", graph.MeanSquare, graph.Attrs{}, mask, targets)[0])
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "d.npz")
+	npztest.Write(t, path,
+		npztest.Array{Name: "mask", Shape: graph.Shape{4, 3}, Data: slices.Repeat([]int64{1, 0, 200}, 4)},
+		npztest.Array{Name: "targets", Shape: graph.Shape{4, 3}, Data: make([]float32, 12)})
+	fed, err := Open(g, 3, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := device.NewMemory(48)
+	fed.Feeder(func(err error) { t.Error(err) })(0, inputsOf(g)["mask"].ID, to)
+	if got := to.Float32(); !slices.Equal(got, slices.Repeat([]float32{1, 0, 200}, 4)) {
+		t.Errorf("the mask of the file is %v", got)
+	}
+	made, err := Open(g, 3, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made.Feeder(func(err error) { t.Error(err) })(0, inputsOf(g)["mask"].ID, to)
+	for i, v := range to.Float32() {
+		if v != 0 && v != 1 || i%3 == 0 && v != 1 {
+			t.Errorf("the mask that is made up is %v", to.Float32())
+			break
+		}
+	}
+}

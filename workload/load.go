@@ -64,7 +64,7 @@ func Load(names []string, s Settings) ([]task.Task, error) {
 		for range copies[i] {
 			t := task.Task{Name: g.Name, Model: g.Name, Graph: g, Passes: outcomes, Seed: s.Seed + uint64(len(tasks)),
 				Data: fitting.set, Arrays: fitting.arrays}
-			t.Source = b.file
+			t.Source, t.Notes = b.file, b.notes
 			if f := b.recorded; f != nil {
 				t.Latency, t.Held, t.Least = f.Recorded.Latency, f.Recorded.Held, f.Hello.Device.Least
 			}
