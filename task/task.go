@@ -135,8 +135,10 @@ func (t *Task) Begin(path string) error {
 		}
 	}
 	if path != "" && len(t.First) == 0 {
-		return fmt.Errorf("%s: none of its %d tensors is called like a parameter of %s: it is of another network",
-			path, len(file.Tensors), t.Graph.Name)
+		_, names := wholeShapes(t.Graph)
+		return fmt.Errorf("%s: none of its %d tensors is called like a parameter of %s: it is of another network "+
+			"(it has %s; the network has %s)", path, len(file.Tensors), t.Graph.Name,
+			listed(slices.Sorted(maps.Keys(tensors))), listed(names))
 	}
 	return nil
 }
