@@ -102,7 +102,8 @@ func (c *call) known(i int) (*constant, error) {
 	}
 	k, err := c.constantOf(v)
 	if err == nil && k == nil {
-		err = fmt.Errorf("input %.80q is not known before the training", c.node.Inputs[i])
+		err = fmt.Errorf("its input %.80q depends on what is trained or fed, and must be known before the training: "+
+			"export the network with a constant there", c.node.Inputs[i])
 	}
 	return k, err
 }

@@ -349,7 +349,8 @@ func (i *importer) node(n *Node) error {
 	if of := operators[n.Op]; folded {
 		err = c.fold(in)
 	} else if of == nil {
-		err = fmt.Errorf("its inputs depend on what is trained or fed, and it is only computed beforehand")
+		err = fmt.Errorf("it is computed before the training only, and its input %.80q depends on what is trained or "+
+			"fed: export the network without it", c.unknown())
 	} else {
 		err = of(c)
 	}
@@ -371,6 +372,16 @@ func (i *importer) node(n *Node) error {
 		i.fail(n)
 	}
 	return err
+}
+
+// unknown is the first input that is not known before the training.
+func (c *call) unknown() string {
+	for _, in := range c.node.Inputs {
+		if v := c.values[in]; in != "" && v.known == nil {
+			return in
+		}
+	}
+	return ""
 }
 
 // fold computes what a node makes of constants.

@@ -133,7 +133,7 @@ func (n *Network) nothing() error {
 func (n *Network) loss(kind string) (graph.TensorID, error) {
 	out := n.Outputs[0]
 	if out.known != nil {
-		return missing, fmt.Errorf("output %.80q depends on nothing that is trained", out.Name)
+		return missing, n.nothing()
 	}
 	if n.importer.loss {
 		return out.Tensor, nil

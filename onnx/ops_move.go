@@ -185,7 +185,8 @@ func (c *call) gather() error {
 		return err
 	}
 	if table.whole {
-		return fmt.Errorf("it takes whole numbers that are fed: floats are supported")
+		return fmt.Errorf("it takes rows of whole numbers that are fed, %.80q: floats are supported; feed them as floats",
+			table.name)
 	}
 	x, err := c.stored(0, graph.Parameter)
 	if err != nil {
@@ -194,14 +195,16 @@ func (c *call) gather() error {
 	shape := slices.Concat(table.shape[:axis], ids.shape, table.shape[axis+1:])
 	if ids.known == nil {
 		if axis != 0 {
-			return fmt.Errorf("its indices are fed, and its axis is %d: tables are supported along axis 0", axis)
+			return fmt.Errorf("its indices %.80q are fed, and its axis is %d: a table with its rows along axis 0 is supported",
+				ids.name, axis)
 		}
 		at, err := c.tensorOf(ids)
 		if err != nil {
 			return err
 		}
 		if c.b.Peek().Tensors[at].DType != graph.Int64 {
-			return fmt.Errorf("its indices are floats")
+			return fmt.Errorf("its indices %.80q are floats: export the network with an input of whole numbers there",
+				ids.name)
 		}
 		y := c.op(graph.Embedding, graph.Attrs{}, c.as(x, table.shape[0], table.shape[1:].Elements()),
 			c.as(at, ids.shape.Elements()))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"tensile/graph"
 )
@@ -32,11 +33,12 @@ func (i *importer) tensorOf(v *value) (graph.TensorID, error) {
 		v.tensor, err = i.persistent(v, graph.Parameter)
 	case v.known != nil && (!v.known.whole || len(i.counts) > 0): // whole numbers meet others that are fed as floats
 		if v.known.elements() >= mostUntold {
-			i.hold(v)
+			i.untrained(v)
 		}
 		v.tensor, err = i.persistent(v, graph.State)
 	default:
-		return missing, fmt.Errorf("%.80q holds whole numbers that are computed: only floats are", v.name)
+		return missing, fmt.Errorf("%.80q holds whole numbers, of which it computes: export the network with floats there",
+			v.name)
 	}
 	return v.tensor, err
 }
@@ -44,8 +46,8 @@ func (i *importer) tensorOf(v *value) (graph.TensorID, error) {
 // mostUntold is from how many elements on a constant is named that is not where an operator has its weights.
 const mostUntold = 1 << 10
 
-// hold takes down that a constant which may be a weight stands in a Constant node.
-func (i *importer) hold(v *value) {
+// untrained takes down that a constant which may be a weight stands in a Constant node.
+func (i *importer) untrained(v *value) {
 	if v.held != "" && !slices.Contains(i.held, v.held) {
 		i.held = append(i.held, v.held)
 	}
@@ -78,6 +80,11 @@ func full(s graph.Shape) graph.Shape {
 // file has constants in the place of weights, random as ReLUs like them.
 func (i *importer) persistent(v *value, role graph.Role) (graph.TensorID, error) {
 	if v.tensor != missing {
+		if s := i.b.Peek().Storages[i.b.Peek().Tensors[v.tensor].Storage]; s.Role != role && s.Role.Persistent() {
+			return missing, fmt.Errorf("%.80q is a running statistic and a parameter as well, as exporters have it that "+
+				"keep one of equal initializers: export the network in training mode, or with an initializer for each",
+				v.name)
+		}
 		return v.tensor, nil
 	}
 	if v.shape.Elements() == 0 {
@@ -164,8 +171,9 @@ func (c *call) stored(k int, role graph.Role) (graph.TensorID, error) {
 	if v.fresh || v.init != nil && !v.whole {
 		return c.persistent(v, role)
 	}
-	if role == graph.Parameter {
-		c.importer.hold(v)
+	// a normalisation of torch's without a scale has ones there
+	if _, alike := uniformOf(v); role == graph.Parameter && !(alike && strings.HasSuffix(c.node.Op, "Normalization")) {
+		c.untrained(v)
 	}
 	return c.tensorOf(v)
 }

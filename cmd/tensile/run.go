@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -167,6 +168,16 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		}
 		if !f.simulated() && f.iterations >= fewestToTell {
 			marks[i] = t.Marks()
+		}
+		if !f.simulated() && !slices.ContainsFunc(s.workload[:i], func(u task.Task) bool { return u.Graph == t.Graph }) {
+			twice, err := twice(ctx, &t)
+			if err != nil {
+				return err
+			}
+			if twice {
+				fmt.Fprintf(os.Stderr, "tensile: %s: the rows that its loss takes for scores are probabilities, as each "+
+					"sums up to 1: softmax cross-entropy makes a softmax of them; export the scores instead\n", t.Source)
+			}
 		}
 	}
 	if err := f.begins(s); err != nil {
