@@ -121,9 +121,6 @@ func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, err
 	if err := unsupported(m); err != nil {
 		return nil, err
 	}
-	if err := i.sources(differentiated(m, nodes)); err != nil {
-		return nil, err
-	}
 	for _, n := range nodes {
 		for _, in := range n.Inputs {
 			i.read[in] = true
@@ -131,6 +128,9 @@ func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, err
 	}
 	for _, v := range m.Graph.Outputs {
 		i.read[v.Name] = true
+	}
+	if err := i.sources(differentiated(m, nodes)); err != nil {
+		return nil, err
 	}
 	i.feeds(nodes)
 	var problems []string
@@ -258,6 +258,9 @@ func (i *importer) sources(differentiated map[string]bool) error {
 	g := &i.model.Graph
 	for k := range g.Initializers {
 		t := &g.Initializers[k]
+		if !i.read[t.Name] {
+			continue
+		}
 		v := &value{name: t.Name, tensor: missing, init: t}
 		for _, d := range t.Dims {
 			v.shape = append(v.shape, int(d))
@@ -272,7 +275,7 @@ func (i *importer) sources(differentiated map[string]bool) error {
 		i.values[t.Name] = v
 	}
 	for _, in := range g.Inputs {
-		if _, ok := i.values[in.Name]; ok {
+		if _, ok := i.values[in.Name]; ok || !i.read[in.Name] {
 			continue
 		}
 		v := &value{name: in.Name, tensor: missing, input: true, counts: i.counts[in.Name]}

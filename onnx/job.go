@@ -43,7 +43,7 @@ func Job(m *Model, name string, t Training) (*graph.Graph, map[string][]float32,
 		return nil, nil, of.otherBatch(name, t, err)
 	}
 	if t.Note != nil {
-		m.note(net, line, t.Note)
+		m.note(of, net, line, t.Note)
 	}
 	return g, net.Contents, g.Validate()
 }
@@ -65,7 +65,7 @@ func (m *Model) otherBatch(name string, t Training, err error) error {
 }
 
 // note tells what the training leaves out of a model, and a line about its softmax unless it is "".
-func (m *Model) note(net *Network, softmax string, tell func(line string)) {
+func (m *Model) note(of *Model, net *Network, softmax string, tell func(line string)) {
 	if softmax != "" {
 		tell(softmax)
 	}
@@ -77,8 +77,12 @@ func (m *Model) note(net *Network, softmax string, tell func(line string)) {
 		}
 	}
 	if len(others) > 0 {
-		tell(fmt.Sprintf("the loss is of output %.80q: %s, which it does not need, is left out",
-			m.Graph.Outputs[at].Name, listed(others)))
+		with := ""
+		if names := m.unread(of); len(names) > 0 {
+			with = ", with what only that needs: " + listed(names)
+		}
+		tell(fmt.Sprintf("the loss is of output %.80q: %s, which it does not need, is left out%s",
+			m.Graph.Outputs[at].Name, listed(others), with))
 	}
 	if held := net.importer.held; len(held) > 0 {
 		tell(fmt.Sprintf("Constant nodes are not trained: %s; %s", listed(held), asInitializers))
@@ -123,7 +127,8 @@ func train(m *Model, name string, nodes []*Node, t Training) (*graph.Graph, *Net
 // nothing is the error of a model without parameters.
 func (n *Network) nothing() error {
 	if held := n.importer.held; len(held) > 0 {
-		return fmt.Errorf("there is nothing to train: weights are in Constant nodes: %s; %s", listed(held), asInitializers)
+		return fmt.Errorf("there is nothing to train: weights are in Constant nodes: %s; %s", listed(held),
+			asInitializers)
 	}
 	return fmt.Errorf("there is nothing to train: output %.80q depends on no initializer of floats that has a gradient",
 		n.Outputs[0].Name)

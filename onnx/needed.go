@@ -41,6 +41,25 @@ func (m *Model) forTraining() *Model {
 	return &t
 }
 
+// unread are the initializers of floats that nodes of a model read and those of another one do not.
+func (m *Model) unread(of *Model) (names []string) {
+	var read [2]map[string]bool
+	for i, m := range []*Model{m, of} {
+		read[i] = make(map[string]bool)
+		for _, n := range m.Graph.Nodes {
+			for _, in := range n.Inputs {
+				read[i][in] = true
+			}
+		}
+	}
+	for _, t := range m.Graph.Initializers {
+		if t.Type.float() && read[0][t.Name] && !read[1][t.Name] {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
 // ownLoss is the loss that a model has, nil if it has none.
 func (m *Model) ownLoss() *Node {
 	for k := range m.Graph.Nodes {
@@ -104,8 +123,8 @@ func (m *Model) checkValues() error {
 			}
 			rank := fixed[in]
 			switch {
-			case rank == 0, n.Op == "MatMul" && rank != 2, n.Op == "Gather" && (rank != 2 || !fed[n.Inputs[len(n.Inputs)-1]]),
-				slices.Contains(names, in):
+			case rank == 0, n.Op == "MatMul" && rank != 2,
+				n.Op == "Gather" && (rank != 2 || !fed[n.Inputs[len(n.Inputs)-1]]), slices.Contains(names, in):
 			default:
 				names = append(names, in)
 			}

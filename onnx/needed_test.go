@@ -20,8 +20,12 @@ func TestLeftOut(t *testing.T) {
 	}{
 		{"an output", []Value{typed("y", Float32, -1, 3), label}, []Node{node("ArgMax", list("y"), list("label"))},
 			`the loss is of output "y": "label", which it does not need, is left out`},
-		{"the first output", []Value{label, typed("y", Float32, -1, 3)}, []Node{node("ArgMax", list("y"), list("label"))},
+		{"the first output", []Value{label, typed("y", Float32, -1, 3)},
+			[]Node{node("ArgMax", list("y"), list("label"))},
 			`the loss is of output "y": "label", which it does not need, is left out`},
+		{"an output with weights", []Value{typed("y", Float32, -1, 3), typed("a", Float32, -1, 6)},
+			[]Node{node("MatMul", list("r", "fc1.weight"), list("b")), node("Mul", list("b", "own"), list("a"))},
+			`the loss is of output "y": "a", which it does not need, is left out, with what only that needs: "own"`},
 		{"a dead node", []Value{typed("y", Float32, -1, 3)}, []Node{node("FFT", list("r"), list("dead")),
 			node("Cast", list("dead"), list("deader"), "to", int(Int64))}, ""},
 	} {
@@ -29,7 +33,11 @@ func TestLeftOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := with(func(_ *Model, g *Graph) { g.Outputs, g.Nodes = c.outputs, append(g.Nodes, c.nodes...) })
+		m := with(func(_ *Model, g *Graph) {
+			g.Outputs, g.Nodes = c.outputs, append(g.Nodes, c.nodes...)
+			g.Inputs = append(g.Inputs, typed("dead input", Float32, -1, -1))
+			g.Initializers = append(g.Initializers, floats("own", sequence(6), 6))
+		})
 		var told []string
 		g, _, err := Job(m, "x", Training{Batch: 2, Note: func(line string) { told = append(told, line) }})
 		if err != nil {
@@ -60,7 +68,8 @@ func TestNothingToTrain(t *testing.T) {
 		})
 	}
 	oneColumn := with(func(_ *Model, g *Graph) {
-		g.Initializers[2], g.Initializers[3] = floats("fc2.weight", sequence(5), 1, 5), floats("fc2.bias", sequence(1), 1)
+		g.Initializers[2] = floats("fc2.weight", sequence(5), 1, 5)
+		g.Initializers[3] = floats("fc2.bias", sequence(1), 1)
 		g.Outputs[0] = typed("y", Float32, -1, 1)
 	})
 	ownLoss := func(scores string) *Model {
@@ -80,7 +89,7 @@ func TestNothingToTrain(t *testing.T) {
 			"cross-entropy is 0 whatever the weights are: use --loss mse"},
 		{"one column of a mean square", oneColumn, "mse", ""},
 		{"weights in constants", inConstants("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"), "",
-			`there is nothing to train: weights are in Constant nodes: "fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"; to`},
+			`weights are in Constant nodes: "fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"; to train them`},
 		{"weights without values", with(func(_ *Model, g *Graph) {
 			for _, x := range g.Initializers[:2] {
 				g.Inputs = append(g.Inputs, typed(x.Name, Float32, slices.Collect(func(yield func(int) bool) {
@@ -92,9 +101,12 @@ func TestNothingToTrain(t *testing.T) {
 				})...))
 			}
 			g.Initializers = g.Initializers[2:]
-		}), "", `its inputs "fc1.weight", "fc1.bias" hold weights, of which the file has no values: export it with its`},
+		}), "", `its inputs "fc1.weight", "fc1.bias" hold weights, of which the file has no values: export it`},
 		{"a loss that is no output", ownLoss("y"), "", `which must be its first output of floats, and "y" is`},
 		{"a loss beside --loss", ownLoss("y"), "mse", "leave --loss out"},
+		{"a parameter that is a running statistic, too", with(func(_ *Model, g *Graph) {
+			g.Nodes[1] = node("BatchNormalization", list("h", "fc1.bias", "fc1.bias", "fc1.bias", "fc1.bias"), list("r"))
+		}), "", `"fc1.bias" is a running statistic and a parameter as well`},
 		{"for one batch", with(func(_ *Model, g *Graph) {
 			g.Inputs[0] = typed("x", Float32, 1, 6)
 			g.Initializers[2] = floats("fc2.weight", sequence(3*6), 3, 6)
@@ -109,8 +121,8 @@ func TestNothingToTrain(t *testing.T) {
 	}
 	var told []string
 	m := inConstants("fc2.weight")
-	if _, _, err := Job(m, "x", Training{Batch: 2, Note: func(line string) { told = append(told, line) }}); err != nil ||
-		len(told) != 1 || !strings.HasPrefix(told[0], `Constant nodes are not trained: "fc2.weight"`) {
+	_, _, err := Job(m, "x", Training{Batch: 2, Note: func(line string) { told = append(told, line) }})
+	if err != nil || len(told) != 1 || !strings.HasPrefix(told[0], `Constant nodes are not trained: "fc2.weight"`) {
 		t.Errorf("one weight in a constant: told %q, error %v", told, err)
 	}
 }
@@ -170,7 +182,8 @@ func TestReshapedBatch(t *testing.T) {
 		before(g, node("Reshape", list("x", "to"), list("flat")))
 		g.Nodes[1].Inputs[0] = "flat"
 		g.Nodes[2] = node("Add", list("h", "row"), list("r"))
-		before(g, node("Slice", list("wide"), list("row"), "starts", []int64{0}, "ends", []int64{5}, "axes", []int64{1}))
+		before(g, node("Slice", list("wide"), list("row"), "starts", []int64{0}, "ends", []int64{5},
+			"axes", []int64{1}))
 		before(g, node("Reshape", list("m", "to"), list("wide"))) // [1,20], also where the batch is 4
 	})
 	g, _, err := Job(m, "x", Training{Batch: 4})

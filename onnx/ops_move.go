@@ -16,8 +16,8 @@ func (c *call) identity() error {
 	if to := Type(c.int("to", int64(Float32))); c.node.Op == "Cast" {
 		switch {
 		case to.float() && v.whole:
-			return fmt.Errorf("it casts whole numbers to %v that have another use, too, as ids or truth values: export "+
-				"the network with an input of floats for this", to)
+			return fmt.Errorf("it casts whole numbers to %v that have another use, too, as ids or truth values: "+
+				"export the network with an input of floats for this", to)
 		case !to.float() && !v.whole && !c.passed[c.node]:
 			return fmt.Errorf("it casts to %v what is trained or fed as floats: export the network without what "+
 				"needs that", to)
@@ -185,7 +185,7 @@ func (c *call) gather() error {
 		return err
 	}
 	if table.whole {
-		return fmt.Errorf("it takes rows of whole numbers that are fed, %.80q: floats are supported; feed them as floats",
+		return fmt.Errorf("it takes rows of whole numbers that are fed, %.80q: export it with floats there",
 			table.name)
 	}
 	x, err := c.stored(0, graph.Parameter)
@@ -195,7 +195,7 @@ func (c *call) gather() error {
 	shape := slices.Concat(table.shape[:axis], ids.shape, table.shape[axis+1:])
 	if ids.known == nil {
 		if axis != 0 {
-			return fmt.Errorf("its indices %.80q are fed, and its axis is %d: a table with its rows along axis 0 is supported",
+			return fmt.Errorf("its indices %.80q are fed, and its axis is %d: a table along axis 0 is supported",
 				ids.name, axis)
 		}
 		at, err := c.tensorOf(ids)

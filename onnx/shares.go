@@ -191,7 +191,8 @@ func (m *Model) mayEnd() bool {
 		switch n.Op {
 		case "Softmax", "LogSoftmax", "Div", "Mul", "Exp", "Sub":
 			return true
-		case "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Cast", "Dropout":
+		case "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Cast", "Dropout", "Concat",
+			"Slice", "Expand", "Tile", "Sum", "Mean": // which may do nothing
 		default:
 			return false
 		}

@@ -69,7 +69,8 @@ func TestSoftmaxInOtherForms(t *testing.T) {
 		nodes  []Node
 		leaves []string // operators that are left, but for the product and what changes shapes
 	}{
-		{"a name", []int{2, 4}, []Node{node("Softmax", list("h"), list("p")), node("Identity", list("p"), list("y"))}, nil},
+		{"a name", []int{2, 4}, []Node{node("Softmax", list("h"), list("p")),
+			node("Identity", list("p"), list("y"))}, nil},
 		{"a logarithm", []int{2, 4}, []Node{node("LogSoftmax", list("h"), list("p")),
 			node("Identity", list("p"), list("y"))}, nil},
 		{"forms", []int{2, 3, 4}, []Node{node("Softmax", list("h"), list("p")),
@@ -86,12 +87,14 @@ func TestSoftmaxInOtherForms(t *testing.T) {
 			node("Identity", list("p"), list("y"))}, nil},
 		{"by hand, times one over the sum", []int{2, 4}, []Node{node("Exp", list("h"), list("e")), sum,
 			node("Reciprocal", list("s"), list("r")), node("Mul", list("r", "e"), list("y"))}, nil},
-		{"by hand, of a logarithm", []int{2, 4}, []Node{node("ReduceLogSumExp", list("h"), list("l"), "axes", []int64{1}),
+		{"by hand, of a logarithm", []int{2, 4}, []Node{
+			node("ReduceLogSumExp", list("h"), list("l"), "axes", []int64{1}),
 			node("Sub", list("h", "l"), list("z")), node("Exp", list("z"), list("y"))}, nil},
 		{"over the steps", []int{2, 3, 4}, []Node{node("Softmax", list("h"), list("p"), "axis", 1),
 			node("Identity", list("p"), list("y"))}, list("Softmax")},
 		{"another sum", []int{2, 3, 4}, []Node{node("Exp", list("h"), list("e")),
-			node("ReduceSum", list("e", "one"), list("s")), node("Div", list("e", "s"), list("y"))}, list("Exp", "Power")},
+			node("ReduceSum", list("e", "one"), list("s")), node("Div", list("e", "s"), list("y"))},
+			list("Exp", "Power")},
 		{"a dropout that drops", []int{2, 4}, []Node{node("Softmax", list("h"), list("p")),
 			node("Dropout", list("p", "", "train"), list("y"))}, list("Softmax", "Dropout")},
 		{"in the middle", []int{2, 4}, []Node{node("Softmax", list("h"), list("p")),

@@ -37,8 +37,8 @@ func (i *importer) tensorOf(v *value) (graph.TensorID, error) {
 		}
 		v.tensor, err = i.persistent(v, graph.State)
 	default:
-		return missing, fmt.Errorf("%.80q holds whole numbers, of which it computes: export the network with floats there",
-			v.name)
+		return missing, fmt.Errorf("%.80q holds whole numbers, of which it computes: export the network with "+
+			"floats there", v.name)
 	}
 	return v.tensor, err
 }
@@ -80,10 +80,11 @@ func full(s graph.Shape) graph.Shape {
 // file has constants in the place of weights, random as ReLUs like them.
 func (i *importer) persistent(v *value, role graph.Role) (graph.TensorID, error) {
 	if v.tensor != missing {
-		if s := i.b.Peek().Storages[i.b.Peek().Tensors[v.tensor].Storage]; s.Role != role && s.Role.Persistent() {
-			return missing, fmt.Errorf("%.80q is a running statistic and a parameter as well, as exporters have it that "+
-				"keep one of equal initializers: export the network in training mode, or with an initializer for each",
-				v.name)
+		s := i.b.Peek().Storages[i.b.Peek().Tensors[v.tensor].Storage]
+		if i.options.Train && s.Role != role && s.Role.Persistent() {
+			return missing, fmt.Errorf("%.80q is a running statistic and a parameter as well, as exporters have it "+
+				"that keep one of equal initializers: export the network in training mode, or with an initializer "+
+				"for each", v.name)
 		}
 		return v.tensor, nil
 	}

@@ -70,7 +70,8 @@ func (t *Tensor) decode(b []byte) error {
 	}
 	known, ok := types[t.Type]
 	if !ok {
-		return fmt.Errorf("tensor %.80q: its elements are of %v, which is not read: export it with float32", t.Name, t.Type)
+		return fmt.Errorf("tensor %.80q: its elements are of %v, which is not read: export it with float32", t.Name,
+			t.Type)
 	}
 	for _, v := range ints {
 		var eight [8]byte

@@ -159,6 +159,30 @@ func FitArrays(g *graph.Graph, a *data.Arrays) error {
 	return f.check(g)
 }
 
+// OneClass returns a line for a person if all labels of a file of arrays, which fits the graph, are of one class: ""
+// if not.
+func OneClass(g *graph.Graph, a *data.Arrays) (string, error) {
+	f, err := bind(g, a)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range g.Storages {
+		in, found := f.inputs[s.ID]
+		if !found || !in.labels {
+			continue
+		}
+		least, largest, err := a.Range(in.Array)
+		if err != nil {
+			return "", err
+		}
+		if least == largest {
+			return fmt.Sprintf("%s: all numbers in %s are %d: with one class there is nothing to tell apart", a.Name(),
+				in.Name, least), nil
+		}
+	}
+	return "", nil
+}
+
 // feeder returns the loader.
 func (f *arrayFeed) feeder(fail func(error)) func(iteration int, s graph.StorageID, to device.Memory) {
 	var raw []byte

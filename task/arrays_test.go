@@ -88,6 +88,33 @@ func TestFeedArrays(t *testing.T) {
 	}
 }
 
+// Labels of one class are told in a line.
+func TestOneClass(t *testing.T) {
+	g, err := models.Build("lenet", models.Config{Batch: 4, Image: 12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "d.npz")
+	images, labels := pictures()
+	for _, c := range []struct {
+		labels any
+		want   string
+	}{
+		{labels.Data, ""}, {slices.Repeat([]uint8{3}, 10), "d.npz: all numbers in labels are 3: with one class there " +
+			"is nothing to tell apart"},
+	} {
+		labels.Data = c.labels
+		npztest.Write(t, path, images, labels)
+		a, err := data.OpenArrays(path, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line, err := OneClass(g, a); err != nil || line != c.want {
+			t.Errorf("%v: %q, %v, want %q", c.labels, line, err, c.want)
+		}
+	}
+}
+
 // Sequences are fed as the network counts them, and hidden tokens that are negative as what the loss does not count.
 func TestFeedSequences(t *testing.T) {
 	g, err := models.Build("bert:1,8,2", models.Config{Batch: 2, Sequence: 3, Vocabulary: 20})

@@ -29,9 +29,9 @@ var legacy = []byte{0x80, 2, 0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46, 0xf9}
 
 // Load loads the file at a path: safetensors, or what torch.save writes of a state_dict, alone or in a dict, with
 // anything beside it. Of the latter it takes tensors of floats: double ones are rounded, half ones widened; whole
-// numbers, such as counts of batches, are left out. Of safetensors it has tensors also under the names that the metadata
-// gives for those that share memory. It runs nothing that a file says. Errors are those of Read; archives of other
-// things are refused with the name of what is not known.
+// numbers, such as counts of batches, are left out. Of safetensors it has tensors also under the names that the
+// metadata gives for those that share memory. It runs nothing that a file says. Errors are those of Read; archives of
+// other things are refused with the name of what is not known.
 func Load(path string) (File, error) {
 	return open(path, func(r io.ReaderAt, size int64) (File, error) {
 		var head [len("PK\x03\x04") + 5]byte

@@ -111,7 +111,7 @@ func TestTorch(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"old.pt":      "is of the form before torch 1.6",
-		"two.pt":      `holds 2 dicts of tensors, at ["generator"], ["discriminator"]: save the one that is meant, as by`,
+		"two.pt":      `holds 2 dicts of tensors, at ["generator"], ["discriminator"]: save the one that is meant`,
 		"whole.pt":    `"torch.nn.modules.linear.Linear" is none of what a dict of tensors needs`,
 		"complex.pt":  `tensor "c" is of "torch.ComplexFloatStorage", which is not read`,
 		"module.pt":   `"torch.nn.modules.linear.Linear" is none of what a dict of tensors needs`,

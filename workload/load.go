@@ -54,6 +54,15 @@ func Load(names []string, s Settings) ([]task.Task, error) {
 		if err != nil {
 			return nil, err
 		}
+		if fitting.arrays != nil {
+			line, err := task.OneClass(b.Graph, fitting.arrays)
+			if err != nil {
+				return nil, err
+			}
+			if line != "" {
+				b.notes = append(b.notes, line)
+			}
+		}
 		if b.Graph, err = autodiff.Replicate(b.Graph, max(1, s.Replicas)); err != nil {
 			return nil, err
 		}

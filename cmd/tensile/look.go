@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"os"
 	"slices"
 
 	"tensile/device"
@@ -18,6 +20,16 @@ const mostLooked = 20e9
 
 // scoring are the kinds of ops whose outputs are scores and no probabilities: nobody looks at them.
 var scoring = []graph.Kind{graph.Linear, graph.MatMul, graph.Conv2D, graph.Bias}
+
+// tellTwice prints a line if the scores of a network from a file are probabilities.
+func tellTwice(ctx context.Context, t *task.Task) error {
+	is, err := twice(ctx, t)
+	if is {
+		fmt.Fprintf(os.Stderr, "tensile: %s: the rows that its loss takes for scores are probabilities, as each "+
+			"sums up to 1: softmax cross-entropy makes a softmax of them; export the scores instead\n", t.Source)
+	}
+	return err
+}
 
 // twice looks at the first batch of a network from a file and reports whether what goes into its softmax cross-entropy
 // are probabilities already, which no rule of the import has seen. What cannot be looked at is none.

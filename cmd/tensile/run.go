@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -169,14 +168,9 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		if !f.simulated() && f.iterations >= fewestToTell {
 			marks[i] = t.Marks()
 		}
-		if !f.simulated() && !slices.ContainsFunc(s.workload[:i], func(u task.Task) bool { return u.Graph == t.Graph }) {
-			twice, err := twice(ctx, &t)
-			if err != nil {
+		if copied := i > 0 && s.workload[i-1].Graph == t.Graph; !copied && !f.simulated() {
+			if err := tellTwice(ctx, &t); err != nil {
 				return err
-			}
-			if twice {
-				fmt.Fprintf(os.Stderr, "tensile: %s: the rows that its loss takes for scores are probabilities, as each "+
-					"sums up to 1: softmax cross-entropy makes a softmax of them; export the scores instead\n", t.Source)
 			}
 		}
 	}
@@ -222,8 +216,8 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	}
 	for i, j := range run.Jobs {
 		if names := task.Unmoved(marks[i], j.Weights); len(names) > 0 {
-			fmt.Fprintf(os.Stderr, "tensile: job %s: no gradient has moved %s in %d iterations: the loss does not depend "+
-				"on that, or a layer behind it is dead\n", s.workload[i].Name, several(names), f.iterations)
+			fmt.Fprintf(os.Stderr, "tensile: job %s: no gradient has moved %s in %d iterations: the loss does not "+
+				"depend on that, or a layer behind it is dead\n", s.workload[i].Name, several(names), f.iterations)
 		}
 	}
 	return differs(r)
