@@ -105,7 +105,8 @@ func TestNothingToTrain(t *testing.T) {
 		{"a loss that is no output", ownLoss("y"), "", `which must be its first output of floats, and "y" is`},
 		{"a loss beside --loss", ownLoss("y"), "mse", "leave --loss out"},
 		{"a parameter that is a running statistic, too", with(func(_ *Model, g *Graph) {
-			g.Nodes[1] = node("BatchNormalization", list("h", "fc1.bias", "fc1.bias", "fc1.bias", "fc1.bias"), list("r"))
+			g.Nodes[1] = node("BatchNormalization", list("h", "fc1.bias", "fc1.bias", "fc1.bias", "fc1.bias"),
+				list("r"))
 		}), "", `"fc1.bias" is a running statistic and a parameter as well`},
 		{"for one batch", with(func(_ *Model, g *Graph) {
 			g.Inputs[0] = typed("x", Float32, 1, 6)
