@@ -10,6 +10,7 @@ const (
 	Anything Holds = ""       // of no known meaning
 	Images   Holds = "images" // [N,C,H,W]
 	Labels   Holds = "labels" // [N]: the class of each image
+	Counts   Holds = "counts" // whole numbers as float32, such as those of a mask
 
 	Tokens       Holds = "tokens"  // [N,S]: a text
 	SourceTokens Holds = "source"  // [N,S]: a text to be translated
@@ -24,7 +25,7 @@ const (
 	StopFlags      Holds = "stop"     // [N*T,1]: 1 at the last frame, else 0
 )
 
-var contents = []Holds{Anything, Images, Labels, Tokens, SourceTokens, TargetTokens, NextTokens, HiddenTokens,
+var contents = []Holds{Anything, Images, Labels, Counts, Tokens, SourceTokens, TargetTokens, NextTokens, HiddenTokens,
 	TokenTypes,
 	Follows, Frames, PreviousFrames, StopFlags}
 

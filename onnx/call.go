@@ -102,7 +102,8 @@ func (c *call) known(i int) (*constant, error) {
 	}
 	k, err := c.constantOf(v)
 	if err == nil && k == nil {
-		err = fmt.Errorf("input %.80q is not known before the training", c.node.Inputs[i])
+		err = fmt.Errorf("its input %.80q depends on what is trained or fed, and must be known before the training: "+
+			"export the network with a constant there", c.node.Inputs[i])
 	}
 	return k, err
 }
@@ -305,10 +306,14 @@ func (c *call) reshaped(x graph.Shape) (graph.Shape, error) {
 	if err := countable(y); err != nil {
 		return nil, err
 	}
+	// a file that was exported for one batch, and is imported for another
+	if was := c.fixed; was > 0 && unknown > 0 && extents[0] == int64(was) && len(x) > 0 && x[0] == c.options.Batch &&
+		c.fed[c.node.Inputs[0]] && c.values[c.node.Inputs[0]].known == nil {
+		y[0] = c.options.Batch
+	}
 	if unknown >= 0 && y.Elements() > 0 && x.Elements()%y.Elements() == 0 {
 		y[unknown] = x.Elements() / y.Elements()
 	}
-	// a file that was exported for one batch, and is imported for another
 	if was := c.fixed; was > 0 && len(y) > 0 && y[0] == was && y.Elements()*c.options.Batch == x.Elements()*was {
 		y[0] = c.options.Batch
 	}

@@ -17,8 +17,6 @@ type Options struct {
 	Sequence int
 	// Train imports for training: batch normalisations use the statistics of the batch.
 	Train bool
-	// Logits leaves a softmax over classes that makes the first output to the loss.
-	Logits bool
 	// Known are the contents of inputs that are known before the graph runs; inputs of whole numbers must be, unless
 	// they index a table.
 	Known map[string]*Tensor
@@ -66,10 +64,13 @@ type value struct {
 	known  *constant      // nil: it is not known
 	init   *Tensor        // an initializer; nil: none
 	input  bool
+	counts bool   // an input of whole numbers that is fed as floats
+	held   string // the Constant node's output that it shows, of floats; "": it shows none
 	fresh  bool   // made by ConstantOfShape: weights that were left out of the file
 	source *value // of a fresh one: what it is in another shape or order; nil: a node made it
 	perm   []int  // of a source whose dimensions are exchanged; nil: they are not
 	failed bool   // it comes from a node that is not supported
+	derivation
 }
 
 // missing marks a value that no tensor was made for yet.
@@ -88,6 +89,10 @@ type importer struct {
 	folded   int              // elements of constants so far
 	fixed    int              // the batch that the file has in place of a symbol, if it is imported with another
 	loss     bool             // a node made the loss
+	fed      map[string]bool  // values that depend on what is fed
+	counts   map[string]bool  // inputs of whole numbers that are fed as floats
+	passed   map[*Node]bool   // casts of such
+	held     []string         // outputs of Constant nodes that may be weights, and are no parameters
 }
 
 // Import makes the forward ops of a model. Errors: operators and forms of them that are not supported, all at once,
@@ -104,16 +109,16 @@ func Import(m *Model, name string, o Options) (*Network, error) {
 func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, error) {
 	i := &importer{model: m, options: o, b: graph.NewBuilder(name), values: make(map[string]*value),
 		read: make(map[string]bool), contents: make(map[string][]float32), ops: make(map[*Node][2]int),
-		keys: make(map[*Node]uint64)}
+		keys: make(map[*Node]uint64), fed: make(map[string]bool)}
+	if o.Train {
+		i.counts, i.passed = m.counts()
+	}
 	for k := range m.Graph.Nodes {
 		if n := &m.Graph.Nodes[k]; n.Op == "Dropout" {
 			i.keys[n] = uint64(len(i.keys) + 1)
 		}
 	}
 	if err := unsupported(m); err != nil {
-		return nil, err
-	}
-	if err := i.sources(differentiated(m, nodes)); err != nil {
 		return nil, err
 	}
 	for _, n := range nodes {
@@ -124,6 +129,10 @@ func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, err
 	for _, v := range m.Graph.Outputs {
 		i.read[v.Name] = true
 	}
+	if err := i.sources(differentiated(m, nodes)); err != nil {
+		return nil, err
+	}
+	i.feeds(nodes)
 	var problems []string
 	for _, n := range nodes {
 		first := len(i.b.Peek().Ops)
@@ -153,6 +162,20 @@ func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, err
 		net.Outputs = append(net.Outputs, out)
 	}
 	return net, i.b.Err()
+}
+
+// feeds finds the values that depend on what is fed.
+func (i *importer) feeds(nodes []*Node) {
+	for name, v := range i.values {
+		i.fed[name] = v.input && v.known == nil
+	}
+	for _, n := range nodes {
+		if slices.ContainsFunc(n.Inputs, func(in string) bool { return i.fed[in] }) {
+			for _, out := range n.Outputs {
+				i.fed[out] = true
+			}
+		}
+	}
 }
 
 // cut joins problems, the first few of many.
@@ -235,6 +258,9 @@ func (i *importer) sources(differentiated map[string]bool) error {
 	g := &i.model.Graph
 	for k := range g.Initializers {
 		t := &g.Initializers[k]
+		if !i.read[t.Name] {
+			continue
+		}
 		v := &value{name: t.Name, tensor: missing, init: t}
 		for _, d := range t.Dims {
 			v.shape = append(v.shape, int(d))
@@ -249,10 +275,11 @@ func (i *importer) sources(differentiated map[string]bool) error {
 		i.values[t.Name] = v
 	}
 	for _, in := range g.Inputs {
-		if _, ok := i.values[in.Name]; ok {
+		if _, ok := i.values[in.Name]; ok || !i.read[in.Name] {
 			continue
 		}
-		v := &value{name: in.Name, tensor: missing, input: true, whole: !in.Type.float()}
+		v := &value{name: in.Name, tensor: missing, input: true, counts: i.counts[in.Name]}
+		v.whole = !in.Type.float() && !v.counts
 		if t := i.options.Known[in.Name]; t != nil && (v.whole || len(t.Dims) == 0 || len(t.Raw) == 0) {
 			k, err := constantOf(t)
 			if err != nil {
@@ -325,7 +352,8 @@ func (i *importer) node(n *Node) error {
 	if of := operators[n.Op]; folded {
 		err = c.fold(in)
 	} else if of == nil {
-		err = fmt.Errorf("its inputs depend on what is trained or fed, and it is only computed beforehand")
+		err = fmt.Errorf("it is computed before the training only, and its input %.80q depends on what is trained or "+
+			"fed: export the network without it", c.unknown())
 	} else {
 		err = of(c)
 	}
@@ -334,6 +362,9 @@ func (i *importer) node(n *Node) error {
 	}
 	if err == nil {
 		err = i.b.Err()
+	}
+	if err == nil {
+		c.derive()
 	}
 	for _, out := range n.Outputs {
 		if err == nil && out != "" && i.read[out] && i.values[out] == nil {
@@ -344,6 +375,16 @@ func (i *importer) node(n *Node) error {
 		i.fail(n)
 	}
 	return err
+}
+
+// unknown is the first input that is not known before the training.
+func (c *call) unknown() string {
+	for _, in := range c.node.Inputs {
+		if v := c.values[in]; in != "" && v.known == nil {
+			return in
+		}
+	}
+	return ""
 }
 
 // fold computes what a node makes of constants.
@@ -362,6 +403,7 @@ func (c *call) fold(in []*constant) error {
 	if err := c.leftOut(v); err != nil {
 		return err
 	}
+	c.hold(v)
 	c.set(0, v)
 	return nil
 }
@@ -410,6 +452,18 @@ func (c *call) leftOut(v *value) (err error) {
 		}
 	}
 	return err
+}
+
+// hold takes down that a constant is what a Constant node has, in another form perhaps.
+func (c *call) hold(v *value) {
+	switch c.node.Op {
+	case "Constant":
+		if !v.whole && len(v.shape) > 0 {
+			v.held = c.node.Outputs[0]
+		}
+	case "Reshape", "Identity", "Transpose", "Unsqueeze", "Squeeze", "Flatten", "Cast", "Slice", "Concat":
+		v.held = c.values[c.node.Inputs[0]].held
+	}
 }
 
 // leastInputs are the operators without which folding would find too few inputs.

@@ -91,6 +91,7 @@ func checkMutated(t *testing.T, seed uint64) (imported bool) {
 	if m.check() != nil {
 		return false
 	}
+	_, _ = Import(m, "mutated", Options{Batch: 2, Train: true}) // what the loss does not need, too
 	_, _, err = Job(m, "mutated", Training{Batch: 2})
 	return err == nil
 }

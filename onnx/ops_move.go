@@ -14,8 +14,13 @@ func (c *call) identity() error {
 		return err
 	}
 	if to := Type(c.int("to", int64(Float32))); c.node.Op == "Cast" {
-		if to.float() == v.whole {
-			return fmt.Errorf("it casts to %v what is trained or fed", to)
+		switch {
+		case to.float() && v.whole:
+			return fmt.Errorf("it casts whole numbers to %v that have another use, too, as ids or truth values: "+
+				"export the network with an input of floats for this", to)
+		case !to.float() && !v.whole && !c.passed[c.node]:
+			return fmt.Errorf("it casts to %v what is trained or fed as floats: export the network without what "+
+				"needs that", to)
 		}
 	}
 	same := *v
@@ -180,7 +185,8 @@ func (c *call) gather() error {
 		return err
 	}
 	if table.whole {
-		return fmt.Errorf("it takes whole numbers that are fed: floats are supported")
+		return fmt.Errorf("it takes rows of whole numbers that are fed, %.80q: export it with floats there",
+			table.name)
 	}
 	x, err := c.stored(0, graph.Parameter)
 	if err != nil {
@@ -189,14 +195,16 @@ func (c *call) gather() error {
 	shape := slices.Concat(table.shape[:axis], ids.shape, table.shape[axis+1:])
 	if ids.known == nil {
 		if axis != 0 {
-			return fmt.Errorf("its indices are fed, and its axis is %d: tables are supported along axis 0", axis)
+			return fmt.Errorf("its indices %.80q are fed, and its axis is %d: a table along axis 0 is supported",
+				ids.name, axis)
 		}
 		at, err := c.tensorOf(ids)
 		if err != nil {
 			return err
 		}
 		if c.b.Peek().Tensors[at].DType != graph.Int64 {
-			return fmt.Errorf("its indices are floats")
+			return fmt.Errorf("its indices %.80q are floats: export the network with an input of whole numbers there",
+				ids.name)
 		}
 		y := c.op(graph.Embedding, graph.Attrs{}, c.as(x, table.shape[0], table.shape[1:].Elements()),
 			c.as(at, ids.shape.Elements()))

@@ -124,19 +124,11 @@ func (c *call) softmax() error {
 	if err != nil {
 		return err
 	}
-	otherwise := int64(-1)
-	if c.model.Version() < 13 {
-		otherwise = 1
-	}
-	axis, err := c.axis("axis", otherwise, len(s))
+	axis, err := c.axis("axis", c.softmaxAxis(), len(s))
 	if err != nil {
 		return err
 	}
 	last := s[axis:].Elements() == s[axis]
-	if c.options.Logits && c.node.Outputs[0] == c.model.Graph.Outputs[0].Name && c.classes(s, axis) {
-		c.give(0, x, s) // the loss takes logits
-		return nil
-	}
 	var perm []int
 	rows, width := s[:axis].Elements(), s[axis:].Elements()
 	if c.model.Version() >= 13 && !last {
@@ -166,18 +158,12 @@ func (c *call) softmax() error {
 	return nil
 }
 
-// classes reports whether a softmax from an axis of a shape is over what the loss takes for classes ([Network.loss]).
-func (c *call) classes(s graph.Shape, axis int) bool {
-	one := c.model.Version() >= 13 // the axis alone, and not all from there on
-	switch {
-	case len(s) == 4 && s[2]*s[3] > 1:
-		return one && axis == 1
-	case len(s) == 4:
-		return axis == 1
-	case one:
-		return axis == len(s)-1
+// softmaxAxis is the axis of a softmax that names none.
+func (c *call) softmaxAxis() int64 {
+	if c.model.Version() < 13 {
+		return 1
 	}
-	return s[axis:].Elements() == s[len(s)-1]
+	return -1
 }
 
 // crossEntropy is the loss of a network that has its own, [N,C,...] and [N,...].
@@ -212,6 +198,10 @@ func (c *call) crossEntropy() error {
 		if labels.tensor == missing {
 			labels.whole = false
 			labels.tensor = c.b.Input(labels.name, graph.Labels, graph.Float32, full(labels.shape))
+		}
+		if classes == 1 {
+			return fmt.Errorf("its scores of shape %v are of one class, of which cross-entropy is 0 whatever the "+
+				"weights are: export the network without it, and use --loss mse", s)
 		}
 		out := c.ops(graph.SoftmaxXent, graph.Attrs{}, logits, c.as(labels.tensor, rows))
 		c.give(0, out[0], graph.Shape{})

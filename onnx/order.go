@@ -20,11 +20,11 @@ func (m *Model) check() error {
 		}
 	}
 	if v := m.Version(); (v < oldest || v > newest) && (v != 0 || len(m.Opsets) == 0) { // 0: of other domains alone
-		return fmt.Errorf("it uses operator set %d of ONNX: sets %d to %d are read, export it with one of these", v,
-			oldest, newest)
+		return fmt.Errorf("it uses operator set %d of ONNX: sets %d to %d are read, export it with one of "+
+			"these (in PyTorch by opset_version)", v, oldest, newest)
 	}
 	if len(g.Outputs) == 0 {
-		return errors.New("the graph has no output")
+		return errors.New("the graph has no output: export it with what is to be trained as one")
 	}
 	made := make(map[string]bool)
 	for i := range g.Initializers {

@@ -45,3 +45,88 @@ func TestSoftmaxIsLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// A softmax that makes the first output is left out also where other nodes hand it on in another form, and where it is
+// written as exponentials and their sum: what is trained is what a model without it has. One that is over anything else
+// stays, and a line says so.
+func TestSoftmaxInOtherForms(t *testing.T) {
+	ends := func(version int64, shape []int, nodes ...Node) *Model {
+		m := &Model{IR: 8, Opsets: []Opset{{Version: version}}, Graph: Graph{
+			Nodes: append([]Node{node("MatMul", list("x", "w"), list("h"))}, nodes...),
+			Initializers: []Tensor{floats("w", sequence(4*5), 4, 5), whole("last", -1), whole("one", 1),
+				whole("rows", -1, 5)},
+			Inputs: []Value{typed("x", Float32, shape...)}, Outputs: []Value{typed("y", Float32, -1, 5)}}}
+		for i := range m.Graph.Nodes {
+			m.Graph.Nodes[i].index = i
+		}
+		return m
+	}
+	swap := []any{"perm", []int64{0, 2, 1}}
+	sum := node("ReduceSum", list("e", "last"), list("s"), "keepdims", 1)
+	for _, c := range []struct {
+		what   string
+		shape  []int
+		nodes  []Node
+		leaves []string // operators that are left, but for the product and what changes shapes
+	}{
+		{"a name", []int{2, 4}, []Node{node("Softmax", list("h"), list("p")),
+			node("Identity", list("p"), list("y"))}, nil},
+		{"a logarithm", []int{2, 4}, []Node{node("LogSoftmax", list("h"), list("p")),
+			node("Identity", list("p"), list("y"))}, nil},
+		{"forms", []int{2, 3, 4}, []Node{node("Softmax", list("h"), list("p")),
+			node("Unsqueeze", list("p", "one"), list("u")), node("Cast", list("u"), list("c"), "to", int(Float32)),
+			node("Dropout", list("c"), list("d")), node("Squeeze", list("d", "one"), list("q")),
+			node("Reshape", list("q", "rows"), list("y"))}, nil},
+		{"a transpose", []int{2, 3, 4}, []Node{node("Transpose", list("h"), list("t"), swap...),
+			node("Softmax", list("t"), list("p"), "axis", 1), node("Transpose", list("p"), list("y"), swap...)}, nil},
+		{"by hand", []int{2, 4}, []Node{node("Exp", list("h"), list("e")), sum, node("Div", list("e", "s"), list("y"))},
+			nil},
+		{"by hand, with the largest taken off", []int{2, 3, 4}, []Node{
+			node("ReduceMax", list("h"), list("m"), "axes", []int64{-1}), node("Sub", list("h", "m"), list("z")),
+			node("Exp", list("z"), list("e")), sum, node("Div", list("e", "s"), list("p")),
+			node("Identity", list("p"), list("y"))}, nil},
+		{"by hand, times one over the sum", []int{2, 4}, []Node{node("Exp", list("h"), list("e")), sum,
+			node("Reciprocal", list("s"), list("r")), node("Mul", list("r", "e"), list("y"))}, nil},
+		{"by hand, of a logarithm", []int{2, 4}, []Node{
+			node("ReduceLogSumExp", list("h"), list("l"), "axes", []int64{1}),
+			node("Sub", list("h", "l"), list("z")), node("Exp", list("z"), list("y"))}, nil},
+		{"over the steps", []int{2, 3, 4}, []Node{node("Softmax", list("h"), list("p"), "axis", 1),
+			node("Identity", list("p"), list("y"))}, list("Softmax")},
+		{"another sum", []int{2, 3, 4}, []Node{node("Exp", list("h"), list("e")),
+			node("ReduceSum", list("e", "one"), list("s")), node("Div", list("e", "s"), list("y"))},
+			list("Exp", "Power")},
+		{"a dropout that drops", []int{2, 4}, []Node{node("Softmax", list("h"), list("p")),
+			node("Dropout", list("p", "", "train"), list("y"))}, list("Softmax", "Dropout")},
+		{"in the middle", []int{2, 4}, []Node{node("Softmax", list("h"), list("p")),
+			node("Relu", list("p"), list("y"))}, list("Softmax", "ReLU")},
+	} {
+		m := ends(13, c.shape, c.nodes...)
+		m.Graph.Initializers = append(m.Graph.Initializers, Tensor{Name: "train", Type: Bool, Raw: []byte{1}})
+		var told []string
+		g, _, err := Job(m, "net", Training{Note: func(line string) { told = append(told, line) }})
+		if err != nil {
+			t.Errorf("%s: %v", c.what, err)
+			continue
+		}
+		var left []string
+		for _, op := range g.Ops {
+			switch {
+			case op.Phase != graph.Forward, slices.Contains([]graph.Kind{graph.MatMul, graph.Transpose, graph.SumOver,
+				graph.Expand, graph.Mul, graph.SoftmaxXent}, op.Kind):
+			default:
+				left = append(left, string(op.Kind))
+			}
+		}
+		var want []string
+		for _, name := range c.leaves {
+			want = append(want, map[string]string{"Softmax": string(graph.Softmax), "Exp": string(graph.Exp),
+				"Power": string(graph.Power), "Dropout": string(graph.Dropout), "ReLU": string(graph.ReLU)}[name])
+		}
+		if !slices.Equal(left, want) {
+			t.Errorf("%s: it is left with %v, want %v", c.what, left, want)
+		}
+		if other := c.what == "over the steps" || c.what == "another sum"; other != (len(told) == 1) {
+			t.Errorf("%s: told %q", c.what, told)
+		}
+	}
+}

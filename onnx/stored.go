@@ -3,6 +3,8 @@ package onnx
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"tensile/graph"
 )
@@ -29,12 +31,26 @@ func (i *importer) tensorOf(v *value) (graph.TensorID, error) {
 		v.tensor = i.input(v)
 	case v.init != nil && !v.whole:
 		v.tensor, err = i.persistent(v, graph.Parameter)
-	case v.known != nil && !v.known.whole:
+	case v.known != nil && (!v.known.whole || len(i.counts) > 0): // whole numbers meet others that are fed as floats
+		if v.known.elements() >= mostUntold {
+			i.untrained(v)
+		}
 		v.tensor, err = i.persistent(v, graph.State)
 	default:
-		return missing, fmt.Errorf("%.80q holds whole numbers that are computed: only floats are", v.name)
+		return missing, fmt.Errorf("%.80q holds whole numbers, of which it computes: export the network with "+
+			"floats there", v.name)
 	}
 	return v.tensor, err
+}
+
+// mostUntold is from how many elements on a constant is named that is not where an operator has its weights.
+const mostUntold = 1 << 10
+
+// untrained takes down that a constant which may be a weight stands in a Constant node.
+func (i *importer) untrained(v *value) {
+	if v.held != "" && !slices.Contains(i.held, v.held) {
+		i.held = append(i.held, v.held)
+	}
 }
 
 // input is a tensor that is fed: floats, or whole numbers that index a table.
@@ -43,7 +59,10 @@ func (i *importer) input(v *value) graph.TensorID {
 		return i.b.Input(v.name, graph.Anything, graph.Int64, full(v.shape))
 	}
 	holds := graph.Anything
-	if len(v.shape) == 4 {
+	switch {
+	case v.counts:
+		holds = graph.Counts
+	case len(v.shape) == 4:
 		holds = graph.Images
 	}
 	return i.b.Input(v.name, holds, graph.Float32, full(v.shape))
@@ -61,6 +80,12 @@ func full(s graph.Shape) graph.Shape {
 // file has constants in the place of weights, random as ReLUs like them.
 func (i *importer) persistent(v *value, role graph.Role) (graph.TensorID, error) {
 	if v.tensor != missing {
+		s := i.b.Peek().Storages[i.b.Peek().Tensors[v.tensor].Storage]
+		if i.options.Train && s.Role != role && s.Role.Persistent() {
+			return missing, fmt.Errorf("%.80q is a running statistic and a parameter as well, as exporters have it "+
+				"that keep one of equal initializers: export the network in training mode, or with an initializer "+
+				"for each", v.name)
+		}
 		return v.tensor, nil
 	}
 	if v.shape.Elements() == 0 {
@@ -146,6 +171,10 @@ func (c *call) stored(k int, role graph.Role) (graph.TensorID, error) {
 	}
 	if v.fresh || v.init != nil && !v.whole {
 		return c.persistent(v, role)
+	}
+	// a normalisation of torch's without a scale has ones there
+	if _, alike := uniformOf(v); role == graph.Parameter && !(alike && strings.HasSuffix(c.node.Op, "Normalization")) {
+		c.untrained(v)
 	}
 	return c.tensorOf(v)
 }

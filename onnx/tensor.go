@@ -32,7 +32,7 @@ func (t *Tensor) decode(b []byte) error {
 			t.Type = Type(v)
 			return err
 		case 3:
-			return fmt.Errorf("it is a segment of a tensor, which is not read")
+			return fmt.Errorf("it is a segment of a tensor, which is not read: export it whole")
 		case 4, 10:
 			if err := from(f); err != nil {
 				return err
@@ -44,7 +44,7 @@ func (t *Tensor) decode(b []byte) error {
 			}
 			return f.ints(&ints)
 		case 6:
-			return fmt.Errorf("it holds strings, which are not read")
+			return fmt.Errorf("it holds strings, which are not read: export the network without them")
 		case 8:
 			return f.text(&t.Name)
 		case 9:
@@ -70,7 +70,8 @@ func (t *Tensor) decode(b []byte) error {
 	}
 	known, ok := types[t.Type]
 	if !ok {
-		return fmt.Errorf("tensor %.80q: its elements are of %v, which is not read", t.Name, t.Type)
+		return fmt.Errorf("tensor %.80q: its elements are of %v, which is not read: export it with float32", t.Name,
+			t.Type)
 	}
 	for _, v := range ints {
 		var eight [8]byte

@@ -74,7 +74,7 @@ func (f *arrayFeed) fits(g *graph.Graph, s graph.Storage, shape graph.Shape, in,
 	case in.whole() && !in.Type.Whole():
 		return fail("holds floats (%s), and model %s wants whole numbers there: convert them, by astype('int64') in "+
 			"NumPy", in.Type, g.Name)
-	case !in.whole() && in.Type.Whole() && in.Type != "BOOL":
+	case !in.whole() && in.Type.Whole() && in.Type != "BOOL" && s.Holds != graph.Counts:
 		return fail("holds whole numbers (%s), and model %s wants floats there: scale and convert them, by "+
 			"astype('float32') in NumPy", in.Type, g.Name)
 	case first.Shape != nil && first.Examples() != in.Examples():
@@ -157,6 +157,30 @@ func FitArrays(g *graph.Graph, a *data.Arrays) error {
 		return err
 	}
 	return f.check(g)
+}
+
+// OneClass returns a line for a person if all labels of a file of arrays, which fits the graph, are of one class: ""
+// if not.
+func OneClass(g *graph.Graph, a *data.Arrays) (string, error) {
+	f, err := bind(g, a)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range g.Storages {
+		in, found := f.inputs[s.ID]
+		if !found || !in.labels {
+			continue
+		}
+		least, largest, err := a.Range(in.Array)
+		if err != nil {
+			return "", err
+		}
+		if least == largest {
+			return fmt.Sprintf("%s: all numbers in %s are %d: with one class there is nothing to tell apart", a.Name(),
+				in.Name, least), nil
+		}
+	}
+	return "", nil
 }
 
 // feeder returns the loader.

@@ -89,6 +89,33 @@ func TestFeedArrays(t *testing.T) {
 	}
 }
 
+// Labels of one class are told in a line.
+func TestOneClass(t *testing.T) {
+	g, err := models.Build("lenet", models.Config{Batch: 4, Image: 12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "d.npz")
+	images, labels := pictures()
+	for _, c := range []struct {
+		labels any
+		want   string
+	}{
+		{labels.Data, ""}, {slices.Repeat([]uint8{3}, 10), "d.npz: all numbers in labels are 3: with one class there " +
+			"is nothing to tell apart"},
+	} {
+		labels.Data = c.labels
+		npztest.Write(t, path, images, labels)
+		a, err := data.OpenArrays(path, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line, err := OneClass(g, a); err != nil || line != c.want {
+			t.Errorf("%v: %q, %v, want %q", c.labels, line, err, c.want)
+		}
+	}
+}
+
 // Sequences are fed as the network counts them, and hidden tokens that are negative as what the loss does not count.
 func TestFeedSequences(t *testing.T) {
 	g, err := models.Build("bert:1,8,2", models.Config{Batch: 2, Sequence: 3, Vocabulary: 20})
@@ -245,4 +272,41 @@ func TestArraysThatAreDamagedLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	try("input", `d.npz: array "input" ends after`)
+}
+
+// Whole numbers feed an input of floats that counts, as they are; without data it gets zeros and ones, no row of
+// zeros.
+func TestFeedCounts(t *testing.T) {
+	b := graph.NewBuilder("masked")
+	mask := b.Input("mask", graph.Counts, graph.Float32, graph.Shape{4, 3})
+	targets := b.Input("targets", graph.Anything, graph.Float32, graph.Shape{4, 3})
+	b.Output(b.Op("loss", graph.MeanSquare, graph.Attrs{}, mask, targets)[0])
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "d.npz")
+	npztest.Write(t, path,
+		npztest.Array{Name: "mask", Shape: graph.Shape{4, 3}, Data: slices.Repeat([]int64{1, 0, 200}, 4)},
+		npztest.Array{Name: "targets", Shape: graph.Shape{4, 3}, Data: make([]float32, 12)})
+	fed, err := Open(g, 3, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := device.NewMemory(48)
+	fed.Feeder(func(err error) { t.Error(err) })(0, inputsOf(g)["mask"].ID, to)
+	if got := to.Float32(); !slices.Equal(got, slices.Repeat([]float32{1, 0, 200}, 4)) {
+		t.Errorf("the mask of the file is %v", got)
+	}
+	made, err := Open(g, 3, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made.Feeder(func(err error) { t.Error(err) })(0, inputsOf(g)["mask"].ID, to)
+	for i, v := range to.Float32() {
+		if v != 0 && v != 1 || i%3 == 0 && v != 1 {
+			t.Errorf("the mask that is made up is %v", to.Float32())
+			break
+		}
+	}
 }

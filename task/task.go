@@ -23,6 +23,7 @@ type Task struct {
 	Graph *graph.Graph
 
 	Passes []passes.Outcome // what was rewritten to make the graph
+	Notes  []string         // what a person should know of the graph before it is trained, in a line each
 
 	// Of a recorded graph: what its ops took, what the script has on the device beside it, and the size below which no
 	// storage moves. nil and 0 of others.
@@ -134,8 +135,10 @@ func (t *Task) Begin(path string) error {
 		}
 	}
 	if path != "" && len(t.First) == 0 {
-		return fmt.Errorf("%s: none of its %d tensors is called like a parameter of %s: it is of another network",
-			path, len(file.Tensors), t.Graph.Name)
+		_, names := wholeShapes(t.Graph)
+		return fmt.Errorf("%s: none of its %d tensors is called like a parameter of %s: it is of another network "+
+			"(it has %s; the network has %s)", path, len(file.Tensors), t.Graph.Name,
+			listed(slices.Sorted(maps.Keys(tensors))), listed(names))
 	}
 	return nil
 }
@@ -329,14 +332,23 @@ func (t Task) feeder(fail func(error)) func(iteration int, s graph.StorageID, to
 }
 
 // noise fills inputs of any shape, the same in every run: classes for labels, rows for indices, normal values
-// elsewhere.
+// elsewhere. Counts are those of masks: 0 or 1, and 1 at the begin of each row, as of many a sum is taken.
 func (t Task) noise(classes map[graph.StorageID]int) func(iteration int, s graph.StorageID, to device.Memory) {
-	types := t.Graph.DTypes()
+	types, shapes := t.Graph.DTypes(), inputShapes(t.Graph)
 	return func(iteration int, s graph.StorageID, to device.Memory) {
 		random := rand.New(rand.NewPCG(t.Seed, uint64(iteration)<<32|uint64(s)))
 		n, whole := classes[s]
-		fill(to, types[s], func(int) float64 {
-			if whole {
+		row := 0
+		if shape := shapes[s]; t.Graph.Storages[s].Holds == graph.Counts && len(shape) > 0 {
+			row = shape[len(shape)-1]
+		}
+		fill(to, types[s], func(i int) float64 {
+			switch {
+			case row > 0 && i%row == 0:
+				return 1
+			case row > 0:
+				return float64(random.IntN(2))
+			case whole:
 				return float64(random.IntN(n))
 			}
 			return random.NormFloat64()

@@ -32,24 +32,29 @@ func wholeShapes(g *graph.Graph) (shapes map[string]graph.Shape, names []string)
 	return shapes, names
 }
 
-// wrapper begins all names in a state_dict of a module in DataParallel or DistributedDataParallel.
-const wrapper = "module."
+// wrappers are what modules that hold another one put before all of its names: DataParallel and its like,
+// torch.compile, and modules of Lightning and others that call it model.
+var wrappers = []string{"module.", "_orig_mod.", "model."}
 
-// unwrapped returns a file without the prefix that all of its names have if a module was wrapped, unless the graph has
-// such names of its own.
+// unwrapped returns a file without the prefixes that all of its names have if a module was wrapped, unless the graph
+// has such names of its own.
 func (t *Task) unwrapped(file weights.File) weights.File {
-	wraps := func(name string) bool { return strings.HasPrefix(name, wrapper) }
 	_, names := wholeShapes(t.Graph)
-	if slices.ContainsFunc(names, wraps) ||
-		slices.ContainsFunc(file.Tensors, func(x weights.Tensor) bool { return !wraps(x.Name) }) {
-		return file
+	for i := 0; i < len(wrappers); i++ {
+		wrapper := wrappers[i]
+		wraps := func(name string) bool { return strings.HasPrefix(name, wrapper) }
+		if len(file.Tensors) == 0 || slices.ContainsFunc(names, wraps) ||
+			slices.ContainsFunc(file.Tensors, func(x weights.Tensor) bool { return !wraps(x.Name) }) {
+			continue
+		}
+		bare := weights.File{Metadata: file.Metadata}
+		for _, x := range file.Tensors {
+			x.Name = strings.TrimPrefix(x.Name, wrapper)
+			bare.Tensors = append(bare.Tensors, x)
+		}
+		file, i = bare, -1 // there may be another one
 	}
-	bare := weights.File{Metadata: file.Metadata}
-	for _, x := range file.Tensors {
-		x.Name = strings.TrimPrefix(x.Name, wrapper)
-		bare.Tensors = append(bare.Tensors, x)
-	}
-	return bare
+	return file
 }
 
 // translated returns a file under our names if it is a state_dict of torchvision or transformers for the network, and

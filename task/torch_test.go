@@ -192,4 +192,9 @@ func TestBeginWithWrappedStateDicts(t *testing.T) {
 	if file.Tensors[0].Name != "module.w" {
 		t.Errorf("a graph's own name became %s", file.Tensors[0].Name)
 	}
+	task.Graph = graph.NewBuilder("bare").Peek()
+	file = task.unwrapped(weights.File{Tensors: []weights.Tensor{{Name: "model.module.w"}, {Name: "model.module.b"}}})
+	if file.Tensors[0].Name != "w" || file.Tensors[1].Name != "b" {
+		t.Errorf("names in two modules became %s and %s", file.Tensors[0].Name, file.Tensors[1].Name)
+	}
 }

@@ -18,6 +18,6 @@
 //   - Read believes nothing: it allocates no more than in proportion to the file's true size, whatever the header
 //     claims, and accepts a file only if tensors cover all of the data once.
 //
-// [Load] reads a state_dict of torch too: a zip file of a pickle and a file per storage of elements. It reads the
-// opcodes and globals that a dict of tensors needs and refuses all others, so that a file runs nothing.
+// [Load] reads a state_dict of torch too: a zip file of a pickle and a file per storage of elements. It knows the
+// opcodes and globals that a dict of tensors needs and passes over what others would make, so that a file runs nothing.
 package weights

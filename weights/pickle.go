@@ -2,6 +2,7 @@ package weights
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"strings"
@@ -11,10 +12,14 @@ import (
 
 // What a pickle is made of, beside nil, bool, int64, float64 and string.
 type (
-	global string // of Python, as MODULE.NAME
-	tuple  []any
-	list   struct{} // what is in one is never of use here
-	dict   struct{ keys, values []any }
+	global string   // of Python, as MODULE.NAME
+	thing  struct { // what something makes that is not known here: its content is passed over
+		by     string // as a global
+		tensor bool   // it is a tensor
+	}
+	tuple []any
+	list  struct{} // what is in one is never of use here
+	dict  struct{ keys, values []any }
 
 	// storage is the file of an archive that tensors are views of.
 	storage struct {
@@ -32,7 +37,7 @@ type (
 )
 
 // unpickler reads a pickle of the opcodes that torch.save writes of tensors in dicts. It calls nothing: the few globals
-// that it knows stand for values of its own, and all others are errors.
+// that it knows stand for values of its own, and what all others would make is passed over.
 type unpickler struct {
 	text  []byte
 	at    int
@@ -151,6 +156,20 @@ func (u *unpickler) step(op byte) error {
 		u.push(op == 0x88)
 	case 'K', 'M', 'J', 0x8a: // BININT1, BININT2, BININT, LONG1
 		return u.integer(op)
+	case 'B', 'T', 'C', 'U', 0x8b: // BINBYTES, BINSTRING, their short forms, LONG4
+		width := 4
+		if op == 'C' || op == 'U' {
+			width = 1
+		}
+		n, err := u.number(width)
+		if err == nil {
+			_, err = u.take(int(n))
+		}
+		u.push(thing{})
+		return err
+	case '0': // POP
+		_, err := u.pop()
+		return err
 	case 'G': // BINFLOAT: a learning rate, a loss
 		_, err := u.take(8)
 		u.push(0.0)
@@ -175,15 +194,17 @@ func (u *unpickler) step(op byte) error {
 		return u.fill(op)
 	case 'c': // GLOBAL
 		return u.global()
-	case 'R': // REDUCE
+	case 'R', 0x81: // REDUCE, NEWOBJ
 		return u.call()
 	case 'b': // BUILD: attributes, such as the versions of modules
 		if _, err := u.pop(); err != nil {
 			return err
 		}
 		object, err := u.pop()
-		if _, is := object.(*dict); err == nil && !is {
-			err = damaged("attributes of what is no dict")
+		switch object.(type) {
+		case *dict, thing:
+		default:
+			err = cmp.Or(err, damaged("attributes of what has none"))
 		}
 		u.push(object)
 		return err
@@ -229,8 +250,10 @@ func (u *unpickler) integer(op byte) error {
 		if err != nil {
 			return err
 		}
-		if n > 8 {
-			return damaged(fmt.Sprintf("a number of %d bytes", n))
+		if n > 8 { // of a random generator
+			_, err := u.take(int(n))
+			u.push(thing{})
+			return err
 		}
 		width = int(n)
 	}
@@ -276,7 +299,9 @@ func (u *unpickler) fill(op byte) error {
 		return err
 	}
 	u.push(to)
+	_, isThing := to.(thing)
 	switch d, isDict := to.(*dict); {
+	case isThing:
 	case op == 'a' || op == 'e':
 		if _, is := to.(list); !is {
 			return damaged("elements of what is no list")
@@ -300,12 +325,7 @@ func (u *unpickler) global() error {
 	if err != nil {
 		return err
 	}
-	g := module + "." + name
-	if _, isStorage := storages[g]; !isStorage && g != orderedDict && g != rebuildTensor && g != rebuildParameter {
-		return fmt.Errorf("%s is none of what a dict of tensors needs, and nothing is called for a file: save "+
-			"model.state_dict() by torch.save", quote(g))
-	}
-	u.push(global(g))
+	u.push(global(module + "." + name))
 	return nil
 }
 
@@ -323,8 +343,12 @@ func (u *unpickler) storage() error {
 	key, isText := d[2].(string)
 	n, isNumber := d[4].(int64)
 	of, known := storages[string(name)]
-	if !isGlobal || !isText || !isNumber || !known || n < 0 {
+	if !isGlobal || !isText || !isNumber || n < 0 {
 		return damaged("no description of a storage")
+	}
+	if !known {
+		u.push(thing{string(name), true})
+		return nil
 	}
 	u.push(storage{key, of, n})
 	return nil
@@ -336,8 +360,21 @@ func (u *unpickler) call() error {
 	if err != nil {
 		return err
 	}
-	f, _ := both[0].(global)
-	args, _ := both[1].(tuple)
+	f, isGlobal := both[0].(global)
+	args, isTuple := both[1].(tuple)
+	if made, is := both[0].(thing); is && isTuple { // what was called for the function
+		u.push(thing{by: made.by})
+		return nil
+	}
+	if !isGlobal || !isTuple {
+		return damaged("a call of what is no function")
+	}
+	if len(args) > 0 && (f == rebuildParameter || f == rebuildTensor) {
+		if made, is := args[0].(thing); is { // elements of another type
+			u.push(thing{made.by, true})
+			return nil
+		}
+	}
 	switch {
 	case f == orderedDict && len(args) == 0:
 		u.push(&dict{})
@@ -351,6 +388,9 @@ func (u *unpickler) call() error {
 		v, err := newView(args)
 		u.push(v)
 		return err
+	case f != orderedDict && f != rebuildParameter && f != rebuildTensor:
+		u.push(thing{string(f), strings.HasPrefix(string(f), "torch.") && strings.Contains(string(f), "._rebuild_")})
+		return nil
 	}
 	return damaged(fmt.Sprintf("a call of %s with other arguments than torch's", quote(string(f))))
 }

@@ -109,6 +109,10 @@ func headerText(r io.ReaderAt, size int64) ([]byte, error) {
 		return nil, err
 	}
 	n := binary.LittleEndian.Uint64(length[:])
+	if length[0] == '{' && n > maxHeader {
+		return nil, fmt.Errorf("is text, and no safetensors file: of a model in several files, which an index lists, " +
+			"load all and save them as one")
+	}
 	if n > maxHeader {
 		return nil, fmt.Errorf("claims a header of %d bytes, want at most %d: check that it is a safetensors file", n,
 			maxHeader)

@@ -77,3 +77,21 @@ func TestReadOfOtherWriters(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// Tensors that share memory are in a file once, and the metadata says under which name; all of their names are there.
+func TestLoadAliases(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	file := File{Tensors: []Tensor{{"head", graph.Shape{2}, []float32{1, 2}}, {"own", graph.Shape{1}, []float32{3}}},
+		Metadata: map[string]string{"format": "pt", "embedding": "head", "own": "head"}}
+	if err := Write(path, file); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Tensor{{"embedding", graph.Shape{2}, []float32{1, 2}}, file.Tensors[0], file.Tensors[1]}
+	if diff := cmp.Diff(want, got.Tensors); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

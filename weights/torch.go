@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -26,10 +27,11 @@ var storages = map[string]Type{
 // legacy is how a file of torch before 1.6 begins: a pickle of a number that marks it.
 var legacy = []byte{0x80, 2, 0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46, 0xf9}
 
-// Load loads the file at a path: safetensors, or what torch.save writes of a state_dict, alone or as the state_dict,
-// model_state_dict or model of a dict. Of the latter it takes tensors of floats: double ones are rounded, half ones
-// widened; whole numbers, such as counts of batches, are left out. It runs nothing that a file says. Errors are those
-// of Read; archives of other things are refused with the name of what is not known.
+// Load loads the file at a path: safetensors, or what torch.save writes of a state_dict, alone or in a dict, with
+// anything beside it. Of the latter it takes tensors of floats: double ones are rounded, half ones widened; whole
+// numbers, such as counts of batches, are left out. Of safetensors it has tensors also under the names that the
+// metadata gives for those that share memory. It runs nothing that a file says. Errors are those of Read; archives of
+// other things are refused with the name of what is not known.
 func Load(path string) (File, error) {
 	return open(path, func(r io.ReaderAt, size int64) (File, error) {
 		var head [len("PK\x03\x04") + 5]byte
@@ -43,8 +45,26 @@ func Load(path string) (File, error) {
 		case n == len(head) && head[n-1] != '{' && bytes.HasPrefix(head[:], []byte("PK\x03\x04")):
 			return DecodeTorch(r, size)
 		}
-		return Decode(r, size)
+		f, err := Decode(r, size)
+		f.alias()
+		return f, err
 	})
+}
+
+// alias adds the tensors that safetensors' save_model leaves out because they share memory with another: the metadata
+// has that one's name under theirs.
+func (f *File) alias() {
+	tensors := make(map[string]Tensor)
+	for _, t := range f.Tensors {
+		tensors[t.Name] = t
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Metadata)) {
+		kept, found := tensors[f.Metadata[name]]
+		if _, own := tensors[name]; found && !own {
+			f.Tensors = append(f.Tensors, Tensor{name, kept.Shape, kept.Data})
+		}
+	}
+	slices.SortFunc(f.Tensors, func(a, b Tensor) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // DecodeTorch reads an archive of torch.save of the given size. Errors are those of Load, without a path.
@@ -74,33 +94,101 @@ type named struct {
 	view
 }
 
-// tensorsOf returns the tensors of floats of a state_dict.
+// tensorsOf returns the tensors of floats of a state_dict, which is the top or within it.
 func tensorsOf(top any) ([]named, error) {
-	d, _ := top.(*dict)
-	all, err := d.tensors()
-	if len(all) == 0 && err == nil && d != nil {
-		for i, key := range d.keys {
-			inner, is := d.values[i].(*dict)
-			if is && (key == "state_dict" || key == "model_state_dict" || key == "model") {
-				all, err = inner.tensors()
-				break
+	d, isDict := top.(*dict)
+	if !isDict {
+		return nil, noDict(top)
+	}
+	found := d.find("", make(map[*dict]bool))
+	switch len(found) {
+	case 0:
+		return nil, noDict(d.values...)
+	case 1:
+		return found[0].of.tensors()
+	}
+	var paths []string
+	for _, f := range found[:min(len(found), 5)] {
+		paths = append(paths, f.path)
+	}
+	return nil, fmt.Errorf("holds %d dicts of tensors, at %s: save the one that is meant, as by "+
+		"torch.save(torch.load(OLD)%s, NEW)", len(found), strings.Join(paths, ", "), paths[0])
+}
+
+// noDict is the error of a file without a dict of tensors. It names what the file holds instead, if that is anything.
+func noDict(values ...any) error {
+	for _, v := range values {
+		by := ""
+		switch v := v.(type) {
+		case thing:
+			by = v.by
+		case global:
+			by = string(v)
+		}
+		if by != "" {
+			return fmt.Errorf("holds no dict of tensors of floats: %s is none of what a dict of tensors needs, and "+
+				"nothing is called for a file: save model.state_dict() by torch.save", quote(by))
+		}
+	}
+	return fmt.Errorf("holds no dict of tensors of floats: save model.state_dict() by torch.save")
+}
+
+// place is a dict of tensors, and how Python gets at it.
+type place struct {
+	path string
+	of   *dict
+}
+
+// find returns the dicts of tensors at or below a dict that were not seen: that under a name which checkpoints have for
+// it, if there is one; else the dict itself, unless it has nothing but single numbers; else those below.
+func (d *dict) find(path string, seen map[*dict]bool) (found []place) {
+	const deepest = 100 // characters of a path: a hostile file is deep
+	if seen[d] || len(path) > deepest {
+		return nil
+	}
+	seen[d] = true
+	var below []place
+	for i, key := range d.keys {
+		name, isText := key.(string)
+		inner, is := d.values[i].(*dict)
+		if !isText || !is {
+			continue
+		}
+		all := inner.find(fmt.Sprintf("%s[%s]", path, quote(name)), seen)
+		if len(all) > 0 && (name == "state_dict" || name == "model_state_dict" || name == "model") {
+			return all
+		}
+		below = append(below, all...)
+	}
+	single := true
+	for _, v := range d.values {
+		switch v := v.(type) {
+		case view:
+			if found = []place{{path, d}}; len(v.shape) > 0 && !v.of.kind.Whole() {
+				single = false
+			}
+		case thing:
+			if v.tensor {
+				found, single = []place{{path, d}}, false
 			}
 		}
 	}
-	if len(all) == 0 && err == nil {
-		err = fmt.Errorf("holds no dict of tensors of floats: save model.state_dict() by torch.save")
+	if single && len(below) > 0 {
+		return below
 	}
-	return all, err
+	return found
 }
 
+// tensors returns the tensors of floats in a dict.
 func (d *dict) tensors() (all []named, err error) {
-	if d == nil {
-		return nil, nil
-	}
 	seen := make(map[string]bool)
 	for i, key := range d.keys {
 		v, isView := d.values[i].(view)
 		name, isText := key.(string)
+		if other, is := d.values[i].(thing); is && other.tensor {
+			return nil, fmt.Errorf("tensor %s is of %s, which is not read: convert it to float32 first", quote(name),
+				quote(other.by))
+		}
 		if !isView || !isText || v.of.kind.Whole() {
 			continue
 		}
@@ -110,7 +198,10 @@ func (d *dict) tensors() (all []named, err error) {
 		seen[name] = true
 		all = append(all, named{name, v})
 	}
-	return all, nil
+	if len(all) == 0 {
+		err = noDict()
+	}
+	return all, err
 }
 
 // archive is a zip file with all entries in one folder.
@@ -140,7 +231,11 @@ func newArchive(r io.ReaderAt, size int64) (archive, error) {
 			"model.state_dict() by torch.save, or as safetensors")
 	}
 	if a.entries[a.folder+"/byteorder"] != nil {
-		if order, err := a.read("byteorder"); err != nil || string(order) != "little" {
+		order, err := a.read("byteorder")
+		if err != nil {
+			return archive{}, err
+		}
+		if string(order) != "little" {
 			return archive{}, fmt.Errorf("has its bytes in the order %.20q, want little: save it on another machine",
 				order)
 		}

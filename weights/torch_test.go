@@ -54,6 +54,33 @@ func TestLoadKept(t *testing.T) {
 	checkError(t, err, "old.pt: is of the form before torch 1.6: convert it with torch.save(torch.load(OLD), NEW)")
 }
 
+// What stands beside a state_dict is passed over, whatever it is: here a scalar of NumPy, which a global makes that is
+// not known.
+func TestLoadBeside(t *testing.T) {
+	f, err := Load(filepath.Join("testdata", "beside.pt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, x := range f.Tensors {
+		got = append(got, fmt.Sprint(x.Name, x.Shape))
+	}
+	if diff := cmp.Diff([]string{"W[5 4]", "b[4]"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A dict that holds itself ends.
+func TestDictOfItself(t *testing.T) {
+	pickle := "\x80\x02}q\x00("
+	for i := range 100 {
+		pickle += fmt.Sprintf("X\x01\x00\x00\x00%ch\x00", 'A'+i%26)
+	}
+	file := archived(t, zip.Store, map[string]string{"data.pkl": pickle + "u."})
+	_, err := DecodeTorch(bytes.NewReader(file), int64(len(file)))
+	checkError(t, err, "holds no dict of tensors of floats")
+}
+
 func checkSmall(t *testing.T, path string) {
 	t.Helper()
 	f, err := Load(path)
@@ -75,13 +102,18 @@ func TestTorch(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	checkSmall(t, filepath.Join(dir, "small.pt"))
-	checkSmall(t, filepath.Join(dir, "checkpoint.pt"))
+	for _, name := range []string{"checkpoint.pt", "imagenet.pt", "nested.pt", "other.pt"} {
+		checkSmall(t, filepath.Join(dir, name))
+	}
 	f, err := Load(filepath.Join(dir, "batchnorm.pt"))
 	if err != nil || len(f.Tensors) != 4 { // not num_batches_tracked
 		t.Errorf("batchnorm.pt: %v %v", f, err)
 	}
 	for name, want := range map[string]string{
 		"old.pt":      "is of the form before torch 1.6",
+		"two.pt":      `holds 2 dicts of tensors, at ["generator"], ["discriminator"]: save the one that is meant`,
+		"whole.pt":    `"torch.nn.modules.linear.Linear" is none of what a dict of tensors needs`,
+		"complex.pt":  `tensor "c" is of "torch.ComplexFloatStorage", which is not read`,
 		"module.pt":   `"torch.nn.modules.linear.Linear" is none of what a dict of tensors needs`,
 		"number.pt":   "holds no dict of tensors of floats: save model.state_dict()",
 		"protocol.pt": "protocol 4, want 2",
@@ -135,15 +167,15 @@ func TestDecodeTorchRefuses(t *testing.T) {
 		"empty":     {"", "the pickle ends too early"},
 		"cut":       {good[:len(good)-1], "the pickle ends too early"},
 		"os.system": {"\x80\x02cos\nsystem\nX\x02\x00\x00\x00ls\x85R.", `"os.system" is none of what`},
-		"builtins":  {"\x80\x02c__builtin__\neval\n.", `byte 2 of its pickle: "__builtin__.eval" is none of what`},
+		"builtins":  {"\x80\x02c__builtin__\neval\n.", `"__builtin__.eval" is none of what`},
 		"opcode":    {"\x80\x02i", "opcode 0x69 is none of a dict of tensors"},
 		"operand":   {"\x80\x02R", "an operand is missing"},
 		"mark":      {"\x80\x02t", "a mark is missing"},
 		"memo":      {"\x80\x02h\x05", "it names a value that is not there"},
-		"call":      {"\x80\x02K\x01)R", `a call of ""`},
+		"call":      {"\x80\x02K\x01)R", "a call of what is no function"},
 		"list item": {"\x80\x02)K\x01a.", "elements of what is no list"},
 		"dict item": {"\x80\x02]K\x01K\x01s.", "items of what is no dict"},
-		"build":     {"\x80\x02)}b.", "attributes of what is no dict"},
+		"build":     {"\x80\x02)}b.", "attributes of what has none"},
 		"storage":   {"\x80\x02)Q.", "no description of a storage"},
 		"offset":    {pickled(2, 1, 2, 1), "reaches beyond its storage of 2 elements"},
 		"stride":    {pickled(2, 0, 2, 2), "reaches beyond its storage of 2 elements"},

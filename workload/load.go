@@ -54,6 +54,15 @@ func Load(names []string, s Settings) ([]task.Task, error) {
 		if err != nil {
 			return nil, err
 		}
+		if fitting.arrays != nil {
+			line, err := task.OneClass(b.Graph, fitting.arrays)
+			if err != nil {
+				return nil, err
+			}
+			if line != "" {
+				b.notes = append(b.notes, line)
+			}
+		}
 		if b.Graph, err = autodiff.Replicate(b.Graph, max(1, s.Replicas)); err != nil {
 			return nil, err
 		}
@@ -64,7 +73,7 @@ func Load(names []string, s Settings) ([]task.Task, error) {
 		for range copies[i] {
 			t := task.Task{Name: g.Name, Model: g.Name, Graph: g, Passes: outcomes, Seed: s.Seed + uint64(len(tasks)),
 				Data: fitting.set, Arrays: fitting.arrays}
-			t.Source = b.file
+			t.Source, t.Notes = b.file, b.notes
 			if f := b.recorded; f != nil {
 				t.Latency, t.Held, t.Least = f.Recorded.Latency, f.Recorded.Held, f.Hello.Device.Least
 			}

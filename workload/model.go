@@ -62,6 +62,7 @@ type built struct {
 	*graph.Graph
 	recorded *external.File // nil: it was not
 	file     string         // the ONNX file that it was made from; "": none
+	notes    []string       // see task.Task
 }
 
 func build(model string, s Settings) (built, error) {
@@ -145,12 +146,14 @@ func importModel(path string, s Settings) (built, error) {
 		return built{}, fmt.Errorf("%s: jobs take the file's name: give it one of 1 to %d printable characters", path,
 			maxName)
 	}
-	g, _, err := onnx.Job(m, name, onnx.Training{Batch: s.Batch, Sequence: s.Sequence, Loss: s.Loss,
-		Optimizer: s.Optimizer, Order: onnx.Order(s.Order)})
+	b := built{file: path}
+	b.Graph, _, err = onnx.Job(m, name, onnx.Training{Batch: s.Batch, Sequence: s.Sequence, Loss: s.Loss,
+		Optimizer: s.Optimizer, Order: onnx.Order(s.Order),
+		Note: func(line string) { b.notes = append(b.notes, path+": "+line) }})
 	if err != nil {
 		return built{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return built{Graph: g, file: path}, nil
+	return b, nil
 }
 
 func readGraph(path string) (built, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -127,6 +128,19 @@ func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 		Sequence: f.sequence, Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Passes: rewrites,
 		Replicas: f.replicas,
 		Seed:     f.seed, Data: f.data, Loss: f.loss, Order: f.order})
+}
+
+// tellNotes prints what a person should know of the graphs of tasks, once of each, where it is in nobody's way.
+func tellNotes(w []task.Task) {
+	told := make(map[string]bool)
+	for _, t := range w {
+		for _, line := range t.Notes {
+			if !told[line] {
+				told[line] = true
+				fmt.Fprintln(os.Stderr, "tensile:", line)
+			}
+		}
+	}
 }
 
 // planFlags describe the device and what is planned for it.

@@ -79,6 +79,7 @@ func (f *workloadFlags) showONNX(path string, asJSON bool, out io.Writer) error 
 	if err != nil {
 		return err
 	}
+	tellNotes(w)
 	g := w[0].Graph
 	d := onnxFile{Name: g.Name, Producer: m.Producer, Opset: m.Version(), Operators: make(map[string]int),
 		Params: g.Parameters(), MACs: models.MACs(g), Ops: len(g.Ops)}

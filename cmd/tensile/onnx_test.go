@@ -228,7 +228,7 @@ func TestONNXErrors(t *testing.T) {
 			m.Graph.Nodes = m.Graph.Nodes[:0]
 			m.Graph.Nodes = append(m.Graph.Nodes, onnx.Node{Op: "Relu", Inputs: []string{"x"}, Outputs: []string{"y"}})
 			m.Graph.Initializers = nil
-		}, "depends on no parameter"},
+		}, `there is nothing to train: output "y" depends on no initializer`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -157,12 +157,21 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if err != nil {
 		return err
 	}
-	for _, t := range s.workload { // executors read them; what is wrong is said before anything is trained
+	marks := make([][]task.Mark, len(s.workload))
+	for i, t := range s.workload { // executors read them; what is wrong is said before anything is trained
 		if err := t.Begin(cmp.Or(f.weights, t.Source)); err != nil && !f.simulated() {
 			return err
 		}
 		if err := task.Savable(f.save, cmp.Or(t.Source, f.weights)); err != nil {
 			return err
+		}
+		if !f.simulated() && f.iterations >= fewestToTell {
+			marks[i] = t.Marks()
+		}
+		if copied := i > 0 && s.workload[i-1].Graph == t.Graph; !copied && !f.simulated() {
+			if err := tellTwice(ctx, &t); err != nil {
+				return err
+			}
 		}
 	}
 	if err := f.begins(s); err != nil {
@@ -205,7 +214,26 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if err != nil {
 		return err
 	}
+	for i, j := range run.Jobs {
+		if names := task.Unmoved(marks[i], j.Weights); len(names) > 0 {
+			fmt.Fprintf(os.Stderr, "tensile: job %s: no gradient has moved %s in %d iterations: the loss does not "+
+				"depend on that, or a layer behind it is dead\n", s.workload[i].Name, several(names), f.iterations)
+		}
+	}
 	return differs(r)
+}
+
+// fewestToTell is from how many iterations on a parameter whose gradient was zero in all of them is told.
+const fewestToTell = 10
+
+// several lists the first few names of many.
+func several(names []string) string {
+	const most = 8
+	text := strings.Join(names[:min(most, len(names))], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // begins finds out before the training whether the job can begin with the checkpoint of --from.

@@ -55,6 +55,7 @@ func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (
 		s.device.Close()
 		return nil, s.beside(err)
 	}
+	tellNotes(s.workload)
 	return s, nil
 }
 

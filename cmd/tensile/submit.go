@@ -74,6 +74,7 @@ func submitCommand() *cobra.Command {
 		if err != nil {
 			return s.nearest(ctx, conn, args, err)
 		}
+		tellNotes(w)
 		if !asJSON {
 			for _, r := range jobs {
 				fmt.Fprintln(out, submitted(r))

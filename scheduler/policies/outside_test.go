@@ -201,7 +201,8 @@ func TestPolicyChoosesVariants(t *testing.T) {
 			t.Errorf("%s: %v with room for all variants, %v without", what, a, b)
 		}
 	}
-	if t.Log(taken); taken[""] < 50 || taken["blocked"] < 50 || taken["transformed"] < 100 {
+	if t.Log(taken); taken[""] == 0 || taken["blocked"] == 0 || taken["transformed"] == 0 ||
+		long.On() && min(taken[""], taken["blocked"], taken["transformed"]/2) < 50 {
 		t.Errorf("variants taken: %v", taken)
 	}
 }
@@ -315,7 +316,7 @@ func TestPolicyAsksAgain(t *testing.T) {
 		}
 	}
 	if t.Logf("stalls of %v, and %v after %d more iterations", before, after, asked); after*10 > before*9 ||
-		asked < 100 {
+		asked < long.Or(5, 100) {
 		t.Errorf("stalls of %v, and %v after %d more iterations", before, after, asked)
 	}
 }

@@ -1,5 +1,6 @@
 # Writes what TestTorch reads: python3 make.py FOLDER. small.pt and old.pt are kept beside this file.
-import sys, collections, torch
+import argparse, collections, datetime, pathlib, sys
+import numpy, torch
 
 folder = sys.argv[1] + "/"
 
@@ -37,3 +38,18 @@ save("number.pt", 7)
 save("protocol.pt", {"a": ramp(1)}, pickle_protocol=4)
 save("expanded.pt", {"a": ramp(1).expand(1000)})
 save("batchnorm.pt", torch.nn.BatchNorm2d(2).state_dict())
+model, seen = torch.nn.Linear(2, 1), collections.defaultdict(int, {"a": 1})
+optimizer = torch.optim.Adam(model.parameters())
+model(torch.ones(1, 2)).sum().backward()
+optimizer.step()
+beside = {"epoch": 3, "best_acc1": torch.tensor(3.0), "args": argparse.Namespace(lr=0.1, betas=(0.9, 0.99)),
+          "path": pathlib.PurePosixPath("a/b"), "when": datetime.datetime(2026, 1, 1), "tags": {"a", "b"}, "seen": seen,
+          "score": numpy.float64(0.75), "scores": numpy.arange(3.0), "device": torch.device("cpu"), "blob": b"12",
+          "dtype": torch.float16, "optimizer": optimizer.state_dict(), "rng": numpy.random.RandomState(1).get_state(),
+          "large": 2**100, "size": torch.Size([1, 2])}
+save("imagenet.pt", dict(beside, state_dict=small))
+save("nested.pt", dict(beside, ema={"module": small, "n": 3}))
+save("other.pt", dict(beside, net=small))
+save("two.pt", dict(beside, generator=small, discriminator=small.copy()))
+save("whole.pt", {"model": torch.nn.Linear(2, 1), "epoch": 3})
+save("complex.pt", {"a": ramp(1), "c": torch.zeros(2, dtype=torch.complex64)})
