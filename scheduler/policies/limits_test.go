@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randjobs"
 	"tensile/internal/randplan"
 	"tensile/internal/smallnet"

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randjobs"
 	"tensile/plan"
 	"tensile/program"

@@ -58,7 +58,7 @@ func random(rng *rand.Rand) scheduler.Request {
 }
 
 // seeds returns how many seeds a test tries that tries n at full length.
-func seeds(n uint64) uint64 { return long.Rounds(max(n/20, 3), n) }
+func seeds(n uint64) uint64 { return long.Rounds(max(n/12, 4), n) }
 
 // attempt schedules and names the request if Schedule finds a mistake of its own.
 func attempt(t testing.TB, what string, r scheduler.Request) (scheduler.Result, error) {

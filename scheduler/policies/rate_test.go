@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/plan"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
@@ -102,7 +103,7 @@ func TestMaxSwapRate(t *testing.T) {
 		}
 	}
 	t.Logf("%d requests: %d storages swapped without a limit, %v at %v", held, unlimited, sums, rates)
-	if long.On() && held < 30 || held == 0 || sums[0] >= unlimited || sums[1] >= sums[0]/2 || sums[2] != 0 {
+	if sums[2] != 0 || long.On() && (held < 30 || sums[0] >= unlimited || sums[1] >= sums[0]/2) {
 		t.Errorf("%d requests: %d storages swapped without a limit, %v at %v", held, unlimited, sums, rates)
 	}
 }

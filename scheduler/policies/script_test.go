@@ -10,6 +10,7 @@ import (
 
 	"tensile/cost"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/plan"
 	"tensile/scheduler"
@@ -82,7 +83,7 @@ func TestScripts(t *testing.T) {
 		}
 	}
 	t.Logf("%d planned, %d lower, %d refused, %d moves, %d ops run again", planned, tight, refused, moved, again)
-	if planned < 100 || tight < 50 || refused < 40 || moved < 100 || again < 30 {
+	if long.On() && (planned < 100 || tight < 50 || refused < 40 || moved < 100 || again < 30) {
 		t.Errorf("%d planned, %d lower, %d refused, %d moves, %d ops run again: too few", planned, tight, refused,
 			moved, again)
 	}
