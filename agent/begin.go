@@ -150,6 +150,9 @@ func (c *Checkpoints) Write(w *Write, losses []float32) *Written {
 	if c.Dir == "" {
 		return &Written{Ticket: w.Ticket, Err: errNoFolder}
 	}
+	if err := w.Task.Check(w.Snapshot.Iteration, w.Snapshot.Contents); err != nil {
+		return &Written{Ticket: w.Ticket, Err: fmt.Errorf("no checkpoint was taken: %w", err)}
+	}
 	file := w.Task.File(w.Snapshot.Iteration, w.Snapshot.Contents)
 	s := &checkpoint.State{Job: w.Spec.Name, ID: w.Spec.ID, Incarnation: w.Incarnation, Iteration: w.Snapshot.Iteration,
 		Seed: w.Spec.Seed, Graph: networkOf(&w.Spec, w.Task.Graph), Device: c.Device, Model: w.Spec.Model,

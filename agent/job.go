@@ -39,11 +39,14 @@ type job struct {
 	again   bool       // that failed, and is tried again at the next heartbeat
 	settled int64      // newest epoch that was handed to the host or refused
 
-	hosted  bool // the host has it, or may have
-	told    bool // the host was told to stop it
-	removed bool // the host was told to remove it
-	lingers bool // it has failed, and the host may have it train until it is removed
-	keeping bool // what it has come to is being taken
+	hosted  bool            // the host has it, or may have
+	told    bool            // the host was told to stop it
+	removed bool            // the host was told to remove it
+	lingers bool            // it has failed, and the host may have it train until it is removed
+	keeping bool            // what it has come to is being taken
+	ending  *executor.Ended // with keeping: that
+	unkept  *Kept           // with keeping: it is on no disk yet, as was found; nil: that was not tried
+	tries   bool            // with keeping: that is under way
 	status  wire.JobStatus
 	outcome outcome
 	result  *wire.Result // with losses and weights, which is still to be stored; nil: nothing is
@@ -99,6 +102,7 @@ func (m *Machine) next(j *job) {
 	}
 	switch {
 	case j.keeping:
+		m.keep(j)
 	case j.hosted && (over || !j.named):
 		if !j.removed {
 			j.removed = true
@@ -180,6 +184,7 @@ func (m *Machine) overAs(j *job, e Event) {
 
 func (m *Machine) fail(j *job, err error) {
 	j.status.Error = line(err)
+	_, j.status.Diverged = errors.AsType[*task.DivergedError](err)
 	m.over(j, wire.Failed, j.status.Error)
 }
 
@@ -376,8 +381,20 @@ func (m *Machine) ended(j *job, e *executor.Ended) {
 		_, j.status.Alone = errors.AsType[*reduce.LostError](e.Err)
 		m.fail(j, e.Err)
 	case j.named && !j.removed:
-		j.keeping = true
-		m.say(Output{Keep: &Keep{j.ticket, j.spec, *j.task, e}})
+		j.keeping, j.ending = true, e
+	}
+}
+
+// keep has what a job has come to taken when no checkpoint of it is being written, and again at a heartbeat as long as
+// it is on no disk. A job that is to end whatever becomes of that, or that nobody wants, ends without.
+func (m *Machine) keep(j *job) {
+	switch {
+	case j.tries || j.taking == writing || j.status.State.Over():
+	case j.unkept != nil && (j.stop || m.drain != nil || !j.named):
+		m.come(j, j.unkept)
+	case j.unkept == nil || !j.again:
+		j.tries = true
+		m.say(Output{Keep: &Keep{j.ticket, j.spec, j.number, *j.task, j.ending}})
 	}
 }
 
@@ -386,8 +403,25 @@ func (m *Machine) kept(k *Kept) {
 	if j == nil || !j.keeping {
 		return
 	}
-	j.keeping = false
+	if k.Again {
+		j.unkept, j.tries, j.again = k, false, true
+		m.trouble(j, fmt.Errorf("%w; it is tried again until there is room, or the job is stopped", k.Err))
+		return
+	}
+	m.come(j, k)
+}
+
+// come ends a job with what it has come to.
+func (m *Machine) come(j *job, k *Kept) {
+	if j.unkept != nil {
+		j.again, j.status.Error = false, ""
+	}
+	j.keeping, j.ending, j.unkept, j.tries = false, nil, nil, false
 	j.status.Result, j.result = j.outcome.result(k, m.process.Origin)
+	if k.Checkpoint != nil {
+		j.status.Checkpoint = k.Checkpoint
+		m.event(Event{Kind: Checkpointed, Job: j.spec.Name, Iterations: k.Checkpoint.Iteration, File: k.Checkpoint.File})
+	}
 	switch {
 	case k.Err != nil:
 		m.fail(j, k.Err)

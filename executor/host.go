@@ -28,16 +28,23 @@ type Spec struct {
 	// its state just there; 0: it never waits
 	Every int
 
-	// Fault returns why Input could not fill an input, or Mean has no mean, after which the job ends with that error.
-	// Any goroutine may call it. nil: there never is such a reason.
+	// Fault returns why Input could not fill an input, Mean has no mean, or the loss is no finite number, after which
+	// the job ends with that error. Any goroutine may call it. nil: there never is such a reason.
 	Fault func() error
 }
 
-// SpecOf is a task as a host trains it. loss takes the loss of each iteration, on the job's host lane: what it writes
-// may be read once that iteration was reported. A device without data never calls it.
+// SpecOf is a task as a host trains it, as long as its loss is a finite number. loss takes that of each iteration, on
+// the job's host lane: what it writes may be read once that iteration was reported. A device without data never calls
+// it.
 func SpecOf(t task.Task, iterations int, loss func(iteration int, loss float32)) Spec {
 	var f fault
-	options := device.JobOptions{Name: t.Name, Seed: t.Masks(), Input: t.Feeder(f.set), Output: t.Reader(loss)}
+	options := device.JobOptions{Name: t.Name, Seed: t.Masks(), Input: t.Feeder(f.set)}
+	options.Output = t.Reader(func(iteration int, value float32) {
+		if err := task.CheckLoss(iteration, value); err != nil {
+			f.set(err)
+		}
+		loss(iteration, value)
+	})
 	if t.Mean != nil {
 		options.Mean = func(ctx context.Context, iteration int, name string, gradient []float32) {
 			if err := t.Mean(ctx, iteration, name, gradient); err != nil {
@@ -242,11 +249,9 @@ func (h *Host) carry(j *job, in Input) error {
 		case out.Lease != nil:
 			h.tell(*out.Lease)
 		case out.Report != nil:
-			if j.fault != nil {
-				if err := j.fault(); err != nil { // the iteration was trained with zeros
-					h.fail(j, fmt.Errorf("job %s: %w", j.name, err))
-					return nil
-				}
+			if err := j.broken(out.Report.Iteration); err != nil { // such as: the iteration was trained with zeros
+				h.fail(j, err)
+				return nil
 			}
 			out.Report.Touched = j.place.Touched()
 			h.observer(Event{Job: j.name, Report: out.Report})
@@ -260,6 +265,11 @@ func (h *Host) carry(j *job, in Input) error {
 			}
 			h.observer(Event{Job: j.name, Home: true})
 		case out.Snapshot != nil:
+			err := j.broken(out.Snapshot.Iteration)
+			if _, useless := errors.AsType[*task.DivergedError](err); useless {
+				h.fail(j, err)
+				return nil
+			}
 			h.observer(Event{Job: j.name, Snapshot: j.take(out.Snapshot)})
 		case out.Parked != 0:
 			h.observer(Event{Job: j.name, Parked: out.Parked})

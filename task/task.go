@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"time"
 
@@ -210,6 +211,24 @@ func (t *Task) Save(path, began string, kept weights.File) error {
 		m.Replace(x.Name, x.Data)
 	}
 	return weights.Replace(path, m.Encode())
+}
+
+// SavedBytes is about how many bytes Save writes at a path of a task that began with a file.
+func (t Task) SavedBytes(path, began string) graph.Bytes {
+	if onnx.Is(path) {
+		info, err := os.Stat(began)
+		if err != nil {
+			return 0
+		}
+		return graph.Bytes(info.Size())
+	}
+	var sum graph.Bytes
+	for _, s := range t.Graph.Storages {
+		if s.Role.Persistent() {
+			sum += s.Bytes
+		}
+	}
+	return sum
 }
 
 // Savable returns the error that Save would give of a path, so that nothing is trained in vain.

@@ -157,12 +157,19 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if err != nil {
 		return err
 	}
+	var room graph.Bytes           // for what is saved
 	for _, t := range s.workload { // executors read them; what is wrong is said before anything is trained
 		if err := t.Begin(cmp.Or(f.weights, t.Source)); err != nil && !f.simulated() {
 			return err
 		}
 		if err := task.Savable(f.save, cmp.Or(t.Source, f.weights)); err != nil {
 			return err
+		}
+		room += t.SavedBytes(f.save, cmp.Or(t.Source, f.weights))
+	}
+	if f.save != "" {
+		if err := weights.Room(f.save, room); err != nil {
+			return fmt.Errorf("--save %w", err)
 		}
 	}
 	if err := f.begins(s); err != nil {

@@ -41,6 +41,7 @@ func (s *screen) head(policy string, sharing wire.Sharing) {
 	if !strings.HasPrefix(s.session.device.Name(), "sim:") { // which has no data
 		fmt.Fprintf(s.out, "data: %s\n", learnsFrom(s.session.workload))
 	}
+	writeStill(s.out, s.session.workload)
 	p := s.session.planned
 	budget := "no budget"
 	if given := s.session.budget.String(); s.session.budget > 0 {
@@ -70,6 +71,19 @@ func (s *screen) head(policy string, sharing wire.Sharing) {
 	fmt.Fprintf(s.out, "latencies: %s\n", s.session.latency)
 	if l := s.session.link; l.rate > 0 {
 		fmt.Fprintf(s.out, "link %s/s each way (%s)\n", graph.Bytes(l.rate), l.why)
+	}
+}
+
+// writeStill writes a line about jobs that will learn nothing, if there are some.
+func writeStill(out io.Writer, w []task.Task) {
+	var still []string
+	for _, t := range w {
+		if t.Still() {
+			still = append(still, t.Name)
+		}
+	}
+	if len(still) > 0 {
+		fmt.Fprintf(out, "with --lr 0 no parameter of %s will change\n", strings.Join(still, ", "))
 	}
 }
 
@@ -104,6 +118,7 @@ func (s *screen) part(title string) {
 type observer struct {
 	screen   *screen
 	resident []graph.Bytes // per job: the slot peak of the plan in force
+	troubles []string      // per job: what it goes on in spite of; "": nothing
 }
 
 // observer returns that of a run which begins with some plans; nil with --json.
@@ -111,7 +126,7 @@ func (s *screen) observer(p *planner.Planned) *observer {
 	if s.silent {
 		return nil
 	}
-	o := &observer{screen: s}
+	o := &observer{screen: s, troubles: make([]string, len(p.Jobs))}
 	for _, j := range p.Jobs {
 		o.resident = append(o.resident, j.Footprint.Peak)
 	}
@@ -126,6 +141,20 @@ func (o *observer) applied(job int, peak graph.Bytes) {
 	o.screen.mu.Lock()
 	defer o.screen.mu.Unlock()
 	o.resident[job] = peak
+}
+
+// trouble shows what a job goes on in spite of, once; "": nothing any more.
+func (o *observer) trouble(job int, why string) {
+	if o == nil {
+		return
+	}
+	o.screen.mu.Lock()
+	defer o.screen.mu.Unlock()
+	if o.troubles[job] != why && why != "" {
+		fmt.Fprintf(o.screen.out, "  %s: %s\n", o.screen.session.workload[job].Name, why)
+		o.screen.done()
+	}
+	o.troubles[job] = why
 }
 
 // iteration shows an iteration of a job, after the first part of the run has begun.
