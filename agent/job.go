@@ -298,6 +298,8 @@ func (m *Machine) observed(e *executor.Event, loss *wire.Loss) {
 		m.parked(j, e.Parked)
 	case e.Snapshot != nil:
 		m.taken(j, e.Snapshot)
+	case e.Troubled != nil:
+		m.trouble(j, e.Troubled)
 	case e.Refused != nil && !j.status.State.Over() && !j.spec.Script && (j.parks ||
 		j.status.State == wire.Waiting && j.status.Epoch > 0):
 		m.expel(j, e.Refused) // it must not go on with the layout before; a script has none that was taken from it
@@ -392,6 +394,7 @@ func (m *Machine) keep(j *job) {
 	case j.tries || j.taking == writing || j.status.State.Over():
 	case j.unkept != nil && (j.stop || m.drain != nil || !j.named):
 		m.come(j, j.unkept)
+		m.next(j)
 	case j.unkept == nil || !j.again:
 		j.tries = true
 		m.say(Output{Keep: &Keep{j.ticket, j.spec, j.number, *j.task, j.ending}})
@@ -403,9 +406,9 @@ func (m *Machine) kept(k *Kept) {
 	if j == nil || !j.keeping {
 		return
 	}
-	if k.Again {
+	if k.Again && !j.stop && m.drain == nil {
 		j.unkept, j.tries, j.again = k, false, true
-		m.trouble(j, fmt.Errorf("%w; it is tried again until there is room, or the job is stopped", k.Err))
+		m.trouble(j, fmt.Errorf("%w; it is tried again until that works, or the job is stopped", k.Err))
 		return
 	}
 	m.come(j, k)

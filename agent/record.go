@@ -66,6 +66,7 @@ type told struct {
 	Home     bool              `json:"home,omitzero"`
 	Parked   int64             `json:"parked,omitzero"`
 	Refused  bool              `json:"refused,omitzero"`
+	Troubled bool              `json:"troubled,omitzero"`
 	Removed  bool              `json:"removed,omitzero"`
 	Begun    int               `json:"begun,omitzero"`
 	Ended    *executor.Ended   `json:"ended,omitzero"`        // without error and weights
@@ -143,6 +144,9 @@ func toldOf(in Input) *told {
 			e.Removed
 		t.Begun = e.Begun
 		t.Refused, t.Err = e.Refused != nil, textOfErr(e.Refused)
+		if e.Troubled != nil {
+			t.Troubled, t.Err = true, textOfErr(e.Troubled)
+		}
 		if e.Ended != nil {
 			ended := *e.Ended
 			if full, ok := errors.AsType[*device.OutOfMemoryError](ended.Err); ok {
@@ -219,6 +223,8 @@ func (t *told) input() Input {
 			in.Event.Snapshot = &executor.Snapshot{Iteration: *t.Snapshot, Err: err}
 		} else if t.Refused {
 			in.Event.Refused = err
+		} else if t.Troubled {
+			in.Event.Troubled = err
 		}
 	case t.Drain:
 		in.Drain = err

@@ -47,6 +47,7 @@ func TestToldIsWhole(t *testing.T) {
 			Err: recordedError{&reduce.LostError{Replica: 1, Err: why}, "why"}}}},
 		"diverged": {Event: &executor.Event{Job: "a", Ended: &executor.Ended{
 			Err: &task.DivergedError{What: "why"}}}},
+		"troubled": {Event: &executor.Event{Job: "a", Troubled: why}},
 		"useless":  {Kept: &Kept{Ticket: 1, Err: &task.DivergedError{What: "why"}}},
 		"no state": {Event: &executor.Event{Job: "a", Snapshot: &executor.Snapshot{Err: why}}},
 	} {

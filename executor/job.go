@@ -20,6 +20,7 @@ type job struct {
 	given   []program.Proven // to the machine: the one in force first, if there is one
 	touched graph.Bytes
 	fault   func() error    // see Spec; nil: there is none
+	trouble func() error    // likewise
 	taking  device.Snapshot // for a Checkpoint that is under way; nil: none is
 	reduces bool            // it waits for other jobs within an iteration
 	leaves  bool            // to be removed when it has ended

@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -302,7 +303,8 @@ func (t Task) Masks() uint64 {
 
 // Feeder returns the loader of a task's inputs. Replica r of N gets in iteration i what the task without replicas gets
 // in iteration i*N + r. It takes no memory before it is first called, which a device without data never does. Where a
-// file cannot be read it fills zeros and calls fail: what is trained from then on is not to be used.
+// file cannot be read it fills zeros and calls fail: what is trained from then on is not to be used, unless the error is
+// a data.PassedOverError.
 func (t Task) Feeder(fail func(error)) func(iteration int, s graph.StorageID, to device.Memory) {
 	feed, replicas := t.feeder(fail), t.Graph.Replicas()
 	return func(iteration int, s graph.StorageID, to device.Memory) { feed(iteration*replicas+t.Replica, s, to) }
@@ -333,8 +335,10 @@ func (t Task) feeder(fail func(error)) func(iteration int, s graph.StorageID, to
 		}
 		if filled != iteration { // one fill serves both inputs of an iteration
 			if err := t.Data.Fill(iteration, images, labels); err != nil {
-				clear(images)
-				clear(labels)
+				if _, over := errors.AsType[*data.PassedOverError](err); !over {
+					clear(images)
+					clear(labels)
+				}
 				fail(err)
 			}
 			filled = iteration

@@ -225,7 +225,7 @@ func (f *runFlags) begins(s *session) error {
 		if f.simulated() {
 			replica = wire.Replica{}
 		}
-		spec := wire.Spec{Name: t.Name, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: f.iterations,
+		spec := wire.Spec{Name: t.Name, Model: t.Model, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: f.iterations,
 			From: fromOf(f.from, replica, t.Name), AnyDevice: f.anyDevice}
 		checkpoints := agent.Checkpoints{Device: s.device.Identity(), NoData: f.simulated()}
 		if _, _, err := checkpoints.Start(&agent.Prepare{Spec: spec}, &t); err != nil {

@@ -93,7 +93,16 @@ func learnsFrom(w []task.Task) string {
 	case t.Arrays != nil:
 		return t.Arrays.Name()
 	case t.Data != nil && t.Data.Name() != data.SyntheticName:
-		return fmt.Sprintf("%s, %d examples", t.Data.Name(), t.Data.Examples())
+		text := fmt.Sprintf("%s, %d examples of %d classes", t.Data.Name(), t.Data.Examples(), t.Data.Classes())
+		if names := t.Data.ClassNames(); names != nil {
+			const most = 8
+			more := ""
+			if len(names) > most {
+				names, more = names[:most], ", ..."
+			}
+			text += " (" + strings.Join(names, ", ") + more + ")"
+		}
+		return text
 	}
 	return "synthetic; --data names your own"
 }
