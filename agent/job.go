@@ -451,7 +451,7 @@ func (m *Machine) stored(s *Stored) {
 }
 
 // said is what is said of a job: that it is over when its result is stored and the host has given back what it had, and
-// not before.
+// not before; and that it has failed when no checkpoint of it is being written, which would be its newest.
 func (j *job) said() wire.JobStatus {
 	s := j.status
 	if s.Error == "" && !s.State.Over() {
@@ -461,7 +461,7 @@ func (j *job) said() wire.JobStatus {
 		s.Begun = max(s.Begun, s.Iteration)
 	}
 	switch {
-	case j.result != nil, j.lingers && j.hosted:
+	case j.result != nil, j.lingers && j.hosted, s.State == wire.Failed && j.taking == writing:
 		s.State, s.Error, s.Result, s.Alone = wire.Running, "", nil, false
 	case s.State == wire.Suspended && j.hosted:
 		s.State = wire.Resting // it has its host slots still
