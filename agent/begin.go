@@ -171,8 +171,8 @@ func (c *Checkpoints) Write(w *Write, losses []float32) *Written {
 	file := w.Task.File(w.Snapshot.Iteration, w.Snapshot.Contents)
 	s := &checkpoint.State{Job: w.Spec.Name, ID: w.Spec.ID, Incarnation: w.Incarnation, Iteration: w.Snapshot.Iteration,
 		Seed: w.Spec.Seed, Graph: networkOf(&w.Spec, w.Task.Graph), Device: c.Device, Model: w.Spec.Model,
-		Optimizer: file.Metadata["optimizer"], Settings: task.Settings(w.Task.Graph), Losses: losses, Tensors: file.Tensors,
-		Data: w.Spec.Data, Weights: w.Spec.Weights, From: w.Spec.From}
+		Optimizer: file.Metadata["optimizer"], Settings: task.Settings(w.Task.Graph), Losses: losses,
+		Tensors: file.Tensors, Data: w.Spec.Data, Weights: w.Spec.Weights, From: w.Spec.From}
 	const keep = 2
 	is, err := c.Folder.Write(s, cmp.Or(w.Spec.Keep, keep), w.Keep)
 	if err != nil {

@@ -423,7 +423,8 @@ func (m *Machine) come(j *job, k *Kept) {
 	j.status.Result, j.result = j.outcome.result(k, m.process.Origin)
 	if k.Checkpoint != nil {
 		j.status.Checkpoint = k.Checkpoint
-		m.event(Event{Kind: Checkpointed, Job: j.spec.Name, Iterations: k.Checkpoint.Iteration, File: k.Checkpoint.File})
+		m.event(Event{Kind: Checkpointed, Job: j.spec.Name, Iterations: k.Checkpoint.Iteration,
+			File: k.Checkpoint.File})
 	}
 	switch {
 	case k.Err != nil:

@@ -69,7 +69,8 @@ func (d *Dataset) Example(index int, image []float32) (class int, err error) {
 
 // Fill writes the batch of an iteration, counted from 0. labels has one element per example of the batch, its class;
 // images holds the examples one after another, N*C*H*W elements in row-major order. Errors: a file of a folder of
-// images cannot be read; or, as PassedOverErrors alone, some were passed over, and the batch is whole. It panics when the lengths do not fit together or the iteration is negative.
+// images cannot be read; or, as PassedOverErrors alone, some were passed over, and the batch is whole. It panics when
+// the lengths do not fit together or the iteration is negative.
 func (d *Dataset) Fill(iteration int, images, labels []float32) error {
 	size := d.channels * d.height * d.width
 	if iteration < 0 || len(images) != len(labels)*size {

@@ -118,8 +118,8 @@ func openImages(dir string) (*Dataset, error) {
 	if err := checkImages(files); err != nil {
 		return nil, err
 	}
-	d := &Dataset{name: filepath.Join(filepath.Base(dir), strings.TrimPrefix(root, dir)), classes: len(classes), examples: len(files), classNames: classes,
-		contents: &images{files: files}}
+	d := &Dataset{name: filepath.Join(filepath.Base(dir), strings.TrimPrefix(root, dir)), classes: len(classes),
+		examples: len(files), classNames: classes, contents: &images{files: files}}
 	d.test = func() (*Dataset, error) {
 		if root == dir {
 			return nil, nil

@@ -137,7 +137,8 @@ func TestImagesErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeFile(t, path, whole[:len(whole)/2])
-	if _, err := Open(dir, 1); !errorLike(err, "a.png: is no PNG or JPEG image that can be read .*: replace or remove") {
+	if _, err := Open(dir, 1); !errorLike(err,
+		"a.png: is no PNG or JPEG image that can be read .*: replace or remove") {
 		t.Errorf("half an image: %v", err)
 	}
 	huge := slices.Clone(whole[:33])
@@ -238,8 +239,8 @@ func TestBrokenImages(t *testing.T) {
 	for _, path := range []string{"cat/a.png", "cat/more/b.PNG", "dog/c.jpeg"} {
 		writeFile(t, filepath.Join(dir, path), []byte("no image"))
 	}
-	if err := d.Sized(3, 4, 4).Fill(0, make([]float32, 48), make([]float32, 1)); !errorLike(err, ": is no PNG or JPEG") ||
-		strings.Contains(err.Error(), "passed over") {
+	if err := d.Sized(3, 4, 4).Fill(0, make([]float32, 48), make([]float32, 1)); !errorLike(err,
+		": is no PNG or JPEG") || strings.Contains(err.Error(), "passed over") {
 		t.Errorf("no image is left: %v", err)
 	}
 }
@@ -265,8 +266,8 @@ func TestPartsOfASet(t *testing.T) {
 		{files: "oak/images/a elm/images/a", root: ".", classes: "elm oak"},
 		{files: "oak/day/a oak/night/a elm/day/a", root: ".", classes: "elm oak"},
 		{files: "2023/oak/a 2023/elm/a 2024/oak/a 2024/elm/a",
-			err: "DIR has 2023, 2024, and each of these elm, oak: name the one whose folders are the classes, such as " +
-				"DIR/2023, or put the images of each class right into its folder"},
+			err: "DIR has 2023, 2024, and each of these elm, oak: name the one whose folders are the classes, such " +
+				"as DIR/2023, or put the images of each class right into its folder"},
 		{files: "train/a val/b", err: "DIR/train has no folder of images for each class: put"},
 		{files: "val/oak/a test/oak/a",
 			err: "DIR has test, val, which are parts of a data set, and 0 of them to learn from: call one train"},

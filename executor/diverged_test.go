@@ -23,7 +23,8 @@ import (
 func TestDiverges(t *testing.T) {
 	for _, aside := range []bool{false, true} {
 		d := openEngine(t, cpu.Options{NoOpenBLAS: true})
-		k := newTask(t, "job", "lenet", models.Config{Image: 12, Batch: 2, Optimizer: autodiff.SGD{LearningRate: 4e3}}, 3)
+		k := newTask(t, "job", "lenet", models.Config{Image: 12, Batch: 2,
+			Optimizer: autodiff.SGD{LearningRate: 4e3}}, 3)
 		k.aside = aside
 		p := k.plan(d, "none-live", 0)
 		losses := make([]float32, 100)

@@ -56,7 +56,8 @@ func SpecOf(t task.Task, iterations int, loss func(iteration int, loss float32))
 			}
 		}
 	}
-	return Spec{JobOptions: options, Graph: t.Graph, Iterations: iterations, Init: t.Init, Fault: f.get, Trouble: f.trouble}
+	return Spec{JobOptions: options, Graph: t.Graph, Iterations: iterations, Init: t.Init, Fault: f.get,
+		Trouble: f.trouble}
 }
 
 // fault is the first error of a loader or of a mean, which are called on lanes of the device.

@@ -38,8 +38,8 @@ func (h *Host) runnable(j *job, p program.Proven) error {
 	return nil
 }
 
-// broken is why a job does not go on after an iteration, counted from 0, which is complete; nil: it does. A loss that is
-// no number counts from its iteration on, whenever the next one has ended, so that equal jobs end alike.
+// broken is why a job does not go on after an iteration, counted from 0, which is complete; nil: it does. A loss that
+// is no number counts from its iteration on, whenever the next one has ended, so that equal jobs end alike.
 func (j *job) broken(iteration int) error {
 	if j.fault == nil {
 		return nil

@@ -17,7 +17,8 @@ func TestWhy(t *testing.T) {
 		{wire.Record{State: wire.Broken, Why: "lost"}, "lost"},
 		{wire.Record{State: wire.Broken, Why: "lost", Checkpoint: c},
 			"lost; its newest checkpoint, after 20 iterations, is /c/1-20.safetensors on lab: --from goes on from it"},
-		{wire.Record{State: wire.Broken, Why: "NaN", Checkpoint: &wire.Checkpoint{Iteration: 1, File: "c"}, Diverged: true},
+		{wire.Record{State: wire.Broken, Why: "NaN", Checkpoint: &wire.Checkpoint{Iteration: 1, File: "c"},
+			Diverged: true},
 			"NaN; its newest checkpoint, after 1 iterations, is c: --weights begins with its tensors"},
 	} {
 		if got := Why(&test.r); got != test.want {

@@ -103,8 +103,8 @@ func (f *arrayFeed) fits(g *graph.Graph, s graph.Storage, shape graph.Shape, in,
 
 // ChannelsLast is the error for an array of images that has the channels in its last dimension.
 func ChannelsLast(a *data.Arrays, x data.Array) error {
-	return fmt.Errorf("%s: array %s is [examples, height, width, channels] = %v, and networks read [examples, channels, "+
-		"height, width]: save %[2]s.transpose(0, 3, 1, 2)", a.Name(), x.Name, x.Shape)
+	return fmt.Errorf("%s: array %s is [examples, height, width, channels] = %v, and networks read [examples, "+
+		"channels, height, width]: save %[2]s.transpose(0, 3, 1, 2)", a.Name(), x.Name, x.Shape)
 }
 
 // shows reports whether a tensor has the shape of so many examples, its leading dimensions being one or several, such

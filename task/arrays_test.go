@@ -168,8 +168,8 @@ func TestArraysThatDoNotFit(t *testing.T) {
 			[]npztest.Array{images, holding(labels, make([]float32, 10))}},
 		"fewer": {lenet, `array labels has 5 examples, and input has 10: give`,
 			[]npztest.Array{images, {Name: "labels", Shape: graph.Shape{5}, Data: make([]uint8, 5)}}},
-		"channels last": {colour, `array input is \[examples, height, width, channels\] = \[10 12 12 3\], and networks ` +
-			`read .*: save input.transpose\(0, 3, 1, 2\)`, []npztest.Array{{Name: "input",
+		"channels last": {colour, `array input is \[examples, height, width, channels\] = \[10 12 12 3\], and ` +
+			`networks read .*: save input.transpose\(0, 3, 1, 2\)`, []npztest.Array{{Name: "input",
 			Shape: graph.Shape{10, 12, 12, 3}, Data: make([]float32, 4320)}, labels}},
 		"last": {lenet, `array input has examples of shape \[12 12 1\], and model lenet takes \[4 1 12 12\]`, nil},
 		"size": {lenet, `array input has examples of shape \[1 9 16\], and model lenet takes \[4 1 12 12\] at once`,

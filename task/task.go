@@ -303,8 +303,8 @@ func (t Task) Masks() uint64 {
 
 // Feeder returns the loader of a task's inputs. Replica r of N gets in iteration i what the task without replicas gets
 // in iteration i*N + r. It takes no memory before it is first called, which a device without data never does. Where a
-// file cannot be read it fills zeros and calls fail: what is trained from then on is not to be used, unless the error is
-// a data.PassedOverError.
+// file cannot be read it fills zeros and calls fail: what is trained from then on is not to be used. A
+// data.PassedOverError is told so, too, of a batch that is whole.
 func (t Task) Feeder(fail func(error)) func(iteration int, s graph.StorageID, to device.Memory) {
 	feed, replicas := t.feeder(fail), t.Graph.Replicas()
 	return func(iteration int, s graph.StorageID, to device.Memory) { feed(iteration*replicas+t.Replica, s, to) }

@@ -26,11 +26,11 @@ func TestLeft(t *testing.T) {
 	}
 	file := filepath.Join(dir, "checkpoints", "a-1", "1-5.safetensors")
 	run := &training{dir: dir}
-	r := wire.Record{State: wire.Broken, Why: "lost", Iteration: 6, Checkpoint: &wire.Checkpoint{Iteration: 5, File: file,
-		Host: "here"}}
+	r := wire.Record{State: wire.Broken, Why: "lost", Iteration: 6}
+	r.Checkpoint = &wire.Checkpoint{Iteration: 5, File: file, Host: "here"}
 	r.Spec.Name = "a"
-	if got := run.cameTo(r); got != "job a failed after 6 iterations: lost; its newest checkpoint, after 5 iterations, "+
-		"is "+file+": --from goes on from it" {
+	if got := run.cameTo(r); got != "job a failed after 6 iterations: lost; its newest checkpoint, after 5 "+
+		"iterations, is "+file+": --from goes on from it" {
 		t.Errorf("it is said: %s", got)
 	}
 	if err := run.clear(); err != nil {
