@@ -122,9 +122,7 @@ func (p *Prepare) owns(c *checkpoint.State, network graph.Digest) error {
 func (c *Checkpoints) fits(s *wire.Spec, t *task.Task, state *checkpoint.State) (note string, err error) {
 	switch {
 	case state.Graph != networkOf(s, t.Graph):
-		return "",
-			fmt.Errorf("it is of another graph, that of %s: submit the network that it is of, or take its tensors "+
-				"alone by --weights", state.Model)
+		return "", otherGraph(s, t, state)
 	case state.Seed != s.Seed:
 		return "", fmt.Errorf("its seed is %d, that of the job is %d: submit the job with --seed %[1]d", state.Seed,
 			s.Seed)
@@ -144,17 +142,37 @@ func (c *Checkpoints) fits(s *wire.Spec, t *task.Task, state *checkpoint.State) 
 	return note, t.Restore(state.Tensors)
 }
 
+// otherGraph is the error for a job of another graph than a checkpoint, which names what is not the same.
+func otherGraph(s *wire.Spec, t *task.Task, state *checkpoint.State) error {
+	const remedy = ": make both the same, or take its tensors alone by --weights"
+	had, has := task.OtherSettings(state.Settings, task.Settings(t.Graph))
+	switch {
+	case state.Model != s.Model:
+		return fmt.Errorf("it is of model %s, and the job is of %s%s", state.Model, s.Model, remedy)
+	case state.Settings == "": // it is one of an earlier release
+		return fmt.Errorf("it is of another graph, that of %s with optimizer %s and other sizes or another learning "+
+			"rate%s", state.Model, state.Optimizer, remedy)
+	case had != has:
+		return fmt.Errorf("it was taken with %s, and the job has %s%s", had, has, remedy)
+	}
+	return fmt.Errorf("it is of another graph that is called %s, too, made from another file or by another release%s",
+		state.Model, remedy)
+}
+
 // Write writes a checkpoint, and releases its snapshot. losses are those of its iterations; none without data.
 func (c *Checkpoints) Write(w *Write, losses []float32) *Written {
 	defer w.Snapshot.Release()
 	if c.Dir == "" {
 		return &Written{Ticket: w.Ticket, Err: errNoFolder}
 	}
+	if err := w.Task.Check(w.Snapshot.Iteration, w.Snapshot.Contents); err != nil {
+		return &Written{Ticket: w.Ticket, Err: fmt.Errorf("no checkpoint was taken: %w", err)}
+	}
 	file := w.Task.File(w.Snapshot.Iteration, w.Snapshot.Contents)
 	s := &checkpoint.State{Job: w.Spec.Name, ID: w.Spec.ID, Incarnation: w.Incarnation, Iteration: w.Snapshot.Iteration,
 		Seed: w.Spec.Seed, Graph: networkOf(&w.Spec, w.Task.Graph), Device: c.Device, Model: w.Spec.Model,
-		Optimizer: file.Metadata["optimizer"], Losses: losses, Tensors: file.Tensors,
-		Data: w.Spec.Data, Weights: w.Spec.Weights, From: w.Spec.From}
+		Optimizer: file.Metadata["optimizer"], Settings: task.Settings(w.Task.Graph), Losses: losses,
+		Tensors: file.Tensors, Data: w.Spec.Data, Weights: w.Spec.Weights, From: w.Spec.From}
 	const keep = 2
 	is, err := c.Folder.Write(s, cmp.Or(w.Spec.Keep, keep), w.Keep)
 	if err != nil {

@@ -231,7 +231,16 @@ func TestFrom(t *testing.T) {
 			change func(*checkpoint.State)
 			want   string
 		}{
-			"graph": {func(c *checkpoint.State) { c.Graph = "ab" }, "it is of another graph, that of lenet: submit"},
+			"graph": {func(c *checkpoint.State) { c.Graph = "ab" },
+				"it is of another graph that is called lenet, too, "},
+			"earlier release": {func(c *checkpoint.State) { c.Graph, c.Settings = "ab", "" },
+				"it is of another graph, that of lenet with optimizer adam and other sizes or another learning rate: "},
+			"settings": {func(c *checkpoint.State) {
+				c.Graph, c.Settings = "ab", strings.Replace(c.Settings, "--batch 2", "--batch 4", 1)
+			}, "it was taken with --batch 4, and the job has --batch 2: make both the same, or take its tensors " +
+				"alone by --weights"},
+			"model": {func(c *checkpoint.State) { c.Graph, c.Model = "ab", "mlp" },
+				"it is of model mlp, and the job is of lenet: "},
 			"seed": {func(c *checkpoint.State) { c.Seed = 6 },
 				"its seed is 6, that of the job is 5: submit the job with --seed 6"},
 			"device": {func(c *checkpoint.State) { c.Device = "other" }, "it is of device other, this is "},

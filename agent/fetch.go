@@ -34,13 +34,27 @@ func (r *runner) prepare(p *Prepare) *Prepared {
 	if err == nil && p.Spec.Save != "" { // before an iteration is trained for nothing
 		if simulated(r.Device) {
 			err = errNoData
-		} else if problem := weights.Writable(p.Spec.Save); problem != nil {
-			err = fmt.Errorf("save: %w", problem)
-		} else if err == nil {
-			err = task.Savable(p.Spec.Save, cmp.Or(p.Spec.Source, p.Spec.Weights))
+		} else {
+			err = savable(&p.Spec, &t)
 		}
 	}
 	return &Prepared{Ticket: p.Ticket, Task: t, Begin: begin, Notes: notes, Err: err}
+}
+
+// savable finds out whether a job can be saved where its spec says.
+func savable(s *wire.Spec, t *task.Task) error {
+	began := cmp.Or(s.Source, s.Weights)
+	if err := task.Savable(s.Save, began); err != nil {
+		return err
+	}
+	err := weights.Writable(s.Save)
+	if err == nil {
+		err = weights.Room(s.Save, t.SavedBytes(s.Save, began))
+	}
+	if err != nil {
+		return fmt.Errorf("save: %w", err)
+	}
+	return nil
 }
 
 // open reads the graph of a job and opens its data.

@@ -39,11 +39,14 @@ type job struct {
 	again   bool       // that failed, and is tried again at the next heartbeat
 	settled int64      // newest epoch that was handed to the host or refused
 
-	hosted  bool // the host has it, or may have
-	told    bool // the host was told to stop it
-	removed bool // the host was told to remove it
-	lingers bool // it has failed, and the host may have it train until it is removed
-	keeping bool // what it has come to is being taken
+	hosted  bool            // the host has it, or may have
+	told    bool            // the host was told to stop it
+	removed bool            // the host was told to remove it
+	lingers bool            // it has failed, and the host may have it train until it is removed
+	keeping bool            // what it has come to is being taken
+	ending  *executor.Ended // with keeping: that
+	unkept  *Kept           // with keeping: it is on no disk yet, as was found; nil: that was not tried
+	tries   bool            // with keeping: that is under way
 	status  wire.JobStatus
 	outcome outcome
 	result  *wire.Result // with losses and weights, which is still to be stored; nil: nothing is
@@ -99,6 +102,7 @@ func (m *Machine) next(j *job) {
 	}
 	switch {
 	case j.keeping:
+		m.keep(j)
 	case j.hosted && (over || !j.named):
 		if !j.removed {
 			j.removed = true
@@ -180,6 +184,7 @@ func (m *Machine) overAs(j *job, e Event) {
 
 func (m *Machine) fail(j *job, err error) {
 	j.status.Error = line(err)
+	_, j.status.Diverged = errors.AsType[*task.DivergedError](err)
 	m.over(j, wire.Failed, j.status.Error)
 }
 
@@ -293,6 +298,8 @@ func (m *Machine) observed(e *executor.Event, loss *wire.Loss) {
 		m.parked(j, e.Parked)
 	case e.Snapshot != nil:
 		m.taken(j, e.Snapshot)
+	case e.Troubled != nil:
+		m.trouble(j, e.Troubled)
 	case e.Refused != nil && !j.status.State.Over() && !j.spec.Script && (j.parks ||
 		j.status.State == wire.Waiting && j.status.Epoch > 0):
 		m.expel(j, e.Refused) // it must not go on with the layout before; a script has none that was taken from it
@@ -376,8 +383,21 @@ func (m *Machine) ended(j *job, e *executor.Ended) {
 		_, j.status.Alone = errors.AsType[*reduce.LostError](e.Err)
 		m.fail(j, e.Err)
 	case j.named && !j.removed:
-		j.keeping = true
-		m.say(Output{Keep: &Keep{j.ticket, j.spec, *j.task, e}})
+		j.keeping, j.ending = true, e
+	}
+}
+
+// keep has what a job has come to taken when no checkpoint of it is being written, and again at a heartbeat as long as
+// it is on no disk. A job that is to end whatever becomes of that, or that nobody wants, ends without.
+func (m *Machine) keep(j *job) {
+	switch {
+	case j.tries || j.taking == writing || j.status.State.Over():
+	case j.unkept != nil && (j.stop || m.drain != nil || !j.named):
+		m.come(j, j.unkept)
+		m.next(j)
+	case j.unkept == nil || !j.again:
+		j.tries = true
+		m.say(Output{Keep: &Keep{j.ticket, j.spec, j.number, *j.task, j.ending}})
 	}
 }
 
@@ -386,8 +406,26 @@ func (m *Machine) kept(k *Kept) {
 	if j == nil || !j.keeping {
 		return
 	}
-	j.keeping = false
+	if k.Again && !j.stop && m.drain == nil {
+		j.unkept, j.tries, j.again = k, false, true
+		m.trouble(j, fmt.Errorf("%w; it is tried again until that works, or the job is stopped", k.Err))
+		return
+	}
+	m.come(j, k)
+}
+
+// come ends a job with what it has come to.
+func (m *Machine) come(j *job, k *Kept) {
+	if j.unkept != nil {
+		j.again, j.status.Error = false, ""
+	}
+	j.keeping, j.ending, j.unkept, j.tries = false, nil, nil, false
 	j.status.Result, j.result = j.outcome.result(k, m.process.Origin)
+	if k.Checkpoint != nil {
+		j.status.Checkpoint = k.Checkpoint
+		m.event(Event{Kind: Checkpointed, Job: j.spec.Name, Iterations: k.Checkpoint.Iteration,
+			File: k.Checkpoint.File})
+	}
 	switch {
 	case k.Err != nil:
 		m.fail(j, k.Err)
@@ -414,7 +452,7 @@ func (m *Machine) stored(s *Stored) {
 }
 
 // said is what is said of a job: that it is over when its result is stored and the host has given back what it had, and
-// not before.
+// not before; and that it has failed when no checkpoint of it is being written, which would be its newest.
 func (j *job) said() wire.JobStatus {
 	s := j.status
 	if s.Error == "" && !s.State.Over() {
@@ -424,7 +462,7 @@ func (j *job) said() wire.JobStatus {
 		s.Begun = max(s.Begun, s.Iteration)
 	}
 	switch {
-	case j.result != nil, j.lingers && j.hosted:
+	case j.result != nil, j.lingers && j.hosted, s.State == wire.Failed && j.taking == writing:
 		s.State, s.Error, s.Result, s.Alone = wire.Running, "", nil, false
 	case s.State == wire.Suspended && j.hosted:
 		s.State = wire.Resting // it has its host slots still

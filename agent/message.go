@@ -215,10 +215,11 @@ type Change struct {
 
 // Keep asks for what a job has come to, before it is removed from the host.
 type Keep struct {
-	Ticket Ticket
-	Spec   wire.Spec
-	Task   task.Task
-	Ended  *executor.Ended
+	Ticket      Ticket
+	Spec        wire.Spec
+	Incarnation int64
+	Task        task.Task
+	Ended       *executor.Ended
 }
 
 // Kept answers it.
@@ -227,7 +228,10 @@ type Kept struct {
 	Losses  []float32        // per iteration; nil without data
 	Weights map[int32]string // digests of persistent storages; nil without data
 	Saved   string           // the file that holds them; "": they were not to be saved
-	Err     error            // they could not be saved
+	Err     error            // they could not be saved, or are not worth it
+
+	Checkpoint *wire.Checkpoint // of a job that could not be saved, written in its place; nil: none was
+	Again      bool             // it is on no disk, and may be the next time
 }
 
 // Store asks for a result to be stored where the controller finds it.

@@ -11,6 +11,7 @@ import (
 	"tensile/graph"
 	"tensile/internal/recording"
 	"tensile/reduce"
+	"tensile/task"
 	"tensile/wire"
 )
 
@@ -51,12 +52,13 @@ type told struct {
 	Again    bool              `json:"again,omitzero"`
 	Lacks    bool              `json:"lacks,omitzero"`       // the error says that a checkpoint is elsewhere
 	Damaged  bool              `json:"damaged,omitzero"`     // the error says that a checkpoint is damaged
+	Diverged bool              `json:"diverged,omitzero"`    // the error is that the job has diverged
 	Free     *graph.Bytes      `json:"free_bytes,omitempty"` // of the device, which has no room for an arena
 	Result   *wire.Result      `json:"result,omitzero"`      // losses, weights and file of what was kept
 	Begin    *begins           `json:"begin,omitzero"`
 	Graph    graph.Digest      `json:"graph,omitzero"` // of a script's task that was prepared
 	Notes    []string          `json:"notes,omitzero"`
-	Saved    *wire.Checkpoint  `json:"checkpoint,omitzero"` // that was written
+	Saved    *wire.Checkpoint  `json:"checkpoint,omitzero"` // that was written, also of what was kept
 	Snapshot *int              `json:"snapshot,omitzero"`   // its iteration
 	Job      string            `json:"job,omitzero"`        // of the event
 	Report   *executor.Report  `json:"report,omitzero"`
@@ -64,6 +66,7 @@ type told struct {
 	Home     bool              `json:"home,omitzero"`
 	Parked   int64             `json:"parked,omitzero"`
 	Refused  bool              `json:"refused,omitzero"`
+	Troubled bool              `json:"troubled,omitzero"`
 	Removed  bool              `json:"removed,omitzero"`
 	Begun    int               `json:"begun,omitzero"`
 	Ended    *executor.Ended   `json:"ended,omitzero"`        // without error and weights
@@ -127,7 +130,8 @@ func toldOf(in Input) *told {
 			textOfErr(f.Err)
 	case in.Kept != nil:
 		k := in.Kept
-		t.Kept, t.Ticket, t.Err = true, k.Ticket, textOfErr(k.Err)
+		t.Kept, t.Ticket, t.Err, t.Again, t.Saved = true, k.Ticket, textOfErr(k.Err), k.Again, k.Checkpoint
+		_, t.Diverged = errors.AsType[*task.DivergedError](k.Err)
 		t.Result = &wire.Result{Losses: k.Losses, Weights: k.Weights, Saved: k.Saved}
 	case in.Stored != nil:
 		t.Stored, t.Ticket, t.Err = true, in.Stored.Ticket, textOfErr(in.Stored.Err)
@@ -140,6 +144,9 @@ func toldOf(in Input) *told {
 			e.Removed
 		t.Begun = e.Begun
 		t.Refused, t.Err = e.Refused != nil, textOfErr(e.Refused)
+		if e.Troubled != nil {
+			t.Troubled, t.Err = true, textOfErr(e.Troubled)
+		}
 		if e.Ended != nil {
 			ended := *e.Ended
 			if full, ok := errors.AsType[*device.OutOfMemoryError](ended.Err); ok {
@@ -148,6 +155,7 @@ func toldOf(in Input) *told {
 			if lost, ok := errors.AsType[*reduce.LostError](ended.Err); ok {
 				t.Lost = &lost.Replica
 			}
+			_, t.Diverged = errors.AsType[*task.DivergedError](ended.Err)
 			t.Err, ended.Err, ended.Weights = textOfErr(ended.Err), nil, nil
 			t.Ended = &ended
 		}
@@ -174,7 +182,9 @@ func textOfErr(err error) *string {
 func (t *told) input() Input {
 	var err error
 	if t.Err != nil {
-		err = errors.New(*t.Err)
+		if err = errors.New(*t.Err); t.Diverged {
+			err = &task.DivergedError{What: *t.Err}
+		}
 	}
 	in := Input{Orders: t.Orders, Loss: t.Loss, Online: t.Online, Tick: t.Tick, Closed: t.Closed}
 	switch {
@@ -195,7 +205,7 @@ func (t *told) input() Input {
 		in.Fetched = &Fetched{Ticket: t.Ticket, Epoch: t.Epoch, Peak: t.Peak, Err: err, Again: t.Again}
 	case t.Kept && t.Result != nil:
 		in.Kept = &Kept{Ticket: t.Ticket, Losses: t.Result.Losses, Weights: t.Result.Weights, Saved: t.Result.Saved,
-			Err: err}
+			Err: err, Checkpoint: t.Saved, Again: t.Again}
 	case t.Stored:
 		in.Stored = &Stored{Ticket: t.Ticket, Err: err}
 	case t.Written:
@@ -213,6 +223,8 @@ func (t *told) input() Input {
 			in.Event.Snapshot = &executor.Snapshot{Iteration: *t.Snapshot, Err: err}
 		} else if t.Refused {
 			in.Event.Refused = err
+		} else if t.Troubled {
+			in.Event.Troubled = err
 		}
 	case t.Drain:
 		in.Drain = err

@@ -8,6 +8,7 @@ import (
 	"tensile/device"
 	"tensile/executor"
 	"tensile/reduce"
+	"tensile/task"
 	"tensile/wire"
 )
 
@@ -21,7 +22,7 @@ func TestToldIsWhole(t *testing.T) {
 		"Met":      {Met: &Met{Ticket: 1, Meeting: &wire.Meeting{Address: "a"}, Err: why}},
 		"Fetched":  {Fetched: &Fetched{Ticket: 1, Epoch: 2, Peak: 3, Err: why, Again: true}},
 		"Kept": {Kept: &Kept{Ticket: 1, Losses: []float32{1}, Weights: map[int32]string{0: "ab"}, Saved: "f",
-			Err: why}},
+			Err: why, Checkpoint: &wire.Checkpoint{Iteration: 3}, Again: true}},
 		"Stored":  {Stored: &Stored{Ticket: 1, Err: why}},
 		"Written": {Written: &Written{Ticket: 1, Checkpoint: &wire.Checkpoint{Iteration: 3, File: "f"}, Err: why}},
 		"Closed":  {Closed: true},
@@ -44,6 +45,10 @@ func TestToldIsWhole(t *testing.T) {
 			Err: recordedError{&device.OutOfMemoryError{Free: 5}, "why"}}}},
 		"lost": {Event: &executor.Event{Job: "a", Ended: &executor.Ended{
 			Err: recordedError{&reduce.LostError{Replica: 1, Err: why}, "why"}}}},
+		"diverged": {Event: &executor.Event{Job: "a", Ended: &executor.Ended{
+			Err: &task.DivergedError{What: "why"}}}},
+		"troubled": {Event: &executor.Event{Job: "a", Troubled: why}},
+		"useless":  {Kept: &Kept{Ticket: 1, Err: &task.DivergedError{What: "why"}}},
 		"no state": {Event: &executor.Event{Job: "a", Snapshot: &executor.Snapshot{Err: why}}},
 	} {
 		if got := toldOf(in).input(); !reflect.DeepEqual(got, in) {

@@ -348,7 +348,7 @@ func (r *runner) do(out Output) {
 		r.host.Remove(out.Remove)
 	case out.Keep != nil:
 		l := r.losses[out.Keep.Spec.Name]
-		r.errands.Go(func() { r.tell(Input{Kept: keep(out.Keep, l)}) })
+		r.errands.Go(func() { r.tell(Input{Kept: r.checkpoints.keep(out.Keep, l)}) })
 	case out.Store != nil:
 		r.errands.Go(func() { r.tell(Input{Stored: r.store(out.Store)}) })
 	case out.Status != nil:

@@ -18,6 +18,7 @@ import (
 	"tensile/graph"
 	"tensile/program"
 	"tensile/reduce"
+	"tensile/task"
 	"tensile/wire"
 )
 
@@ -54,7 +55,8 @@ import (
 //	report job=J iteration=N epoch=N [reserve=BYTES]    that a script's allocator has
 //	ended job=J iterations=N
 //	kept job=J [saved | broken] [losses]   the outcome of a job was taken, and saved; or could not be saved;
-//	                                     it has losses
+//	                                     it has losses; more of the line:
+//	    [again | iteration=N | diverged]  with broken: it is on no disk; it is in a checkpoint; it is not worth it
 //	stored job=J [broken]                its result was stored; or could not be
 func TestMachine(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -140,7 +142,13 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 		epoch := intArg(t, d, "epoch")
 		return Input{Fetched: &Fetched{Ticket: ticket, Epoch: epoch, Proven: provenOf(epoch), Err: err, Again: again}}
 	case "kept":
-		kept := &Kept{Ticket: s.tickets[job], Err: err}
+		kept := &Kept{Ticket: s.tickets[job], Err: err, Again: again}
+		if d.HasArg("diverged") {
+			kept.Err = &task.DivergedError{What: "its loss is NaN"}
+		}
+		if d.HasArg("iteration") {
+			kept.Checkpoint = checkpointOf(intArg(t, d, "iteration"))
+		}
 		if d.HasArg("saved") {
 			kept.Saved = "FILE"
 		}

@@ -3,6 +3,8 @@ package agent
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -122,9 +124,13 @@ func (k *Keep) Take(losses []float32) *Kept {
 	return kept
 }
 
-// keep takes what a job has come to, while it rests in Home, and saves its weights.
-func keep(k *Keep, l *losses) *Kept {
+// keep takes what a job has come to, while it rests in Home, and saves its weights. If they cannot be saved they go to
+// a checkpoint.
+func (c *Checkpoints) keep(k *Keep, l *losses) *Kept {
 	kept := k.Take(l.all())
+	if kept.Err = k.Task.Check(k.Ended.Iterations, k.Ended.Weights); kept.Err != nil {
+		return kept
+	}
 	switch {
 	case k.Spec.Save == "" || k.Ended.Iterations == 0:
 	case k.Ended.Weights == nil:
@@ -133,6 +139,12 @@ func keep(k *Keep, l *losses) *Kept {
 		if kept.Err = k.Task.Save(k.Spec.Save, cmp.Or(k.Spec.Source, k.Spec.Weights),
 			k.Task.File(k.Ended.Iterations, k.Ended.Weights)); kept.Err == nil {
 			kept.Saved = k.Spec.Save
+			return kept
+		}
+		s := &executor.Snapshot{Iteration: k.Ended.Iterations, Contents: k.Ended.Weights, Release: func() {}}
+		w := c.Write(&Write{k.Ticket, k.Spec, k.Incarnation, k.Task, s, math.MaxInt}, l.first(k.Ended.Iterations))
+		if kept.Checkpoint = w.Checkpoint; w.Err != nil {
+			kept.Err, kept.Again = fmt.Errorf("%w, and %w", kept.Err, w.Err), true
 		}
 	}
 	return kept

@@ -71,18 +71,36 @@ func or(value, recommended float64) float64 {
 	return value
 }
 
-// ParseOptimizer returns the optimizer of this name with a learning rate; 0 means the recommended one.
-func ParseOptimizer(name string, lr float64) (Optimizer, error) {
+// still is an optimizer with a learning rate of 0: parameters stay as they are.
+type still struct{ Optimizer }
+
+func (o still) Recommended(rate float64) Optimizer { return still{o.Optimizer.Recommended(rate)} }
+
+func (o still) update() (graph.Kind, graph.Attrs, []string) {
+	kind, attrs, moments := o.Optimizer.update()
+	attrs.LearningRate = 0
+	return kind, attrs, moments
+}
+
+// ParseOptimizer returns the optimizer of this name with a learning rate; nil means the recommended one.
+func ParseOptimizer(name string, lr *float64) (Optimizer, error) {
+	var rate float64
+	if lr != nil {
+		rate = *lr
+	}
 	var o Optimizer
 	switch name {
 	case "sgd":
-		o = SGD{LearningRate: lr}
+		o = SGD{LearningRate: rate}
 	case "momentum":
-		o = Momentum{LearningRate: lr}
+		o = Momentum{LearningRate: rate}
 	case "adam":
-		o = Adam{LearningRate: lr}
+		o = Adam{LearningRate: rate}
 	default:
 		return nil, fmt.Errorf("unknown optimizer %q: choose sgd, momentum or adam", name)
+	}
+	if lr != nil && rate == 0 {
+		return still{o}, nil
 	}
 	if err := check(o); err != nil {
 		return nil, err
@@ -94,22 +112,19 @@ func ParseOptimizer(name string, lr float64) (Optimizer, error) {
 func check(o Optimizer) error {
 	kind, a, _ := o.Recommended(1).update()
 	var problems []error
-	positive := func(what string, v float64) {
-		if !(v > 0) || math.IsInf(v, 0) {
-			problems = append(problems, fmt.Errorf("%s: %s %v must be positive and finite", kind, what, v))
-		}
+	if rate := a.LearningRate; !(rate >= 0) || math.IsInf(rate, 0) {
+		problems = append(problems, fmt.Errorf("%s: learning rate %v must be at least 0 and finite", kind, rate))
 	}
 	decay := func(what string, v float64) {
 		if !(v >= 0 && v < 1) {
 			problems = append(problems, fmt.Errorf("%s: %s %v must be at least 0 and below 1", kind, what, v))
 		}
 	}
-	positive("learning rate", a.LearningRate)
 	decay("momentum", a.Momentum)
 	decay("beta1", a.Beta1)
 	decay("beta2", a.Beta2)
-	if kind == graph.Adam {
-		positive("epsilon", a.Epsilon)
+	if kind == graph.Adam && (!(a.Epsilon > 0) || math.IsInf(a.Epsilon, 0)) {
+		problems = append(problems, fmt.Errorf("%s: epsilon %v must be positive and finite", kind, a.Epsilon))
 	}
 	return errors.Join(problems...)
 }

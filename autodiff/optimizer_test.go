@@ -43,6 +43,9 @@ func TestOptimize(t *testing.T) {
 		{"sgd", SGD{}, graph.SGD, graph.Attrs{LearningRate: 0.01}, nil},
 		{"scaled sgd", SGD{}.Recommended(0.5), graph.SGD, graph.Attrs{LearningRate: 0.005}, nil},
 		{"own sgd", SGD{0.5}.Recommended(0.5), graph.SGD, graph.Attrs{LearningRate: 0.5}, nil},
+		{"still sgd", still{SGD{}}.Recommended(0.5), graph.SGD, graph.Attrs{}, nil},
+		{"still adam", still{Adam{}}, graph.Adam, graph.Attrs{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8},
+			[]string{"m", "v"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -89,11 +92,14 @@ func TestOptimize(t *testing.T) {
 func TestParseOptimizer(t *testing.T) {
 	tests := []struct {
 		name string
-		lr   float64
+		lr   *float64
 		want Optimizer
 	}{
-		{"sgd", 0, SGD{}}, {"momentum", 0, Momentum{}}, {"adam", 0, Adam{}},
-		{"sgd", 0.5, SGD{0.5}}, {"momentum", 0.5, Momentum{LearningRate: 0.5}}, {"adam", 0.5, Adam{LearningRate: 0.5}},
+		{"sgd", nil, SGD{}}, {"momentum", nil, Momentum{}}, {"adam", nil, Adam{}},
+		{"sgd", new(0.5), SGD{0.5}}, {"momentum", new(0.5), Momentum{LearningRate: 0.5}},
+		{"adam", new(0.5), Adam{LearningRate: 0.5}},
+		{"sgd", new(0.0), still{SGD{}}}, {"momentum", new(0.0), still{Momentum{}}}, // 0 is not: not given
+		{"adam", new(math.Copysign(0, -1)), still{Adam{}}},
 	}
 	for _, test := range tests {
 		if got, err := ParseOptimizer(test.name, test.lr); err != nil || got != test.want {
@@ -106,12 +112,12 @@ func TestParseOptimizer(t *testing.T) {
 		want string
 	}{
 		{"adagrad", 0, `unknown optimizer "adagrad": choose sgd, momentum or adam`},
-		{"sgd", -1, "sgd: learning rate -1 must be positive and finite"},
-		{"adam", math.NaN(), "adam: learning rate NaN must be positive and finite"},
-		{"momentum", math.Inf(1), "sgd_momentum: learning rate +Inf must be positive and finite"},
+		{"sgd", -1, "sgd: learning rate -1 must be at least 0 and finite"},
+		{"adam", math.NaN(), "adam: learning rate NaN must be at least 0 and finite"},
+		{"momentum", math.Inf(1), "sgd_momentum: learning rate +Inf must be at least 0 and finite"},
 	}
 	for _, test := range errors {
-		o, err := ParseOptimizer(test.name, test.lr)
+		o, err := ParseOptimizer(test.name, &test.lr)
 		if o != nil || err == nil || err.Error() != test.want {
 			t.Errorf("ParseOptimizer(%s, %v) = %v, %v; want %s", test.name, test.lr, o, err, test.want)
 		}

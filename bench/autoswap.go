@@ -122,7 +122,7 @@ func (s *swapping) request(n *swapNetwork, on swapMachine, batch int, rewrites s
 	if err != nil {
 		return scheduler.Request{}, err
 	}
-	momentum, err := autodiff.ParseOptimizer("momentum", 0)
+	momentum, err := autodiff.ParseOptimizer("momentum", nil)
 	if err != nil {
 		return scheduler.Request{}, err
 	}

@@ -191,7 +191,7 @@ func (s *FrontierSetting) request(choice string) (scheduler.Request, error) {
 	if err != nil {
 		return scheduler.Request{}, err
 	}
-	optimizer, err := autodiff.ParseOptimizer(s.Optimizer, 0)
+	optimizer, err := autodiff.ParseOptimizer(s.Optimizer, nil)
 	if err != nil {
 		return scheduler.Request{}, err
 	}

@@ -115,7 +115,7 @@ func paperOptions(repeats, iterations int) PaperOptions {
 	if err != nil {
 		panic(fmt.Sprintf("bench: %v", err)) // it is listed
 	}
-	adam, err := autodiff.ParseOptimizer("adam", 0)
+	adam, err := autodiff.ParseOptimizer("adam", nil)
 	if err != nil {
 		panic(fmt.Sprintf("bench: %v", err)) // it is known
 	}

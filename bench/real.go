@@ -24,7 +24,7 @@ type RealOptions struct {
 
 // RealSmall is what tensile bench real measures: networks that a processor trains in seconds.
 func RealSmall() (RealOptions, error) {
-	momentum, err := autodiff.ParseOptimizer("momentum", 0)
+	momentum, err := autodiff.ParseOptimizer("momentum", nil)
 	return RealOptions{Settings: workload.Settings{Optimizer: momentum, Image: 32}, Iterations: 4, Rounds: 3,
 		Scenes: []PaperScene{
 			{Models: []string{"lenet"}, Copies: 2, Batch: 32, Shares: []int{85}},

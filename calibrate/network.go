@@ -66,7 +66,7 @@ func layers(rng *rand.Rand) (*graph.Graph, error) {
 
 // mildOptimizer is one that hardly changes anything.
 func mildOptimizer(rng *rand.Rand) (autodiff.Optimizer, error) {
-	return autodiff.ParseOptimizer([]string{"sgd", "momentum", "adam"}[rng.IntN(3)], 1e-6)
+	return autodiff.ParseOptimizer([]string{"sgd", "momentum", "adam"}[rng.IntN(3)], new(1e-6))
 }
 
 // sentences is a network that reads sequences, in a random size of its family.

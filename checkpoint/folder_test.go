@@ -34,7 +34,8 @@ func stateOf(seed uint64, incarnation int64, iteration int) *State {
 		return list
 	}
 	s := &State{Job: "a job", ID: 7, Incarnation: incarnation, Iteration: iteration, Seed: r.Uint64(),
-		Graph: "9f", Device: "cpu/x", Model: "net", Optimizer: "adam", Losses: floats(iteration)}
+		Graph: "9f", Device: "cpu/x", Model: "net", Optimizer: "adam",
+		Settings: "--batch 4", Losses: floats(iteration)}
 	for _, name := range []string{"conv.w", "conv.w.m", "fc.b"} {
 		n := 1 + r.IntN(5)
 		s.Tensors = append(s.Tensors, weights.Tensor{Name: name, Shape: graph.Shape{n, 2}, Data: floats(2 * n)})
@@ -373,7 +374,7 @@ func TestQuota(t *testing.T) {
 	if err := os.Truncate(torn, 100); err != nil { // the one before is the newest whole one
 		t.Fatal(err)
 	}
-	f.Quota = size * 3 / 2
+	f.Quota = size * 5 / 4
 	_, err := f.Write(stateOf(5, 1, 24), 3, math.MaxInt)
 	if err == nil || !strings.Contains(err.Error(),
 		"raise --checkpoint-quota, or remove folders of jobs that are over") {
@@ -408,7 +409,7 @@ func TestOthersRead(t *testing.T) {
 	delete(meta, "digest")
 	want := map[string]string{"format": "tensile checkpoint 1", "job": "a job", "id": "7", "incarnation": "3",
 		"iteration": "4", "seed": fmt.Sprint(s.Seed), "graph": "9f", "device": "cpu/x", "model": "net",
-		"optimizer": "adam", "data": "", "weights": "", "from": ""}
+		"optimizer": "adam", "settings": "--batch 4", "data": "", "weights": "", "from": ""}
 	if diff := cmp.Diff(want, meta); diff != "" {
 		t.Errorf("metadata (-want +got):\n%s", diff)
 	}

@@ -30,6 +30,7 @@ type State struct {
 	Device      string       // its identity: the rest has the same bits on devices of an equal one
 	Model       string
 	Optimizer   string
+	Settings    string // of the graph, as task.Settings; "": they are not known
 	Data        string // folder of its examples; "": a synthetic set
 	Weights     string // file of its first weights; "": none
 	From        string // checkpoint that it began with; "": none
@@ -57,7 +58,8 @@ func (s *State) fields() []struct {
 		key  string
 		text *string
 	}{{"job", &s.Job}, {"graph", (*string)(&s.Graph)}, {"device", &s.Device}, {"model", &s.Model},
-		{"optimizer", &s.Optimizer}, {"data", &s.Data}, {"weights", &s.Weights}, {"from", &s.From}}
+		{"optimizer", &s.Optimizer},
+		{"settings", &s.Settings}, {"data", &s.Data}, {"weights", &s.Weights}, {"from", &s.From}}
 }
 
 // encode writes the state as a file.

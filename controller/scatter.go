@@ -41,6 +41,7 @@ func (m *Machine) endToo(j *job) {
 		if o.sibling.ended != nil {
 			result = o.sibling.ended.Result
 		}
+		o.record.Diverged = j.record.Diverged
 		m.over(o, j.record.State, why, result)
 	}
 }

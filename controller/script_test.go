@@ -377,7 +377,7 @@ func status(t *testing.T, d *datadriven.TestData) *wire.Status {
 	for _, line := range lines(t, d) {
 		j := wire.JobStatus{Name: line.Cmd, Incarnation: 1, Result: resultOf(t, line), Error: word(t, line, "error"),
 			State: wire.State(word(t, line, "state")), Lacks: line.HasArg("lacks"),
-			Damaged: line.HasArg("damaged"), Alone: line.HasArg("alone")}
+			Damaged: line.HasArg("damaged"), Diverged: line.HasArg("diverged"), Alone: line.HasArg("alone")}
 		line.MaybeScanArgs(t, "begun", &j.Begun)
 		if line.HasArg("meets") {
 			j.Meets = &wire.Meeting{Address: "at " + w.Executor}
@@ -542,8 +542,12 @@ func (s *script) do(outputs []Output) {
 		case o.Record != nil:
 			r := *o.Record
 			s.records[r.Spec.Name] = r
-			fmt.Fprintf(&s.out, "store %s: %s, claim %s, epochs %d %d %d\n", r.Spec.Name, r.State, r.Claim, r.Epoch,
-				r.Granted, r.Applied)
+			diverged := ""
+			if r.Diverged {
+				diverged = ", diverged"
+			}
+			fmt.Fprintf(&s.out, "store %s: %s, claim %s, epochs %d %d %d%s\n", r.Spec.Name, r.State, r.Claim, r.Epoch,
+				r.Granted, r.Applied, diverged)
 		case o.Graph != nil:
 			fmt.Fprintf(&s.out, "graph of %s for %s\n", o.Graph.Job, o.Graph.Executor)
 		case o.Layout != nil:

@@ -241,6 +241,7 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
 			j.tried = append(j.tried, x.name) // another machine may have what it lacks
 			return
 		}
+		j.record.Diverged = s.Diverged
 		m.over(j, wire.Broken, s.Error, s.Result)
 	}
 }

@@ -1,6 +1,10 @@
 package data
 
-import "fmt"
+import (
+	"cmp"
+	"errors"
+	"fmt"
+)
 
 // Dataset is a set of labelled images of one shape, and an order to draw them in. It is immutable and safe for
 // concurrent use.
@@ -8,7 +12,8 @@ type Dataset struct {
 	name                    string
 	channels, height, width int
 	classes, examples       int
-	order                   uint64 // key of the Order
+	classNames              []string // nil: they are not known
+	order                   uint64   // key of the Order
 	contents                contents
 	test                    func() (*Dataset, error) // nil: there is no test set
 }
@@ -27,6 +32,9 @@ func (d *Dataset) Shape() (channels, height, width int) { return d.channels, d.h
 
 // Classes is the number of classes; labels are 0 to Classes-1.
 func (d *Dataset) Classes() int { return d.classes }
+
+// ClassNames are the names of the classes, in the order of their labels; nil: the set has none.
+func (d *Dataset) ClassNames() []string { return d.classNames }
 
 // Examples is the number of images, the length of an epoch.
 func (d *Dataset) Examples() int { return d.examples }
@@ -61,7 +69,8 @@ func (d *Dataset) Example(index int, image []float32) (class int, err error) {
 
 // Fill writes the batch of an iteration, counted from 0. labels has one element per example of the batch, its class;
 // images holds the examples one after another, N*C*H*W elements in row-major order. Errors: a file of a folder of
-// images cannot be read. It panics when the lengths do not fit together or the iteration is negative.
+// images cannot be read; or, as PassedOverErrors alone, some were passed over, and the batch is whole. It panics when
+// the lengths do not fit together or the iteration is negative.
 func (d *Dataset) Fill(iteration int, images, labels []float32) error {
 	size := d.channels * d.height * d.width
 	if iteration < 0 || len(images) != len(labels)*size {
@@ -69,9 +78,14 @@ func (d *Dataset) Fill(iteration int, images, labels []float32) error {
 			iteration, len(images), len(labels), d.channels, d.height, d.width))
 	}
 	o := Order{d.examples, d.order}
-	return o.Each(iteration, len(labels), func(i, example int) error {
+	var passed error
+	err := o.Each(iteration, len(labels), func(i, example int) error {
 		class, err := d.contents.example(example, images[i*size:(i+1)*size])
 		labels[i] = float32(class)
+		if over, ok := errors.AsType[*PassedOverError](err); ok {
+			passed, err = errors.Join(passed, over), nil
+		}
 		return err
 	})
+	return cmp.Or(err, passed)
 }

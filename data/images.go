@@ -7,6 +7,7 @@ import (
 	"image"
 	_ "image/jpeg"
 	_ "image/png"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -99,12 +100,11 @@ func isImage(name string) bool {
 // openImages opens a folder with a folder of PNG and JPEG files for each class, or with such folders in train, and
 // those of the test set in val or test. The set is nil if there are no such folders.
 func openImages(dir string) (*Dataset, error) {
-	root := filepath.Join(dir, "train")
-	classes, files, err := classFolders(root)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(files) == 0 {
-		root = dir
-		classes, files, err = classFolders(root)
+	root, err := trainingFolder(dir)
+	if err != nil {
+		return nil, err
 	}
+	classes, files, err := classFolders(root)
 	if err != nil || len(files) == 0 {
 		return nil, err
 	}
@@ -112,17 +112,24 @@ func openImages(dir string) (*Dataset, error) {
 		return nil, fmt.Errorf("%s has images of one class, %s, alone: put those of each class into a folder of its "+
 			"own", root, classes[0])
 	}
+	if err := checkClasses(root, classes); err != nil {
+		return nil, err
+	}
 	if err := checkImages(files); err != nil {
 		return nil, err
 	}
-	d := &Dataset{name: filepath.Base(dir), classes: len(classes), examples: len(files),
-		contents: &images{files: files}}
+	d := &Dataset{name: filepath.Join(filepath.Base(dir), strings.TrimPrefix(root, dir)), classes: len(classes),
+		examples: len(files), classNames: classes, contents: &images{files: files}}
 	d.test = func() (*Dataset, error) {
 		if root == dir {
 			return nil, nil
 		}
-		for _, name := range []string{"val", "test"} {
-			t, err := testImages(filepath.Join(dir, name), classes)
+		folders, err := testFolders(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, folder := range folders {
+			t, err := testImages(folder, classes)
 			if t != nil || err != nil {
 				return t, err
 			}
@@ -154,7 +161,8 @@ func testImages(dir string, classes []string) (*Dataset, error) {
 		contents: &images{files: files}}, nil
 }
 
-// checkImages reads the headers of images, so that what is none is refused before anything is trained.
+// checkImages reads the headers and ends of images, so that what is none, or was cut off, is refused before anything is
+// trained.
 func checkImages(files []imageFile) error {
 	for _, f := range files {
 		if err := regular(f.path); err != nil {
@@ -164,13 +172,38 @@ func checkImages(files []imageFile) error {
 		if err != nil {
 			return err
 		}
-		c, _, err := image.DecodeConfig(file)
+		c, kind, err := image.DecodeConfig(file)
+		if err = checkImage(c, err); err == nil && !ends(file, kind) {
+			if _, err = file.Seek(0, io.SeekStart); err == nil {
+				_, _, err = image.Decode(file)
+			}
+			err = checkImage(c, err)
+		}
 		file.Close()
-		if err = checkImage(c, err); err != nil {
+		if err != nil {
 			return fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
 	return nil
+}
+
+// ends reports whether an image of a kind seems to have its end: the mark of it is among the last bytes of the file.
+// There may be something behind it.
+func ends(file *os.File, kind string) bool {
+	info, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	const last = 4096
+	tail := make([]byte, min(last, info.Size()))
+	if _, err := file.ReadAt(tail, info.Size()-int64(len(tail))); err != nil {
+		return false
+	}
+	mark := "IEND\xaeB`\x82"
+	if kind == "jpeg" {
+		mark = "\xff\xd9"
+	}
+	return bytes.Contains(tail, []byte(mark))
 }
 
 // regular returns the error of what is no regular file: opening a pipe would wait for whoever writes to it.
@@ -226,8 +259,39 @@ func (d *Dataset) Sized(channels, height, width int) *Dataset {
 	return &sized
 }
 
-// example decodes an image, cuts the largest part of the wanted form out of its middle, and scales that.
-func (s *images) example(index int, out []float32) (int, error) {
+// PassedOverError says that an image cannot be decoded, and that another one was taken in its place: the next in the
+// order of paths that can.
+type PassedOverError struct {
+	Err     error // names its file
+	Instead string
+}
+
+func (e *PassedOverError) Error() string {
+	return fmt.Sprintf("%v; it is passed over, and %s taken in its place", e.Err, e.Instead)
+}
+
+// brokenError is about the content of an image's file.
+type brokenError struct{ error }
+
+func (s *images) example(index int, out []float32) (class int, err error) {
+	class, broken := s.decode(index, out)
+	if _, ok := errors.AsType[brokenError](broken); !ok {
+		return class, broken
+	}
+	for n := 1; n < len(s.files); n++ {
+		instead := (index + n) % len(s.files)
+		class, err := s.decode(instead, out)
+		if err == nil {
+			return class, &PassedOverError{broken, s.files[instead].path}
+		} else if _, ok := errors.AsType[brokenError](err); !ok {
+			return 0, err
+		}
+	}
+	return 0, broken
+}
+
+// decode decodes an image, cuts the largest part of the wanted form out of its middle, and scales that.
+func (s *images) decode(index int, out []float32) (int, error) {
 	f := s.files[index]
 	if err := regular(f.path); err != nil {
 		return 0, err
@@ -238,11 +302,11 @@ func (s *images) example(index int, out []float32) (int, error) {
 	}
 	c, _, err := image.DecodeConfig(bytes.NewReader(text))
 	if err = checkImage(c, err); err != nil {
-		return 0, fmt.Errorf("%s: %w", f.path, err)
+		return 0, brokenError{fmt.Errorf("%s: %w", f.path, err)}
 	}
 	from, _, err := image.Decode(bytes.NewReader(text))
 	if err = checkImage(c, err); err != nil {
-		return 0, fmt.Errorf("%s: %w", f.path, err)
+		return 0, brokenError{fmt.Errorf("%s: %w", f.path, err)}
 	}
 	to := image.NewRGBA(image.Rect(0, 0, s.width, s.height))
 	draw.BiLinear.Scale(to, to.Rect, from, middle(from.Bounds(), s.width, s.height), draw.Src, nil)

@@ -2,6 +2,7 @@ package data
 
 import (
 	"bytes"
+	"errors"
 	"image"
 	"image/color"
 	"image/jpeg"
@@ -130,21 +131,14 @@ func TestImagesAreDrawn(t *testing.T) {
 
 func TestImagesErrors(t *testing.T) {
 	dir := photos(t, ".")
-	d, err := Open(dir, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(dir, "cat", "a.png")
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	writeFile(t, path, whole[:len(whole)/2])
-	if _, err := Open(dir, 1); err != nil {
-		t.Errorf("a whole header: %v", err)
-	}
-	if err := d.Sized(3, 4, 4).Fill(0, make([]float32, 3*48), make([]float32, 3)); !errorLike(err,
-		"a.png: is no PNG or JPEG image that can be read") {
+	if _, err := Open(dir, 1); !errorLike(err,
+		"a.png: is no PNG or JPEG image that can be read .*: replace or remove") {
 		t.Errorf("half an image: %v", err)
 	}
 	huge := slices.Clone(whole[:33])
@@ -195,6 +189,113 @@ func TestLinkedImages(t *testing.T) {
 		}
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// An image whose file is cut off is refused; one with something behind its end is whole. One that is broken in the
+// middle is passed over each time that it is drawn: the next one takes its place.
+func TestBrokenImages(t *testing.T) {
+	for _, broken := range []string{"cat/a.png", "dog/c.jpeg"} {
+		dir := photos(t, ".")
+		path := filepath.Join(dir, broken)
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for cut := 60; cut < len(whole); cut += 7 {
+			writeFile(t, path, whole[:cut])
+			if _, err := Open(dir, 1); !errorLike(err, broken+": is no PNG or JPEG image that can be read") {
+				t.Fatalf("%s, of which %d of %d bytes are left: %v", broken, cut, len(whole), err)
+			}
+		}
+		writeFile(t, path, append(slices.Clone(whole), make([]byte, 10_000)...))
+		if _, err := Open(dir, 1); err != nil {
+			t.Errorf("%s with something behind it: %v", broken, err)
+		}
+		torn := slices.Clone(whole)
+		clear(torn[len(torn)/2 : 3*len(torn)/4])
+		writeFile(t, path, torn)
+		d, err := Open(dir, 1)
+		if err != nil {
+			t.Fatalf("%s, torn in the middle: %v", broken, err)
+		}
+		images, labels := make([]float32, 3*48), make([]float32, 3)
+		err = d.Sized(3, 4, 4).Fill(0, images, labels)
+		over, ok := errors.AsType[*PassedOverError](err)
+		if !ok || !errorLike(over, broken+": is no PNG .* it is passed over, and .*(b.PNG|a.png) taken in its place") {
+			t.Errorf("%s, torn in the middle: %v", broken, err)
+		}
+		want := map[string][]float32{"cat/a.png": {0, 0, 1}, "dog/c.jpeg": {0, 0, 0}}[broken]
+		if slices.Sort(labels); !slices.Equal(labels, want) {
+			t.Errorf("without %s an epoch has the labels %v, want %v", broken, labels, want)
+		}
+	}
+	dir := photos(t, ".")
+	d, err := Open(dir, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"cat/a.png", "cat/more/b.PNG", "dog/c.jpeg"} {
+		writeFile(t, filepath.Join(dir, path), []byte("no image"))
+	}
+	if err := d.Sized(3, 4, 4).Fill(0, make([]float32, 48), make([]float32, 1)); !errorLike(err,
+		": is no PNG or JPEG") || strings.Contains(err.Error(), "passed over") {
+		t.Errorf("no image is left: %v", err)
+	}
+}
+
+// Folders that are called after the parts of a data set are these, and no classes.
+func TestPartsOfASet(t *testing.T) {
+	for _, test := range []struct {
+		files, root, classes, test string // all below the folder; test: "": there is none
+		err                        string
+	}{
+		{files: "training/oak/a training/elm/a validation/oak/a validation/elm/a", root: "training",
+			classes: "elm oak", test: "validation"},
+		{files: "Train_set/oak/a Train_set/elm/a Test_set/oak/a", root: "Train_set", classes: "elm oak",
+			test: "Test_set"},
+		{files: "train2017/oak/a train2017/elm/a val2017/oak/a test2017/a", root: "train2017", classes: "elm oak",
+			test: "val2017"},
+		{files: "train/oak/a train/elm/a test/oak/a validation/elm/a", root: "train", classes: "elm oak",
+			test: "validation"},
+		{files: "train/oak/a train/elm/a", root: "train", classes: "elm oak"},
+		{files: "train/a car/a", root: ".", classes: "car train"},
+		{files: "steam_train/a night_train/a", root: ".", classes: "night_train steam_train"},
+		{files: "oak/day/a oak/night/a elm/a", root: ".", classes: "elm oak"},
+		{files: "oak/images/a elm/images/a", root: ".", classes: "elm oak"},
+		{files: "oak/day/a oak/night/a elm/day/a", root: ".", classes: "elm oak"},
+		{files: "2023/oak/a 2023/elm/a 2024/oak/a 2024/elm/a",
+			err: "DIR has 2023, 2024, and each of these elm, oak: name the one whose folders are the classes, such " +
+				"as DIR/2023, or put the images of each class right into its folder"},
+		{files: "train/a val/b", err: "DIR/train has no folder of images for each class: put"},
+		{files: "val/oak/a test/oak/a",
+			err: "DIR has test, val, which are parts of a data set, and 0 of them to learn from: call one train"},
+		{files: "training/oak/a Training_set/elm/a", err: "2 of them to learn from: call one train"},
+		{files: "training/oak/a validation/oak/a", err: "DIR/training has images of one class, oak, alone"},
+	} {
+		dir := t.TempDir()
+		for file := range strings.FieldsSeq(test.files) {
+			painted(t, filepath.Join(dir, file+".png"), image.Rect(0, 0, 2, 2), color.Black, color.White)
+		}
+		d, err := Open(dir, 1)
+		if test.err != "" {
+			if err == nil || !strings.Contains(err.Error(), strings.ReplaceAll(test.err, "DIR", dir)) {
+				t.Errorf("%s: error %v, want %s", test.files, err, test.err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", test.files, err)
+			continue
+		}
+		if got := strings.Join(d.ClassNames(), " "); got != test.classes ||
+			d.Name() != filepath.Join(filepath.Base(dir), test.root) {
+			t.Errorf("%s: %s has the classes %s, want %s of %s", test.files, d.Name(), got, test.classes, test.root)
+		}
+		held, err := d.Test()
+		if err != nil || (held != nil) != (test.test != "") || held != nil && held.Name() != test.test {
+			t.Errorf("%s: the test set is %+v, want %q: %v", test.files, held, test.test, err)
 		}
 	}
 }

@@ -8,16 +8,17 @@ import (
 
 // Event tells an observer what has become of a job. Exactly one of the fields after Job is set.
 type Event struct {
-	Job     string
-	Report  *Report  // an iteration is complete
-	Trace   *Trace   // what a section has done, where Host.Trace wants it: of an iteration it follows its Report
-	Applied *Applied // a program has come into force
-	Home    bool     // the job has given its arena back, for good or until the next program
-	Parked  int64    // it is in Home and stays there until it is resumed or stopped: the number of that Park
-	Begun   int      // a Park or Checkpoint came too late for its number: so many iterations have begun
-	Ended   *Ended   // it will train no more
-	Refused error    // a command for it was refused; the job goes on as if there had been none
-	Removed bool     // there is no job of that name any more
+	Job      string
+	Report   *Report  // an iteration is complete
+	Trace    *Trace   // what a section has done, where Host.Trace wants it: of an iteration it follows its Report
+	Applied  *Applied // a program has come into force
+	Home     bool     // the job has given its arena back, for good or until the next program
+	Parked   int64    // it is in Home and stays there until it is resumed or stopped: the number of that Park
+	Begun    int      // a Park or Checkpoint came too late for its number: so many iterations have begun
+	Ended    *Ended   // it will train no more
+	Refused  error    // a command for it was refused; the job goes on as if there had been none
+	Troubled error    // the job goes on in spite of this
+	Removed  bool     // there is no job of that name any more
 
 	Snapshot *Snapshot // what came of a Checkpoint
 }

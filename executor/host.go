@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"tensile/data"
 	"tensile/device"
 	"tensile/graph"
 	"tensile/lease"
@@ -28,16 +29,26 @@ type Spec struct {
 	// its state just there; 0: it never waits
 	Every int
 
-	// Fault returns why Input could not fill an input, or Mean has no mean, after which the job ends with that error.
-	// Any goroutine may call it. nil: there never is such a reason.
+	// Fault returns why Input could not fill an input, Mean has no mean, or the loss is no finite number, after which
+	// the job ends with that error. Any goroutine may call it. nil: there never is such a reason.
 	Fault func() error
+	// Trouble returns what Input goes on in spite of, or nil, each time something else. Any goroutine may call it. nil:
+	// there never is anything.
+	Trouble func() error
 }
 
-// SpecOf is a task as a host trains it. loss takes the loss of each iteration, on the job's host lane: what it writes
-// may be read once that iteration was reported. A device without data never calls it.
+// SpecOf is a task as a host trains it, as long as its loss is a finite number. loss takes that of each iteration, on
+// the job's host lane: what it writes may be read once that iteration was reported. A device without data never calls
+// it.
 func SpecOf(t task.Task, iterations int, loss func(iteration int, loss float32)) Spec {
 	var f fault
-	options := device.JobOptions{Name: t.Name, Seed: t.Masks(), Input: t.Feeder(f.set), Output: t.Reader(loss)}
+	options := device.JobOptions{Name: t.Name, Seed: t.Masks(), Input: t.Feeder(f.set)}
+	options.Output = t.Reader(func(iteration int, value float32) {
+		if err := task.CheckLoss(iteration, value); err != nil {
+			f.set(err)
+		}
+		loss(iteration, value)
+	})
 	if t.Mean != nil {
 		options.Mean = func(ctx context.Context, iteration int, name string, gradient []float32) {
 			if err := t.Mean(ctx, iteration, name, gradient); err != nil {
@@ -45,19 +56,39 @@ func SpecOf(t task.Task, iterations int, loss func(iteration int, loss float32))
 			}
 		}
 	}
-	return Spec{JobOptions: options, Graph: t.Graph, Iterations: iterations, Init: t.Init, Fault: f.get}
+	return Spec{JobOptions: options, Graph: t.Graph, Iterations: iterations, Init: t.Init, Fault: f.get,
+		Trouble: f.trouble}
 }
 
 // fault is the first error of a loader or of a mean, which are called on lanes of the device.
 type fault struct {
-	mu  sync.Mutex
-	err error
+	mu   sync.Mutex
+	err  error
+	told map[string]bool // texts of what was passed over
+	news error           // of that, what was not told yet
 }
 
 func (f *fault) set(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.err = cmp.Or(f.err, err)
+	if _, over := errors.AsType[*data.PassedOverError](err); !over {
+		f.err = cmp.Or(f.err, err)
+		return
+	}
+	if f.told == nil {
+		f.told = make(map[string]bool)
+	}
+	if text := err.Error(); !f.told[text] {
+		f.told[text], f.news = true, errors.Join(f.news, err)
+	}
+}
+
+func (f *fault) trouble() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	news := f.news
+	f.news = nil
+	return news
 }
 
 func (f *fault) get() error {
@@ -100,7 +131,7 @@ func NewHost(d device.Device, observer func(Event)) *Host {
 // no such job.
 func (h *Host) add(s Spec, p program.Proven) error {
 	j := &job{name: s.Name, graph: s.Graph, machine: NewMachine(s.Name, s.Begin, s.Iterations), fault: s.Fault,
-		reduces: s.Mean != nil}
+		trouble: s.Trouble, reduces: s.Mean != nil}
 	j.machine.weight, j.machine.every = s.Weight, s.Every
 	if h.until != nil {
 		j.machine.Step(0, Input{Until: h.until}) // it has no program yet, so that nothing comes of it
@@ -242,10 +273,13 @@ func (h *Host) carry(j *job, in Input) error {
 		case out.Lease != nil:
 			h.tell(*out.Lease)
 		case out.Report != nil:
-			if j.fault != nil {
-				if err := j.fault(); err != nil { // the iteration was trained with zeros
-					h.fail(j, fmt.Errorf("job %s: %w", j.name, err))
-					return nil
+			if err := j.broken(out.Report.Iteration); err != nil { // such as: the iteration was trained with zeros
+				h.fail(j, err)
+				return nil
+			}
+			if j.trouble != nil {
+				if err := j.trouble(); err != nil {
+					h.observer(Event{Job: j.name, Troubled: err})
 				}
 			}
 			out.Report.Touched = j.place.Touched()
@@ -260,6 +294,11 @@ func (h *Host) carry(j *job, in Input) error {
 			}
 			h.observer(Event{Job: j.name, Home: true})
 		case out.Snapshot != nil:
+			err := j.broken(out.Snapshot.Iteration)
+			if _, useless := errors.AsType[*task.DivergedError](err); useless {
+				h.fail(j, err)
+				return nil
+			}
 			h.observer(Event{Job: j.name, Snapshot: j.take(out.Snapshot)})
 		case out.Parked != 0:
 			h.observer(Event{Job: j.name, Parked: out.Parked})

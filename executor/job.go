@@ -1,12 +1,14 @@
 package executor
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"tensile/device"
 	"tensile/graph"
 	"tensile/program"
+	"tensile/task"
 )
 
 // job is one of a host's jobs and its place on the device.
@@ -17,7 +19,8 @@ type job struct {
 	place   device.Job
 	given   []program.Proven // to the machine: the one in force first, if there is one
 	touched graph.Bytes
-	fault   func() error    // of its loader; nil: there is none
+	fault   func() error    // see Spec; nil: there is none
+	trouble func() error    // likewise
 	taking  device.Snapshot // for a Checkpoint that is under way; nil: none is
 	reduces bool            // it waits for other jobs within an iteration
 	leaves  bool            // to be removed when it has ended
@@ -33,6 +36,23 @@ func (h *Host) runnable(j *job, p program.Proven) error {
 		return fmt.Errorf("job %s: %w", j.name, err)
 	}
 	return nil
+}
+
+// broken is why a job does not go on after an iteration, counted from 0, which is complete; nil: it does. A loss that
+// is no number counts from its iteration on, whenever the next one has ended, so that equal jobs end alike.
+func (j *job) broken(iteration int) error {
+	if j.fault == nil {
+		return nil
+	}
+	err := j.fault()
+	d, diverged := errors.AsType[*task.DivergedError](err)
+	switch {
+	case err == nil || diverged && d.Iteration > iteration:
+		return nil
+	case diverged:
+		return err
+	}
+	return fmt.Errorf("job %s: %w", j.name, err)
 }
 
 // load binds a program that the machine was given to the job's place, with an arena of its size.

@@ -7,6 +7,7 @@ import (
 
 	"tensile/controller"
 	"tensile/graph"
+	"tensile/internal/text"
 	"tensile/wire"
 )
 
@@ -163,6 +164,24 @@ func Rate(r *wire.Record) (rate, left string) {
 		return rate, "-"
 	}
 	return rate, Short(time.Duration(float64(r.Spec.Iterations-r.Iteration) * float64(r.Pace)))
+}
+
+// Why is why a job waits or has failed, and what is left of one that has failed.
+func Why(r *wire.Record) string {
+	c := r.Checkpoint
+	if r.State != wire.Broken || c == nil {
+		return r.Why
+	}
+	on, use := "", "--from goes on from it"
+	if c.Host != "" {
+		on = " on " + c.Host
+	}
+	if r.Diverged { // which it would again
+		use = "--weights begins with its tensors"
+	}
+	const most = 400 // bytes: the rest is to be read, too
+	return fmt.Sprintf("%s; its newest checkpoint, after %d iterations, is %s%s: %s", text.Line(r.Why, most),
+		c.Iteration, c.File, on, use)
 }
 
 // LastLoss is that of a job's last iteration that is known.

@@ -87,6 +87,10 @@ func (f *arrayFeed) fits(g *graph.Graph, s graph.Storage, shape graph.Shape, in,
 		batch = elements / n
 	}
 	if batch == 0 || !shows(shape, batch, in.Shape[1:]) || f.batch != 0 && batch != f.batch {
+		if len(shape) == 4 && len(in.Shape) == 4 &&
+			slices.Equal(in.Shape[1:], graph.Shape{shape[2], shape[3], shape[1]}) {
+			return ChannelsLast(f.arrays, in.Array)
+		}
 		return fail("has examples of shape %v, and model %s takes %v at once: give it examples of that shape",
 			in.Shape[1:], g.Name, shape)
 	}
@@ -95,6 +99,12 @@ func (f *arrayFeed) fits(g *graph.Graph, s graph.Storage, shape graph.Shape, in,
 		*first = *in
 	}
 	return nil
+}
+
+// ChannelsLast is the error for an array of images that has the channels in its last dimension.
+func ChannelsLast(a *data.Arrays, x data.Array) error {
+	return fmt.Errorf("%s: array %s is [examples, height, width, channels] = %v, and networks read [examples, "+
+		"channels, height, width]: save %[2]s.transpose(0, 3, 1, 2)", a.Name(), x.Name, x.Shape)
 }
 
 // shows reports whether a tensor has the shape of so many examples, its leading dimensions being one or several, such

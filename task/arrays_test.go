@@ -165,6 +165,10 @@ func TestArraysThatDoNotFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	colour, err := models.Build("lenet", models.Config{Batch: 4, Image: 12, Channels: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
 	images, labels := pictures()
 	shaped := func(a npztest.Array, shape ...int) npztest.Array {
 		return npztest.Array{Name: a.Name, Shape: shape, Data: a.Data}
@@ -192,6 +196,9 @@ func TestArraysThatDoNotFit(t *testing.T) {
 			[]npztest.Array{images, holding(labels, make([]float32, 10))}},
 		"fewer": {lenet, `array labels has 5 examples, and input has 10: give`,
 			[]npztest.Array{images, {Name: "labels", Shape: graph.Shape{5}, Data: make([]uint8, 5)}}},
+		"channels last": {colour, `array input is \[examples, height, width, channels\] = \[10 12 12 3\], and ` +
+			`networks read .*: save input.transpose\(0, 3, 1, 2\)`, []npztest.Array{{Name: "input",
+			Shape: graph.Shape{10, 12, 12, 3}, Data: make([]float32, 4320)}, labels}},
 		"last": {lenet, `array input has examples of shape \[12 12 1\], and model lenet takes \[4 1 12 12\]`, nil},
 		"size": {lenet, `array input has examples of shape \[1 9 16\], and model lenet takes \[4 1 12 12\] at once`,
 			[]npztest.Array{shaped(images, 10, 1, 9, 16), labels}},

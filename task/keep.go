@@ -88,15 +88,37 @@ func join(g *graph.Graph, parts []graph.StorageID, contents map[graph.StorageID]
 	return tensorOf(g.Storages[parts[0]].PartOf, all, shape), true
 }
 
+// Still reports whether all learning rates are 0, as float32, so that training changes no parameter.
+func (t Task) Still() bool {
+	updates := 0
+	for _, op := range t.Graph.Ops {
+		if optimizerOf(op.Kind) == "" {
+			continue
+		}
+		if updates++; float32(op.Attrs.LearningRate) != 0 {
+			return false
+		}
+	}
+	return updates > 0
+}
+
 // optimizer names what updates a graph's parameters; "" if nothing does.
 func optimizer(g *graph.Graph) string {
 	for _, op := range g.Ops {
-		switch op.Kind {
-		case graph.SGD, graph.Adam:
-			return string(op.Kind)
-		case graph.Momentum:
-			return "momentum"
+		if name := optimizerOf(op.Kind); name != "" {
+			return name
 		}
+	}
+	return ""
+}
+
+// optimizerOf is the name of an optimizer by the kind of its updates; "" of other ops.
+func optimizerOf(kind graph.Kind) string {
+	switch kind {
+	case graph.SGD, graph.Adam:
+		return string(kind)
+	case graph.Momentum:
+		return "momentum"
 	}
 	return ""
 }

@@ -2,9 +2,11 @@ package task
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"time"
 
@@ -215,6 +217,24 @@ func (t *Task) Save(path, began string, kept weights.File) error {
 	return weights.Replace(path, m.Encode())
 }
 
+// SavedBytes is about how many bytes Save writes at a path of a task that began with a file.
+func (t Task) SavedBytes(path, began string) graph.Bytes {
+	if onnx.Is(path) {
+		info, err := os.Stat(began)
+		if err != nil {
+			return 0
+		}
+		return graph.Bytes(info.Size())
+	}
+	var sum graph.Bytes
+	for _, s := range t.Graph.Storages {
+		if s.Role.Persistent() {
+			sum += s.Bytes
+		}
+	}
+	return sum
+}
+
 // Savable returns the error that Save would give of a path, so that nothing is trained in vain.
 func Savable(path, began string) error {
 	if onnx.Is(path) && !onnx.Is(began) {
@@ -286,7 +306,8 @@ func (t Task) Masks() uint64 {
 
 // Feeder returns the loader of a task's inputs. Replica r of N gets in iteration i what the task without replicas gets
 // in iteration i*N + r. It takes no memory before it is first called, which a device without data never does. Where a
-// file cannot be read it fills zeros and calls fail: what is trained from then on is not to be used.
+// file cannot be read it fills zeros and calls fail: what is trained from then on is not to be used. A
+// data.PassedOverError is told so, too, of a batch that is whole.
 func (t Task) Feeder(fail func(error)) func(iteration int, s graph.StorageID, to device.Memory) {
 	feed, replicas := t.feeder(fail), t.Graph.Replicas()
 	return func(iteration int, s graph.StorageID, to device.Memory) { feed(iteration*replicas+t.Replica, s, to) }
@@ -317,8 +338,10 @@ func (t Task) feeder(fail func(error)) func(iteration int, s graph.StorageID, to
 		}
 		if filled != iteration { // one fill serves both inputs of an iteration
 			if err := t.Data.Fill(iteration, images, labels); err != nil {
-				clear(images)
-				clear(labels)
+				if _, over := errors.AsType[*data.PassedOverError](err); !over {
+					clear(images)
+					clear(labels)
+				}
 				fail(err)
 			}
 			filled = iteration

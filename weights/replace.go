@@ -4,10 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/google/renameio/v2"
+
+	"tensile/graph"
 )
 
 // replace puts what write produces at the path, whole or not at all. The bytes are synced to the disk before the file
@@ -23,6 +27,9 @@ func replace(path string, write func(io.Writer) error) error {
 		err = file.CloseAtomicallyReplace()
 	}
 	if err != nil {
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
+			err = at.Err // the file beside the path is nobody's business
+		}
 		return errors.Join(err, file.Cleanup())
 	}
 	return nil
@@ -69,4 +76,25 @@ func Writable(path string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return file.Cleanup()
+}
+
+// Room returns an error unless the disk of the folder of a path has room for so many bytes, beside a file that is
+// already there.
+func Room(path string, bytes graph.Bytes) error {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(filepath.Dir(path), &disk); err != nil || disk.Blocks == 0 {
+		return nil // writing will tell
+	}
+	blocks := uint64(disk.Bavail)
+	if os.Geteuid() == 0 {
+		blocks = disk.Bfree
+	}
+	if uint64(bytes)/uint64(disk.Bsize) < blocks {
+		return nil
+	}
+	return fmt.Errorf("%s: it takes %s, and the disk of its folder has %s free: make room, or name a file elsewhere",
+		path, bytes, graph.Bytes(blocks*uint64(disk.Bsize)))
 }

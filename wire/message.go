@@ -224,6 +224,8 @@ type JobStatus struct {
 	Lacks bool   `json:"lacks,omitzero"` // it has failed: its newest checkpoint is elsewhere
 	// a replica has failed: the checkpoint with which all were to begin is damaged
 	Damaged bool `json:"damaged,omitzero"`
+	// it has failed: its loss, or what it has learned, is no finite number
+	Diverged bool `json:"diverged,omitzero"`
 	// it has failed: the device has no room for its arena now, but for so many bytes; nil: that was not the reason
 	Free   *graph.Bytes `json:"free_bytes,omitempty"`
 	Result *Result      `json:"result,omitempty"` // of a job that is over; its losses and weights are stored
@@ -422,6 +424,7 @@ type Record struct {
 	Seq      int64       `json:"order"` // of submission
 	State    JobState    `json:"phase"`
 	Why      string      `json:"why,omitzero"`        // it waits, or failed
+	Diverged bool        `json:"diverged,omitzero"`   // it has failed: see JobStatus
 	Need     graph.Bytes `json:"need_bytes,omitzero"` // that it waits for
 	Executor string      `json:"executor,omitzero"`
 	On       string      `json:"on,omitzero"` // name of the device that it is planned for on; "": the controller's own

@@ -46,7 +46,8 @@ func samples() []Message {
 			Network:      cost.Link{Rate: 8e9, Latency: 40},
 			ComputeShare: 0.5, BandwidthShare: 0.75, Launch: 100, Parallel: 2}}
 	record := Record{
-		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Need: 3 << 20, Executor: "e1", Incarnation: 1,
+		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Diverged: true,
+		Need: 3 << 20, Executor: "e1", Incarnation: 1,
 		From: 10, At: 12, Restarts: 1, Checkpoint: checkpoint, Park: OnDisk, Preempted: true, Target: "lab2-cpu",
 		Waiting: 1700000001 * time.Second,
 		Held: []Holding{{Executor: "e0", Life: "4710-1", ID: 6, Incarnation: 1, Bytes: 4096, Host: 8192,
@@ -100,7 +101,7 @@ func samples() []Message {
 				Arena: 4096, Iteration: 12,
 				Begun: 14, Since: 8, Meets: meeting, Alone: true,
 				Error: "device: out of memory",
-				Lacks: true, Damaged: true,
+				Lacks: true, Damaged: true, Diverged: true,
 				Free:   &free,
 				Result: result,
 				Script: &Allocated{Plan: 4096, Reserve: 256, Touched: 4000},
@@ -244,7 +245,8 @@ func (r maker) result() *Result {
 
 func (r maker) record() Record {
 	record := Record{
-		Spec: r.spec(), Seq: r.number(), Why: r.text(), Need: r.bytes(), Epoch: r.number(), Granted: r.number(),
+		Spec: r.spec(), Seq: r.number(), Why: r.text(), Diverged: r.IntN(2) == 0,
+		Need: r.bytes(), Epoch: r.number(), Granted: r.number(),
 		Applied: r.number(), Claim: r.bytes(), Arena: r.bytes(), SlotPeak: r.bytes(), Iteration: int(r.number()),
 		PlansMade: r.IntN(9), Reason: r.text(), Result: r.result(), Plans: r.IntN(9), Device: r.line(),
 		Budget: r.bytes(),
@@ -308,7 +310,7 @@ func (r maker) message() Message {
 				State:      []State{Waiting, Running, Resting, Finished, Stopped, Failed, Suspended}[r.IntN(7)],
 				Checkpoint: r.checkpoint(),
 				Epoch:      r.number(), Arena: r.bytes(), Iteration: int(r.number()), Error: r.text(),
-				Lacks: r.IntN(2) == 0, Damaged: r.IntN(2) == 0,
+				Lacks: r.IntN(2) == 0, Damaged: r.IntN(2) == 0, Diverged: r.IntN(2) == 0,
 				Result: r.result(), Begun: int(r.number()), Meets: r.meeting(),
 				Alone: r.IntN(2) == 0, Since: int(r.number()),
 			})

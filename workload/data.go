@@ -62,6 +62,10 @@ func (d source) sized(s Settings, reads bool) (Settings, error) {
 		return s, nil
 	}
 	if x, _ := d.arrays.Find("input"); len(x.Shape) == 4 {
+		square, asLast := x.Shape[2] == x.Shape[3], x.Shape[1] == x.Shape[2] // networks take squares
+		if (s.Channels == 0 || s.Image == 0) && !square && asLast {
+			return s, task.ChannelsLast(d.arrays, x)
+		}
 		s.Channels, s.Image = cmp.Or(s.Channels, x.Shape[1]), cmp.Or(s.Image, x.Shape[2])
 	}
 	if x, found := d.arrays.Find("labels"); found && x.Type.Whole() && x.Examples() > 0 && s.Classes == 0 {

@@ -85,3 +85,37 @@ func TestLoadSizesFromArrays(t *testing.T) {
 		}
 	}
 }
+
+// Sizes do not follow from images whose channels are in the last dimension: networks take squares, so that it shows.
+func TestLoadChannelsLast(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "d.npz")
+	load := func(s Settings, shape ...int) error {
+		npztest.Write(t, path, npztest.Array{Name: "input", Shape: shape,
+			Data: make([]float32, graph.Shape(shape).Elements())},
+			npztest.Array{Name: "labels", Shape: graph.Shape{6}, Data: []uint8{0, 1, 0, 1, 0, 1}})
+		s.Batch, s.Data = 2, path
+		_, err := Load([]string{"lenet"}, s)
+		return err
+	}
+	for _, channels := range []int{1, 3} {
+		err := load(Settings{}, 6, 12, 12, channels)
+		if err == nil || !strings.Contains(err.Error(), "d.npz: array input is [examples, height, width, "+
+			"channels] = [6 12 12 ") ||
+			!strings.HasSuffix(err.Error(), ": save input.transpose(0, 3, 1, 2)") {
+			t.Errorf("%d channels: %v", channels, err)
+		}
+		if err := load(Settings{}, 6, channels, 12, 12); err != nil {
+			t.Errorf("%d channels before height: %v", channels, err)
+		}
+	}
+	if err := load(Settings{Image: 12, Channels: 1}, 6, 12, 12, 1); err != nil { // extents of 1 do not matter
+		t.Errorf("sizes that are given: %v", err)
+	}
+	if err := load(Settings{Image: 12, Channels: 3}, 6, 12, 12, 3); err == nil ||
+		!strings.HasSuffix(err.Error(), ": save input.transpose(0, 3, 1, 2)") {
+		t.Errorf("sizes that are given, and three channels: %v", err)
+	}
+	if err := load(Settings{}, 6, 12, 12, 12); err != nil {
+		t.Errorf("twelve channels: %v", err)
+	}
+}

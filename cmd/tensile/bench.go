@@ -245,7 +245,7 @@ capacity, one way after the other, and compares times and bits with those of eac
 			if err != nil {
 				return err
 			}
-			rule, err := autodiff.ParseOptimizer(optimizer, 0)
+			rule, err := autodiff.ParseOptimizer(optimizer, nil)
 			if err != nil {
 				return fmt.Errorf("--optimizer: %w", err)
 			}

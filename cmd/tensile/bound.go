@@ -13,19 +13,25 @@ type bound struct {
 	removed  chan struct{} // closed when the folder is removed
 }
 
+// keepFolder is a line of the standard input: whoever sends it sees to the folder.
+const keepFolder = "keep"
+
 // bind reads numbers of iterations for until, which may be nil, from the standard input. When that has ended the folder
-// is removed, as nobody else is left to do it; then ended is called.
+// is removed, unless a line said keepFolder, as nobody else is left to do it; then ended is called.
 func bind(input io.Reader, folder string, until chan<- int, ended func()) *bound {
 	b := &bound{orphaned: make(chan struct{}), removed: make(chan struct{})}
 	go func() {
-		lines := bufio.NewScanner(input)
+		lines, keeps := bufio.NewScanner(input), false
 		for lines.Scan() {
+			keeps = keeps || lines.Text() == keepFolder
 			if n, err := strconv.Atoi(lines.Text()); err == nil && until != nil {
 				until <- n
 			}
 		}
 		close(b.orphaned)
-		os.RemoveAll(folder)
+		if !keeps {
+			os.RemoveAll(folder)
+		}
 		close(b.removed)
 		ended()
 	}()

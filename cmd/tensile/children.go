@@ -199,10 +199,14 @@ func ending(err error, problems string) string {
 // endTimeout is how long executors have to end by themselves.
 const endTimeout = 5 * time.Second
 
-// end ends all executors that are bound to this process and waits for them.
-func (c *children) end() {
+// end ends all executors that are bound to this process and waits for them. The caller sees to their folder if it keeps
+// that.
+func (c *children) end(keeps bool) {
 	c.mu.Lock()
 	for _, k := range c.running {
+		if k.stdin != nil && keeps {
+			fmt.Fprintln(k.stdin, keepFolder) // one that has ended has removed nothing
+		}
 		if k.stdin != nil {
 			k.stdin.Close()
 		}

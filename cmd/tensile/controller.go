@@ -249,7 +249,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	defer describer.close()
 	executors := newChildren(server, f.state, &f.plan, f.bound)
 	if f.bound {
-		defer executors.end()
+		defer executors.end(false)
 	}
 	executors.flags = append(executors.flags, f.log.args()...)
 	if f.quota.quota != "" {

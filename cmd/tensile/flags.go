@@ -64,7 +64,7 @@ func (f *workloadFlags) register(c *cobra.Command) {
 	complete(c, "order", onnx.Orders()...)
 	c.Flags().StringVar(&f.optimizer, "optimizer", "adam", "sgd, momentum or adam")
 	complete(c, "optimizer", "sgd", "momentum", "adam")
-	c.Flags().Float64Var(&f.rate, "lr", 0, "learning rate (default: the optimizer's)")
+	c.Flags().Float64Var(&f.rate, "lr", 0, "learning rate; 0: no parameter changes (default: the optimizer's)")
 	registerPasses(c, &f.passes)
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of weights, data order and dropout")
 }
@@ -113,7 +113,11 @@ func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 			return nil, fmt.Errorf("--%s %d: give %s, or leave it out", size.flag, size.v, limits)
 		}
 	}
-	optimizer, err := autodiff.ParseOptimizer(f.optimizer, f.rate)
+	var rate *float64
+	if f.given != nil && f.given("lr") {
+		rate = &f.rate
+	}
+	optimizer, err := autodiff.ParseOptimizer(f.optimizer, rate)
 	if err != nil {
 		return nil, err
 	}

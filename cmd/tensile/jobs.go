@@ -186,7 +186,7 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 		if several {
 			fmt.Fprintf(w, "%s\t", deviceOf(r, a.Devices))
 		}
-		fmt.Fprintf(w, "%s\t%s\n", cmp.Or(r.Executor, "-"), r.Why)
+		fmt.Fprintf(w, "%s\t%s\n", cmp.Or(r.Executor, "-"), report.Why(r))
 	}
 	if err := w.Flush(); err != nil {
 		return err

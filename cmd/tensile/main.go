@@ -74,7 +74,7 @@ func Main() int {
 }
 
 // maxError is the limit of an error's line in bytes.
-const maxError = 600
+const maxError = 1000
 
 func root() *cobra.Command {
 	c := &cobra.Command{

@@ -158,6 +158,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	marks := make([][]task.Mark, len(s.workload))
+	var room graph.Bytes           // for what is saved
 	for i, t := range s.workload { // executors read them; what is wrong is said before anything is trained
 		if err := t.Begin(cmp.Or(f.weights, t.Source)); err != nil && !f.simulated() {
 			return err
@@ -172,6 +173,12 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 			if err := tellTwice(ctx, &t); err != nil {
 				return err
 			}
+		}
+		room += t.SavedBytes(f.save, cmp.Or(t.Source, f.weights))
+	}
+	if f.save != "" {
+		if err := weights.Room(f.save, room); err != nil {
+			return fmt.Errorf("--save %w", err)
 		}
 	}
 	if err := f.begins(s); err != nil {
@@ -190,9 +197,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	r := report.Compare(s.workload, s.planned, saved, s.request.Budget, run, vanilla)
-	if err := t.measure(ctx, test, r); err != nil {
-		return err
-	}
+	measured := t.measure(ctx, test, r) // whatever comes of it, the jobs were trained
 	r.Device, r.Policy, r.Link, r.Latency = s.device.Name(), f.policy, float64(s.link.rate), s.latency
 	if r.Sharing = f.way(); r.Sharing == wire.Slices {
 		r.TakeTurns()
@@ -220,7 +225,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 				"depend on that, or a layer behind it is dead\n", s.workload[i].Name, several(names), f.iterations)
 		}
 	}
-	return differs(r)
+	return cmp.Or(measured, differs(r))
 }
 
 // fewestToTell is from how many iterations on a parameter whose gradient was zero in all of them is told.
@@ -246,7 +251,7 @@ func (f *runFlags) begins(s *session) error {
 		if f.simulated() {
 			replica = wire.Replica{}
 		}
-		spec := wire.Spec{Name: t.Name, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: f.iterations,
+		spec := wire.Spec{Name: t.Name, Model: t.Model, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: f.iterations,
 			From: fromOf(f.from, replica, t.Name), AnyDevice: f.anyDevice}
 		checkpoints := agent.Checkpoints{Device: s.device.Identity(), NoData: f.simulated()}
 		if _, _, err := checkpoints.Start(&agent.Prepare{Spec: spec}, &t); err != nil {

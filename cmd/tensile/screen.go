@@ -41,6 +41,7 @@ func (s *screen) head(policy string, sharing wire.Sharing) {
 	if !strings.HasPrefix(s.session.device.Name(), "sim:") { // which has no data
 		fmt.Fprintf(s.out, "data: %s\n", learnsFrom(s.session.workload))
 	}
+	writeStill(s.out, s.session.workload)
 	p := s.session.planned
 	budget := "no budget"
 	if given := s.session.budget.String(); s.session.budget > 0 {
@@ -73,13 +74,35 @@ func (s *screen) head(policy string, sharing wire.Sharing) {
 	}
 }
 
+// writeStill writes a line about jobs that will learn nothing, if there are some.
+func writeStill(out io.Writer, w []task.Task) {
+	var still []string
+	for _, t := range w {
+		if t.Still() {
+			still = append(still, t.Name)
+		}
+	}
+	if len(still) > 0 {
+		fmt.Fprintf(out, "with --lr 0 no parameter of %s will change\n", strings.Join(still, ", "))
+	}
+}
+
 // learnsFrom says what all jobs of a run learn from.
 func learnsFrom(w []task.Task) string {
 	switch t := w[0]; {
 	case t.Arrays != nil:
 		return t.Arrays.Name()
 	case t.Data != nil && t.Data.Name() != data.SyntheticName:
-		return fmt.Sprintf("%s, %d examples", t.Data.Name(), t.Data.Examples())
+		text := fmt.Sprintf("%s, %d examples of %d classes", t.Data.Name(), t.Data.Examples(), t.Data.Classes())
+		if names := t.Data.ClassNames(); names != nil {
+			const most = 8
+			more := ""
+			if len(names) > most {
+				names, more = names[:most], ", ..."
+			}
+			text += " (" + strings.Join(names, ", ") + more + ")"
+		}
+		return text
 	}
 	return "synthetic; --data names your own"
 }
@@ -104,6 +127,7 @@ func (s *screen) part(title string) {
 type observer struct {
 	screen   *screen
 	resident []graph.Bytes // per job: the slot peak of the plan in force
+	troubles []string      // per job: what it goes on in spite of; "": nothing
 }
 
 // observer returns that of a run which begins with some plans; nil with --json.
@@ -111,7 +135,7 @@ func (s *screen) observer(p *planner.Planned) *observer {
 	if s.silent {
 		return nil
 	}
-	o := &observer{screen: s}
+	o := &observer{screen: s, troubles: make([]string, len(p.Jobs))}
 	for _, j := range p.Jobs {
 		o.resident = append(o.resident, j.Footprint.Peak)
 	}
@@ -126,6 +150,20 @@ func (o *observer) applied(job int, peak graph.Bytes) {
 	o.screen.mu.Lock()
 	defer o.screen.mu.Unlock()
 	o.resident[job] = peak
+}
+
+// trouble shows what a job goes on in spite of, once; "": nothing any more.
+func (o *observer) trouble(job int, why string) {
+	if o == nil {
+		return
+	}
+	o.screen.mu.Lock()
+	defer o.screen.mu.Unlock()
+	if o.troubles[job] != why && why != "" {
+		fmt.Fprintf(o.screen.out, "  %s: %s\n", o.screen.session.workload[job].Name, why)
+		o.screen.done()
+	}
+	o.troubles[job] = why
 }
 
 // iteration shows an iteration of a job, after the first part of the run has begun.

@@ -79,6 +79,7 @@ func submitCommand() *cobra.Command {
 			for _, r := range jobs {
 				fmt.Fprintln(out, submitted(r))
 			}
+			writeStill(out, w)
 		}
 		switch {
 		case wait:

@@ -40,7 +40,8 @@ type training struct {
 	save    bool
 	learn   bool                   // read what the jobs have learned when they are over
 	learned []map[string][]float32 // per job, by name of storage
-	dir     string                 // of what the processes need; gone when they are
+	dir     string                 // of what the processes need; gone when they are, but for:
+	left    []string               // folders of checkpoints of jobs that have failed
 	screen  *observer              // may be nil
 	trace   *tracing               // nil: what the jobs do is not taken down
 	pace    *pace                  // nil: from the begin to the end without a rest
@@ -131,11 +132,14 @@ func (t *training) processes(ctx context.Context) (_ *report.Run, err error) {
 	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // after an interrupt, until jobs are saved
 	defer cancel(nil)
 	dir, err := os.MkdirTemp("", "tensile-run-")
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
 	if err != nil {
 		return nil, err
 	}
 	t.dir = dir
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, t.clear()) }()
 	server, err := bus.Start(bus.Options{Dir: dir, Listen: bus.Local})
 	if err != nil {
 		return nil, err
@@ -145,7 +149,7 @@ func (t *training) processes(ctx context.Context) (_ *report.Run, err error) {
 	device.link = t.session.link.flag()
 	children := newChildren(server, dir, &device, true)
 	children.paced = t.pace != nil
-	defer children.end()
+	defer func() { children.end(len(t.left) > 0) }()
 	ended := make(chan struct{})
 	ready := make(chan struct{})
 	go func() {
@@ -227,6 +231,9 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.R
 		if err != nil {
 			return
 		}
+		if r.State == wire.Training {
+			t.screen.trouble(index[r.Spec.Name], r.Why)
+		}
 		if r.SlotPeak > 0 {
 			t.screen.applied(index[r.Spec.Name], r.SlotPeak)
 		}
@@ -270,10 +277,10 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.R
 			ended = append(ended, r)
 			if r.State != wire.Done {
 				if !t.saves() {
-					return nil, errors.New(cameTo(r))
+					return nil, &exitError{errors.New(t.cameTo(r)), max(someFailed, statusOf(&r))}
 				}
 				kept, err := t.keep(running, conn, ended, over) // what the others have learned
-				return nil, cmp.Or(err, errors.New(kept))
+				return nil, cmp.Or(err, error(&exitError{errors.New(kept), statusOf(&r)}))
 			}
 			result, err := loadResult(ctx, conn, r.Result)
 			if err != nil {
@@ -320,13 +327,42 @@ func (t *training) keep(ctx context.Context, conn *bus.Conn, ended []wire.Record
 		if r.Result != nil && !t.saves() {
 			r.Result.Saved = "" // what is learned goes with the run
 		}
-		line := cameTo(r)
+		line := t.cameTo(r)
 		if r.Result == nil || r.Result.Saved == "" {
-			line += ", not saved"
+			line += "; not saved"
 		}
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "; "), nil
+}
+
+// cameTo says how a job has ended. The checkpoint of one that has failed, which that names, stays.
+func (t *training) cameTo(r wire.Record) string {
+	if c := r.Checkpoint; c != nil && r.State == wire.Broken {
+		t.left = append(t.left, filepath.Dir(c.File))
+		here := *c
+		here.Host, r.Checkpoint = "", &here
+	}
+	return cameTo(r)
+}
+
+// clear removes what the processes needed, but for the checkpoints that are left.
+func (t *training) clear() error {
+	if len(t.left) == 0 {
+		return os.RemoveAll(t.dir)
+	}
+	var problems []error
+	checkpoints := filepath.Join(t.dir, checkpointsName)
+	for _, dir := range []string{t.dir, checkpoints} {
+		list, err := os.ReadDir(dir)
+		problems = append(problems, err)
+		for _, e := range list {
+			if path := filepath.Join(dir, e.Name()); path != checkpoints && !slices.Contains(t.left, path) {
+				problems = append(problems, os.RemoveAll(path))
+			}
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // submission is what is asked for a job.

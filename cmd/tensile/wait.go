@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/internal/bus"
+	"tensile/report"
 	"tensile/wire"
 )
 
@@ -18,6 +19,8 @@ import (
 const (
 	someFailed  = 1
 	someStopped = 2 // and none has failed
+	// a loss, or what was learned, has become no finite number, and none has failed otherwise
+	someDiverged = 3
 )
 
 func waitCommand() *cobra.Command {
@@ -27,8 +30,8 @@ func waitCommand() *cobra.Command {
 		Use:   "wait JOB...",
 		Short: "Wait until jobs are over, and say how they ended",
 		Long: `Wait until jobs are over. The exit status is 0 if all have finished, 1 if one has
-failed, 2 if one was stopped and none has failed, and 130 if the waiting was interrupted, which does
-not touch the jobs.`,
+failed, 3 if the loss of one became no finite number and none has failed otherwise, 2 if one was stopped and
+none has failed, and 130 if the waiting was interrupted, which does not touch the jobs.`,
 		Example: "  tensile wait vgg16.1 vgg16.2 && echo trained",
 		Args:    needJobs,
 	}
@@ -71,8 +74,8 @@ func await(ctx context.Context, conn wire.Bus, jobs []wire.Record, asJSON bool, 
 		} else if !asJSON {
 			fmt.Fprintln(out, cameTo(r))
 		}
-		if r.State == wire.Broken {
-			status = someFailed
+		if s := statusOf(&r); s == someFailed || s == someDiverged && status == someStopped {
+			status = s
 		}
 	}
 	if asJSON {
@@ -123,11 +126,22 @@ func end(ctx context.Context, conn wire.Bus, job wire.Record) (wire.Record, erro
 	}
 }
 
+// statusOf is the exit status for a job that has not finished.
+func statusOf(r *wire.Record) int {
+	switch {
+	case r.Diverged:
+		return someDiverged
+	case r.State == wire.Broken:
+		return someFailed
+	}
+	return someStopped
+}
+
 // cameTo says how a job that is over has ended.
 func cameTo(r wire.Record) string {
 	line := fmt.Sprintf("job %s %s after %d iterations", r.Spec.Name, r.State, r.Iteration)
 	if r.Why != "" {
-		return line + ": " + r.Why
+		return line + ": " + report.Why(&r)
 	}
 	if r.Result != nil && r.Result.Saved != "" {
 		line += ", saved in " + r.Result.Saved

@@ -25,7 +25,7 @@ import (
 // several are tasks of networks named as in "resnet50 x4, bert", with these many examples each.
 func several(t *testing.T, networks string, batch int, optimizer string) []task.Task {
 	t.Helper()
-	o, err := autodiff.ParseOptimizer(optimizer, 0)
+	o, err := autodiff.ParseOptimizer(optimizer, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

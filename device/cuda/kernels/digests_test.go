@@ -58,7 +58,7 @@ func jobsOf(t *testing.T, words []string) (jobs []task.Task, iterations int) {
 			t.Fatal(err)
 		}
 	}
-	if s.Optimizer, err = autodiff.ParseOptimizer(optimizer, 0); err != nil {
+	if s.Optimizer, err = autodiff.ParseOptimizer(optimizer, nil); err != nil {
 		t.Fatal(err)
 	}
 	if jobs, err = workload.Load(words[:1], s); err != nil {
