@@ -14,7 +14,7 @@ type Mark struct {
 const largestMade = 16 * graph.MiB
 
 // Marks returns those of the parameters that the graph updates. Of the ones without an optimizer's state large ones
-// have none.
+// have none, nor have those whose learning rate is 0, which stay as they are by any gradient.
 func (t Task) Marks() []Mark {
 	var marks []Mark
 	zeros := make(map[graph.Bytes]string)
@@ -29,7 +29,7 @@ func (t Task) Marks() []Mark {
 			p := storage(0)
 			marks = append(marks, Mark{nameOf(&p), state.ID, zeros[state.Bytes]})
 		case graph.SGD:
-			if p := storage(0); p.Bytes <= largestMade && p.Init != nil {
+			if p := storage(0); p.Bytes <= largestMade && p.Init != nil && op.Attrs.LearningRate > 0 {
 				content := make([]float32, p.Bytes/graph.ElementBytes)
 				t.Init(p, content)
 				marks = append(marks, Mark{nameOf(&p), p.ID, Digest(content)})
