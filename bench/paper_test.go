@@ -193,6 +193,7 @@ func TestKnownFigures(t *testing.T) {
 // first ones; the waits of the authors' executor are their overhead. Capuchin's overhead does not grow with the jobs:
 // everything of two copies takes twice as long, what they wait for too, or one computes while the other waits.
 func TestPaperOrderings(t *testing.T) {
+	long.Only(t)
 	o := paperOptions(1, 14)
 	o.Data = "none"
 	o.Scenes = []PaperScene{{Models: []string{"resnet50"}, Copies: 1, Batch: 16, Few: true},

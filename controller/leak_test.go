@@ -187,6 +187,7 @@ func (s *shop) usage() (u usage) {
 // Memory and disk do but for a margin for each job: caches and blocks of the store, which it compacts at 2 MiB, and,
 // where each job has an executor of its own, the account of that, which the server never forgets.
 func TestNothingIsLeft(t *testing.T) {
+	long.Only(t)
 	const few = 30
 	many := long.Or(40, 200)
 	for _, test := range []struct {

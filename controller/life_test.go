@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/scheduler"
 	"tensile/wire"
 )
@@ -94,7 +95,7 @@ func TestArrivalAndDeparture(t *testing.T) {
 // What does not fit waits, says for how many bytes, and starts by itself: by priority, and then in turn.
 func TestQueue(t *testing.T) {
 	queued := 0
-	for seed := range uint64(80) {
+	for seed := range long.Rounds(20, 80) {
 		w := calmWorld(t, seed, 0)
 		w.submit("a", endless)
 		w.run(3)
@@ -131,7 +132,7 @@ func TestQueue(t *testing.T) {
 // has.
 func TestDrift(t *testing.T) {
 	var drifted, plans int
-	for seed := range uint64(60) {
+	for seed := range long.Rounds(16, 60) {
 		w := calmWorld(t, seed, 0)
 		g := w.submit("a", endless)
 		w.run(3)

@@ -18,7 +18,7 @@ import (
 func TestMachineUnderFire(t *testing.T) {
 	phases, happened := make(map[wire.JobState]int), make(map[EventKind]int)
 	var replans, refused, queued, forHost int
-	seeds := long.Rounds(12, 100)
+	seeds := long.Rounds(8, 100)
 	for seed := range seeds {
 		w := newWorld(t, seed, graph.Bytes(1500+100*(seed%60)))
 		w.config.Watched, w.config.Preempt = seed%3 > 0, seed%4 > 1

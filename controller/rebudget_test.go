@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/planner"
 	"tensile/wire"
@@ -25,7 +26,7 @@ func (w *world) again(budget graph.Bytes) []string {
 // begins when they have. Claims only fall until then, which check holds.
 func TestSmallerBudget(t *testing.T) {
 	shrunk := 0
-	for seed := range uint64(60) {
+	for seed := range long.Rounds(16, 60) {
 		w := calmWorld(t, seed, 0)
 		w.submit("a", endless)
 		w.submit("b", endless)

@@ -10,6 +10,7 @@ import (
 	"tensile/autodiff"
 	"tensile/cost"
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randgraph"
 	"tensile/internal/smallnet"
 	"tensile/planner"
@@ -19,7 +20,7 @@ import (
 // What jobs claim together, by their programs alone, is what their plans were to need, and within the budget.
 func TestPlansShareMemory(t *testing.T) {
 	var shared, refused, less int
-	for seed := range uint64(60) {
+	for seed := range long.Rounds(20, 60) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		link := cost.Link{Rate: 100e6, Latency: 1000}
 		c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile",

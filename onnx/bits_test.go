@@ -13,6 +13,7 @@ import (
 	"tensile/device/cpu"
 	"tensile/graph"
 	"tensile/internal/local"
+	"tensile/internal/long"
 	_ "tensile/internal/long" // the flag -long
 	"tensile/onnx"
 	"tensile/weights"
@@ -26,7 +27,7 @@ func TestOrderBits(t *testing.T) {
 	}
 	defer d.Close()
 	alike := 0
-	for seed := range uint64(60) {
+	for seed := range long.Rounds(12, 60) {
 		m := onnx.RandomModel(seed)
 		var ops [2]map[string]int
 		var bits [2]map[string]string

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"tensile/internal/long"
 )
 
 // odd are numbers that files have where they mean harm.
@@ -98,7 +100,7 @@ func checkMutated(t *testing.T, seed uint64) (imported bool) {
 
 func TestMutated(t *testing.T) {
 	imported := 0
-	const seeds = 2000
+	seeds := int(long.Rounds(300, 2000))
 	for seed := range uint64(seeds) {
 		if checkMutated(t, seed) {
 			imported++

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/models"
 	"tensile/weights"
 )
@@ -140,6 +141,7 @@ func TestBeginWithOtherStateDicts(t *testing.T) {
 // A state_dict of a module in DataParallel has its names behind a prefix, for networks with names of torch as for
 // others. A file of which one name has none, or a graph that has such names itself, is taken as it is.
 func TestBeginWithWrappedStateDicts(t *testing.T) {
+	long.Only(t)
 	mlp, err := models.Build("mlp", models.Config{Batch: 2, Image: 5})
 	if err != nil {
 		t.Fatal(err)

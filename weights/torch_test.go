@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/needs"
 )
 
@@ -94,6 +95,7 @@ func checkSmall(t *testing.T, path string) {
 
 // What torch saves here and now is read, or refused by name.
 func TestTorch(t *testing.T) {
+	long.Only(t)
 	python := needs.Torch(t)
 	dir := t.TempDir()
 	c := exec.Command(python, filepath.Join("testdata", "make.py"), dir)

@@ -28,6 +28,7 @@ func undisturbed(t *testing.T, seed int, iterations string) []byte {
 // A run that is interrupted saves what was asked for, and says where and at which iteration. The files are those of
 // undisturbed runs of as many iterations, byte for byte.
 func TestRunInterruptedSaves(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	p, _ := startRun(t, "--iterations", forever, "--budget", "70%", "--save", "w.safetensors")
 	p.savesBoth()

@@ -138,6 +138,7 @@ func TestJoinJobLosesScript(t *testing.T) {
 
 // When a sidecar is killed its script trains on with the plan that it has, which stays claimed until it has ended.
 func TestJoinJobLosesSidecar(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	c := startCluster(t, 4*graph.MiB, "--silence", "3s")
 	c.submit("lenet")

@@ -65,6 +65,7 @@ func TestClusterSmallerBudget(t *testing.T) {
 // its end. On the same host it finds the lock of the first, on another (with another state home, here) the controller
 // tells it.
 func TestClusterSameCredentials(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	c := startCluster(t, 2*graph.MiB)
 	path := filepath.Join(c.files, "lab.json")

@@ -55,6 +55,7 @@ func TestRunReportGates(t *testing.T) {
 // Executors that share memory by gates are killed, and the controller: the others go on, and all jobs come to the bits
 // of one that nothing disturbs. While the controller is away gates work as before.
 func TestClusterGates(t *testing.T) {
+	long.Only(t)
 	t.Parallel()
 	for _, sharing := range long.Or([]string{"gates"}, []string{"gates", "shift", "pairs"}) {
 		t.Run(sharing, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tensile/internal/long"
 	_ "tensile/internal/long" // the flag -long
 )
 
@@ -77,6 +78,7 @@ func TestEdits(t *testing.T) {
 
 // A change is noticed, not noticed, or no Go; tests that hang have noticed.
 func TestTry(t *testing.T) {
+	long.Only(t)
 	t.Chdir(t.TempDir())
 	text := "package p\n\nfunc Max(a, b int) int {\n\tif a > b {\n\t\treturn a\n\t}\n\tfor b < 0 " +
 		"{\n\t\tb++\n\t}\n\treturn b\n}\n"

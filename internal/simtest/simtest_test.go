@@ -173,7 +173,7 @@ func TestEverythingTogether(t *testing.T) {
 			t.Errorf(format, args...)
 		}
 	}
-	seeds, seed := long.Rounds(10, 90), *first
+	seeds, seed := long.Rounds(7, 90), *first
 	defer func() {
 		if seed < *first+seeds { // it has failed, or panics
 			t.Logf("this seed again: go test ./internal/simtest -run EverythingTogether -long=1 -first %d", seed)

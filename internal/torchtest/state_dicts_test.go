@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/needs"
 	"tensile/models"
 	"tensile/task"
@@ -17,6 +18,7 @@ import (
 // TestStateDicts begins networks with state_dicts that have the names of torchvision and transformers, and compares
 // what they make of some inputs with what torch makes: scores of an evaluation, or the loss.
 func TestStateDicts(t *testing.T) {
+	long.Only(t)
 	python := needs.Torch(t)
 	script, err := filepath.Abs(filepath.Join("testdata", "state_dicts.py"))
 	if err != nil {

@@ -35,6 +35,7 @@ const apart = 2e-6
 // With seeded weights as ReLUs like them (He et al., 2015), written to a file and read again, the networks of the ONNX
 // project have the scores of a reference in float64; those that are built here, too, have the same bits there.
 func TestLightNumerics(t *testing.T) {
+	long.Only(t)
 	for _, l := range long.Or(lights[:1], lights) {
 		t.Run(l.name, func(t *testing.T) {
 			m := filled(t, filepath.Join(needs.Data(t, "onnx/light"), "light_"+l.name+".onnx"), l.image)

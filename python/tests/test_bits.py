@@ -57,9 +57,9 @@ class Bits(unittest.TestCase):
         return p
 
     def test_networks(self):
-        """Three networks, three optimizers, 50 iterations; in short form each once, 12 iterations."""
+        """Three networks, three optimizers, 50 iterations; in short form one of each, 12 iterations."""
         pairs = [(n, o) for n in scripts.NETWORKS for o in scripts.OPTIMIZERS]
-        for network, optimizer in pairs if scripts.LONG else zip(scripts.NETWORKS, scripts.OPTIMIZERS):
+        for network, optimizer in pairs if scripts.LONG else pairs[1:2]:
             with self.subTest(network=network, optimizer=optimizer):
                 iterations = 50 if scripts.LONG else 12
                 self.same(scripts.plain, seeds=[len(network) + len(optimizer)], planned=iterations - 4, network=network,

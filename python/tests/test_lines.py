@@ -131,6 +131,7 @@ class Lines(unittest.TestCase):
             lines.LONGEST = 100
             self.assertIn("more than 100 bytes", self.hear(b" " * 200)[1])
 
+    @scripts.long
     def test_trains_on(self):
         """Whatever becomes of the line, losses, weights and optimizer state are those of the script alone."""
         taken = 0

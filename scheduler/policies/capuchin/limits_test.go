@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/internal/randjobs"
 	"tensile/program"
 	"tensile/scheduler"
@@ -27,6 +28,7 @@ var percents = []graph.Bytes{90, 80, 70, 50}
 // long as without a plan, at batch 16 with Adam on an A6000 at 24 GB/s. That program counted bytes per slot, ours packs
 // them into the budget. With recomputation it is not slower than that either.
 func TestAsGoodAsReimplemented(t *testing.T) {
+	long.Only(t)
 	for network, theirs := range map[string][]float64{
 		"resnet50":    {1.20, 1.52, 1.95, 2.79},
 		"densenet121": {1.22, 1.66, 2.10, 3.10},
