@@ -92,7 +92,7 @@ func TestMutations(t *testing.T) {
 
 // few returns some of many subjects, evenly spread.
 func few(all []subject) []subject {
-	limit := long.Or(3, 25)
+	limit := long.Or(6, 25)
 	if len(all) <= limit {
 		return all
 	}
