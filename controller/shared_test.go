@@ -56,7 +56,7 @@ func TestPlansShareMemory(t *testing.T) {
 		}
 	}
 	t.Logf("%d planned for, %d refused, %d whose arenas alone would not fit", shared, refused, less)
-	if shared < 20 || less < 20 {
+	if min(shared, less) < long.Or(5, 20) {
 		t.Errorf("only %d planned for, %d whose arenas alone would not fit", shared, less)
 	}
 }

@@ -26,7 +26,7 @@ func TestConfigErrors(t *testing.T) {
 		{"mlp", Config{Channels: -1, Batch: 1 << 20, Classes: -2}, []string{"channels -1", "batch 1048576",
 			"classes -2"}},
 		{"mlp", Config{Optimizer: autodiff.SGD{LearningRate: math.NaN()}},
-			[]string{"model mlp: sgd: learning rate NaN must be positive"}},
+			[]string{"model mlp: sgd: learning rate NaN must be at least 0 and finite"}},
 		{"vgg16", Config{Image: 1 << 14, Batch: 1 << 16, Channels: 1 << 10}, []string{"too many elements"}},
 		{"gpt2", Config{Image: 32}, []string{"model gpt2: it reads sequences, not images: leave --image out"}},
 		{"rhn", Config{Channels: 1}, []string{"leave --channels out"}},

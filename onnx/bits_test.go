@@ -26,8 +26,8 @@ func TestOrderBits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	alike := 0
-	for seed := range long.Rounds(12, 60) {
+	alike, seeds := 0, long.Rounds(12, 60)
+	for seed := range seeds {
 		m := onnx.RandomModel(seed)
 		var ops [2]map[string]int
 		var bits [2]map[string]string
@@ -45,9 +45,9 @@ func TestOrderBits(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of 60 models have the same ops in both orders", alike)
-	if alike < 20 {
-		t.Errorf("%d of 60 models have the same ops in both orders", alike)
+	t.Logf("%d of %d models have the same ops in both orders", alike, seeds)
+	if alike < int(seeds)/3 {
+		t.Errorf("%d of %d models have the same ops in both orders", alike, seeds)
 	}
 }
 
