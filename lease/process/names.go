@@ -63,8 +63,8 @@ func takeSlot(name string) (lock *net.UnixListener, client string, err error) {
 			return nil, "", fmt.Errorf("lock a place at the lease of this device's memory: %w", err)
 		}
 	}
-	return nil, "", fmt.Errorf("all %d places at the lease of this device's memory are taken: end one of the processes "+
-		"that ss -xlp shows at %s-", maxClients, address(name, "").Name)
+	return nil, "", fmt.Errorf("all %d places at the lease of this device's memory are taken: end one of the "+
+		"processes that ss -xlp shows at %s-", maxClients, address(name, "").Name)
 }
 
 func randomSlot() int {
@@ -146,8 +146,9 @@ func strange(conn syscall.Conn) error {
 		return err
 	}
 	if us := os.Geteuid(); int(peer.Uid) != us {
-		return fmt.Errorf("user %d has the lease of this device's memory, and this process is of user %d: start all "+
-			"executors of a device as one user, or give each user's a --name of its own", peer.Uid, us)
+		return fmt.Errorf("user %d is at the other end of the lease of this device's memory, and this process is of "+
+			"user %d: start all executors of a device as one user, or give each user's a --name of its own",
+			peer.Uid, us)
 	}
 	return nil
 }

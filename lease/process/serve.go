@@ -45,7 +45,7 @@ type server struct {
 	done    <-chan struct{}
 	work    sync.WaitGroup
 	looked  time.Duration // when it was
-	said    bool          // that clients are awaited
+	waiting bool          // it was said that clients are awaited
 }
 
 // connection is one with a client.
@@ -155,8 +155,8 @@ func (s *server) probe() {
 			s.hub.gone(s.now(), id)
 		}
 	}
-	if n := len(s.hub.awaited); n > 0 && !s.said && s.now() >= sayAfter {
-		s.said = true
+	if n := len(s.hub.awaited); n > 0 && !s.waiting && s.now() >= sayAfter {
+		s.waiting = true
 		s.options.Log(fmt.Sprintf("the lease %s grants nothing before its clients have said what they hold, and does "+
 			"not hear of %d: end those that ss -xlp shows at %s- and that hang", s.name, n, address(s.name, "").Name))
 	}
@@ -173,6 +173,7 @@ func (s *server) do(f func()) (ok bool) {
 }
 
 func (s *server) accept(l net.Listener) {
+	said := false // that another user's process was refused, which may come again and again
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -181,7 +182,10 @@ func (s *server) accept(l net.Listener) {
 		c := &connection{Conn: conn, out: make(chan answer, maxQueue)}
 		if other, ok := conn.(syscall.Conn); ok { // of a client of this machine
 			if err := strange(other); err != nil {
-				s.options.Log(err.Error())
+				if !said {
+					s.options.Log("a process was refused: " + err.Error())
+				}
+				said = true
 				conn.Close() // which finds out by itself
 				continue
 			}

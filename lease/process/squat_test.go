@@ -1,6 +1,9 @@
 package process
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"runtime"
@@ -101,4 +104,36 @@ func TestWaitsForClients(t *testing.T) {
 			t.Errorf("it says %q", lines)
 		}
 	})
+}
+
+// A process of another user is told nothing and closed, and only the first one is logged.
+func TestStrangerIsRefused(t *testing.T) {
+	name := t.TempDir() // which nobody else has
+	l, err := Listen(name)
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var lines []string
+	var work sync.WaitGroup
+	work.Go(func() {
+		Serve(ctx, name, l, ServeOptions{Log: func(line string) { lines = append(lines, line) }})
+	})
+	asNobody(t, func() {
+		for range 3 {
+			conn, err := net.DialUnix("unix", nil, address(name, ""))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			fmt.Fprintln(conn, `{"hello":{"version":1,"client":"1xA"}}`)
+			if said, _ := io.ReadAll(conn); len(said) > 0 {
+				t.Errorf("it is told %s", said)
+			}
+			conn.Close()
+		}
+	})
+	cancel()
+	work.Wait()
+	if len(lines) != 1 || !strings.Contains(lines[0], "a process was refused: user 65534") {
+		t.Errorf("it logs %q", lines)
+	}
 }
