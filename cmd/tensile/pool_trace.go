@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"tensile/pool"
 	"tensile/pool/trace"
@@ -89,12 +91,15 @@ func iterationOf(r *trace.Record, a *trace.Answer) *report.Iteration {
 	return it
 }
 
+// unprintable reports whether an error, which is one line of text, cannot have a character of a file's name.
+func unprintable(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
+
 // remedy says what to do about a file that cannot be read as a trace.
 func (p *packing) remedy(err error) error {
 	switch {
 	case errors.Is(err, trace.ErrDevices):
 		return fmt.Errorf("%w with --device", err)
-	case errors.Is(err, trace.ErrPickle) && p.path == "-":
+	case errors.Is(err, trace.ErrPickle) && (p.path == "-" || strings.ContainsFunc(p.path, unprintable)):
 		return fmt.Errorf(`%w; convert it in the pipe: python -c "import json,pickle,sys; `+
 			`json.dump(pickle.load(sys.stdin.buffer), sys.stdout)"`, err)
 	case errors.Is(err, trace.ErrPickle):

@@ -13,6 +13,7 @@ func TestPickle(t *testing.T) {
 	for _, c := range []struct{ path, name, start, end string }{
 		{"my run.pickle", "my run.pickle", "my run.pickle is a pickle, not JSON; convert it: python -c \"",
 			"\" 'my run.pickle' 'my run.pickle.json'"},
+		{"a\nb", "a\nb", "a\nb is a pickle, not JSON; convert it in the pipe: python -c \"", "\""},
 		{"-", "standard input", "standard input is a pickle, not JSON; convert it in the pipe: python -c \"", "\""},
 	} {
 		p := &packing{path: c.path, name: c.name}

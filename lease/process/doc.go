@@ -20,6 +20,10 @@
 // then its pages have been given back. A client that ends in good order has had its jobs Leave; then its lock says
 // the same. Where a child trains a client's jobs and may outlive it, it inherits the lock (Client.File).
 //
+// Anybody on the machine may bind such an address. What another user has at a slot is no client: who listens is asked
+// of the kernel (SO_PEERCRED), and a client listens before it says hello. At the address of the lease itself another
+// user's process is refused in a line, and its connections are closed.
+//
 // A slot that is held may be that of another client than the one that was there: this one says hello then, by a name
 // that nobody had before, and so the other one is known to have ended.
 //

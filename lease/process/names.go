@@ -63,7 +63,8 @@ func takeSlot(name string) (lock *net.UnixListener, client string, err error) {
 			return nil, "", fmt.Errorf("lock a place at the lease of this device's memory: %w", err)
 		}
 	}
-	return nil, "", fmt.Errorf("%d processes share the memory of this device: end one of them", maxClients)
+	return nil, "", fmt.Errorf("all %d places at the lease of this device's memory are taken: end one of the "+
+		"processes that ss -xlp shows at %s-", maxClients, address(name, "").Name)
 }
 
 func randomSlot() int {
@@ -97,10 +98,21 @@ func free(name, slot string) bool {
 	return true
 }
 
+// foreign reports whether who has a slot is no client: another user, or a socket that does not listen yet, so that its
+// process was granted nothing. A connection waits in the slot for ever; a slot that has no room for more is a client's.
+func foreign(name, slot string) bool {
+	conn, err := net.DialUnix("unix", nil, address(name, slot))
+	if err != nil {
+		return errors.Is(err, syscall.ECONNREFUSED)
+	}
+	defer conn.Close()
+	return strange(conn) != nil
+}
+
 // taken returns the slots of all clients that live.
 func taken(name string) (slots []string) {
 	for n := range maxClients {
-		if slot := strconv.Itoa(n); !free(name, slot) {
+		if slot := strconv.Itoa(n); !free(name, slot) && !foreign(name, slot) {
 			slots = append(slots, slot)
 		}
 	}
@@ -134,8 +146,9 @@ func strange(conn syscall.Conn) error {
 		return err
 	}
 	if us := os.Geteuid(); int(peer.Uid) != us {
-		return fmt.Errorf("user %d has the lease of this device's memory, and this process is of user %d: start all "+
-			"executors of a device as one user, or give each user's a --name of its own", peer.Uid, us)
+		return fmt.Errorf("user %d is at the other end of the lease of this device's memory, and this process is of "+
+			"user %d: start all executors of a device as one user, or give each user's a --name of its own",
+			peer.Uid, us)
 	}
 	return nil
 }

@@ -20,6 +20,8 @@ const (
 	maxQueue = 256     // answers to a client that does not read
 
 	probeEvery = 10 * time.Millisecond // while it is not known whether a client lives
+	lookEvery  = time.Second           // whether it is a client that has its slot
+	sayAfter   = 10 * time.Second      // of waiting for clients before anything is granted
 )
 
 // ServeOptions are the settings of [Serve].
@@ -42,6 +44,8 @@ type server struct {
 	events  chan func()
 	done    <-chan struct{}
 	work    sync.WaitGroup
+	looked  time.Duration // when it was
+	waiting bool          // it was said that clients are awaited
 }
 
 // connection is one with a client.
@@ -140,12 +144,21 @@ func (s *server) unknown() (ids []string) {
 	return ids
 }
 
-// probe looks which of the clients that are not connected have ended.
+// probe looks which of the clients that are not connected have ended. Their slots may be others' by then.
 func (s *server) probe() {
+	look := s.now()-s.looked >= lookEvery
+	if look {
+		s.looked = s.now()
+	}
 	for _, id := range s.unknown() {
-		if free(s.name, slotOf(id)) { // it has ended: it holds nothing any more
+		if slot := slotOf(id); free(s.name, slot) || look && foreign(s.name, slot) { // it holds nothing any more
 			s.hub.gone(s.now(), id)
 		}
+	}
+	if n := len(s.hub.awaited); n > 0 && !s.waiting && s.now() >= sayAfter {
+		s.waiting = true
+		s.options.Log(fmt.Sprintf("the lease %s grants nothing before its clients have said what they hold, and does "+
+			"not hear of %d: end those that ss -xlp shows at %s- and that hang", s.name, n, address(s.name, "").Name))
 	}
 }
 
@@ -160,6 +173,7 @@ func (s *server) do(f func()) (ok bool) {
 }
 
 func (s *server) accept(l net.Listener) {
+	said := false // that another user's process was refused, which may come again and again
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -168,7 +182,10 @@ func (s *server) accept(l net.Listener) {
 		c := &connection{Conn: conn, out: make(chan answer, maxQueue)}
 		if other, ok := conn.(syscall.Conn); ok { // of a client of this machine
 			if err := strange(other); err != nil {
-				s.options.Log(err.Error())
+				if !said {
+					s.options.Log("a process was refused: " + err.Error())
+				}
+				said = true
 				conn.Close() // which finds out by itself
 				continue
 			}

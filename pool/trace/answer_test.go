@@ -52,6 +52,10 @@ func checkAnswer(tb testing.TB, what string, r *Record) *Answer {
 	if max(a.WarmUp, a.Steady, a.Tail) != peak {
 		tb.Fatalf("%s: warm-up %d, steady %d, tail %d, but a peak of %d", what, a.WarmUp, a.Steady, a.Tail, peak)
 	}
+	if a.Whole != (a.Found.Repeats == 1 || a.Peak > a.Steady) {
+		tb.Fatalf("%s: %+v of steady %d, peak %d: the layout is of the whole record: %v", what, a.Found, a.Steady,
+			a.Peak, a.Whole)
+	}
 	inside, err := AnswerOf(r, true)
 	if err != nil {
 		tb.Fatalf("%s: %v", what, err)

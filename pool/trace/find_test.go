@@ -274,3 +274,24 @@ func BenchmarkFind(b *testing.B) {
 		})
 	}
 }
+
+// Of the runs that cover about as much as any, that of the shortest period is taken, of these the longest, the first.
+func TestShortest(t *testing.T) {
+	long, longer, first, few := run{0, 60, 20}, run{60, 103, 10}, run{200, 243, 10}, run{300, 340, 5}
+	for _, c := range []struct {
+		runs    []run
+		largest int
+		want    run
+	}{
+		{[]run{long, {0, 41, 10}, longer, first}, 40, longer},
+		{[]run{longer, {0, 41, 10}, first, long}, 40, longer},
+		{[]run{first, longer}, 40, first},
+		{[]run{few, long, longer}, 60, long},
+		{[]run{few, long, longer}, 44, few},
+		{nil, 0, run{}},
+	} {
+		if got := shortest(c.runs, c.largest); got != c.want {
+			t.Errorf("of %v, %d covered: %v, want %v", c.runs, c.largest, got, c.want)
+		}
+	}
+}

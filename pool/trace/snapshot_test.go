@@ -82,6 +82,11 @@ func TestParseSnapshotDevices(t *testing.T) {
 	if want := "t: the devices 0, 2 have events: choose one"; !errors.Is(err, ErrDevices) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
+	none := strings.NewReader(`{"device_traces":[[]]}`)
+	if _, err := ParseSnapshot(none, "t", ImportOptions{Device: new(0)}); err == nil ||
+		!strings.Contains(err.Error(), "call torch.cuda.memory._record_memory_history()") {
+		t.Errorf("of a device in a snapshot without events: %v", err)
+	}
 }
 
 func TestParseSnapshotRefuses(t *testing.T) {

@@ -1,11 +1,25 @@
 """Where a session meets torch: ends of steps, backward passes, and accesses that are no ops."""
 
 import functools
+import sys
 import types
 
 import torch
 import torch.utils.data
 import torch.utils.dlpack
+
+from .storages import Untyped
+
+
+# Packages that take addresses to read what is there at once, and keep none.
+READERS = ("safetensors",)
+
+
+def reads(frame):
+    """Reports whether it is a reader that asks for an address in a frame, by a storage with a type or without one."""
+    while frame is not None and frame.f_globals.get("__name__") == "torch.storage":
+        frame = frame.f_back
+    return frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in READERS
 
 
 class Hooks:
@@ -104,9 +118,12 @@ def install(session):
         return run
 
     def lent(old):
-        def run(tensor, *args, **kwargs):
-            session.lend(tensor, old.__name__)
-            return old(tensor, *args, **kwargs)
+        def run(memory, *args, **kwargs):
+            if reads(sys._getframe(1)):
+                session.read()
+            else:
+                session.lend(memory, old.__name__)
+            return old(memory, *args, **kwargs)
         return run
 
     def loading(old):
@@ -129,8 +146,8 @@ def install(session):
                           "share_memory_"))):
         for name in names:
             hooks.wrap(owner, name, at_home)
-    for owner, name in ((torch.Tensor, "data_ptr"), (torch.Tensor, "__dlpack__"), (torch.utils.dlpack, "to_dlpack"),
-                        (torch, "to_dlpack")):
+    for owner, name in ((torch.Tensor, "data_ptr"), (Untyped, "data_ptr"), (torch.Tensor, "__dlpack__"),
+                        (torch.utils.dlpack, "to_dlpack"), (torch, "to_dlpack")):
         hooks.wrap(owner, name, lent)
     follow(session.optimizer)
     hooks.wrap(torch.optim.Optimizer, "__init__", made)

@@ -15,7 +15,7 @@ from .iteration import Iteration
 from .load import load
 from .player import Differs, Player
 from .program import PlanError, Program
-from .storages import Unsupported, Weak, arguments, identity, resizable, storage_of, view
+from .storages import Unsupported, Untyped, Weak, arguments, identity, resizable, storage_of, view
 
 
 TRIES = 2
@@ -374,16 +374,22 @@ class Session(TorchDispatchMode):
         finally:
             self.off = False
 
-    def lend(self, tensor, name):
-        """Leaves a tensor's memory where it is from now on: something else than torch is going to read it, or to write
-        it, of which no op tells."""
+    def read(self):
+        """Brings all back for something else than torch that reads addresses, and has it stay until the next step or
+        the next iteration: ops in between would move it."""
+        if not self.off and self.course == self._play and threading.get_ident() == self.thread:
+            self._lost("memory is read by its address")
+
+    def lend(self, memory, name):
+        """Leaves the memory of a tensor or a storage where it is from now on: something else than torch is going to
+        read it, or to write it, of which no op tells."""
         if self.off or threading.get_ident() != self.thread:
             return
         self.home()
         if self.reading:
             return
         try:
-            i = identity(tensor)
+            i = memory._cdata if isinstance(memory, Untyped) else identity(memory)
         except NotImplementedError:  # a sparse one, of which nothing moves
             return
         s = self.recorder.known.get(i)
@@ -393,7 +399,7 @@ class Session(TorchDispatchMode):
         for key in [key for key, (_, p) in self.players.items() if p.lent(i, p is plays)]:
             if self.players.pop(key)[1] is self.player:  # with ops that may read something else when they run again
                 self._anew()
-        self._stays(tensor, f"{name}() gives its address away")
+        self._stays(memory, f"{name}() gives its address away")
 
     def _anew(self):
         """Has iterations recorded anew from the next step on, without a plan until then."""
@@ -402,7 +408,9 @@ class Session(TorchDispatchMode):
         self.why, self.count, self.failed = None, -1, 2
 
     def _called(self, tensor):
-        """Returns what a person calls a tensor."""
+        """Returns what a person calls a tensor or a storage."""
+        if isinstance(tensor, Untyped):
+            return f"a tensor of {tensor.nbytes()} bytes"
         i = identity(tensor)
         kind = "parameter" if any(identity(p) == i for p in self.parameters) else "tensor"
         return f"a {kind} of shape {' x '.join(map(str, tensor.shape)) or '1'}"

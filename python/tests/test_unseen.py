@@ -9,10 +9,12 @@ import unittest
 import torch
 from plans import random_plan, shelved
 from scripts import Planner, differs, execute
+from tensile.storages import storage_of
 
 torch.set_num_threads(1)
 
-ADDRESSES = {"data_ptr": lambda t: t.data_ptr(), "C++": lambda t: t.storage().data_ptr()}
+ADDRESSES = {"data_ptr": lambda t: t.data_ptr(), "storage": lambda t: t.storage().data_ptr(),
+             "C++": lambda t: torch._C.StorageBase.data_ptr(storage_of(t))}
 
 
 def add(to, rate, what, way):
@@ -82,6 +84,35 @@ def by_address(run, iterations=16):
         yield loss.item()
 
 
+# As safetensors.torch does: it asks whether tensors share memory, and reads it.
+READER = """
+def save(tensors):
+    return [(t.storage().data_ptr() == t.data_ptr(), ctypes.string_at(t.data_ptr(), 4 * t.numel())) for t in tensors]
+"""
+
+
+def saving(run, saved, every=5, iterations=24):
+    """A script that saves its state in between, and once in the middle of an iteration."""
+    package = {"__name__": "safetensors.torch", "ctypes": ctypes}
+    exec(READER, package)
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(24, 32), torch.nn.Tanh(), torch.nn.Linear(32, 24), torch.nn.Tanh(),
+                                torch.nn.Linear(24, 16))
+    optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    run.join(model, optimizer)
+    for i in range(iterations):
+        loss = model(torch.randn(16, 24)).pow(2).mean()
+        optimizer.zero_grad()
+        if i == 8:
+            saved.append(package["save"](list(model.parameters())))
+        loss.backward()
+        optimizer.step()
+        if i % every == every - 1:
+            moments = [s["momentum_buffer"] for s in optimizer.state.values()]
+            saved.append(package["save"](list(model.parameters()) + moments))
+        yield loss.item()
+
+
 class Unseen(unittest.TestCase):
     def trains(self, script, make, **options):
         """Checks that a script comes to its bits under plans; returns the planner, and the lines that were said."""
@@ -105,10 +136,23 @@ class Unseen(unittest.TestCase):
 
     def test_address_given_while_a_plan_is_followed(self):
         """The plan ends there, and what is recorded then has another."""
+        for way in "data_ptr", "storage":
+            for make in (lambda _, it: random_plan(it, random.Random(1), 0.9)[0], lambda _, it: shelved(it)):
+                with self.subTest(way=way):
+                    p, said = self.trains(script, make, way=way, written=("parameter",), begins=6)
+                    self.assertTrue(p.iterations[5][1] and p.iterations[-1][1], "no plan is followed")
+                    self.assertEqual([len(p.graphs), len(said)], [2, 1])
+
+    def test_saved_by_address(self):
+        """What safetensors reads by addresses is there, and it moves on afterwards."""
         for make in (lambda _, it: random_plan(it, random.Random(1), 0.9)[0], lambda _, it: shelved(it)):
-            p, said = self.trains(script, make, way="data_ptr", written=("parameter",), begins=6)
-            self.assertTrue(p.iterations[5][1] and p.iterations[-1][1], "no plan is followed")
-            self.assertEqual([len(p.graphs), len(said)], [2, 1])
+            saved = []
+            p, said = self.trains(saving, make, saved=saved)
+            half = len(saved) // 2
+            self.assertEqual(saved[:half], saved[half:])
+            self.assertEqual([len(p.graphs), [line for line in said if "stays where it is" in line]], [1, []])
+            self.assertGreaterEqual(sum(1 for _, plan, _ in p.iterations if plan), 18)
+            self.assertTrue(p.iterations[-1][1], "no plan is followed")
 
     def test_activation(self):
         for seed in range(3):
