@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"tensile/data"
@@ -242,7 +243,7 @@ func Savable(path, began string) error {
 		return fmt.Errorf("save %s: only a job that begins with an .onnx file is saved as one: name a .safetensors "+
 			"file", path)
 	}
-	if end := filepath.Ext(path); end == ".pt" || end == ".pth" {
+	if end := strings.ToLower(filepath.Ext(path)); end == ".pt" || end == ".pth" {
 		return fmt.Errorf("save %s: what is saved is no file of torch.save: name a .safetensors file", path)
 	}
 	return nil
