@@ -124,14 +124,14 @@ func (c *Checkpoints) fits(s *wire.Spec, t *task.Task, state *checkpoint.State) 
 	case state.Graph != networkOf(s, t.Graph):
 		return "", otherGraph(s, t, state)
 	case state.Seed != s.Seed:
-		return "", fmt.Errorf("its seed is %d, that of the job is %d: submit the job with --seed %[1]d", state.Seed,
+		return "", fmt.Errorf("its seed is %d, that of the job is %d: give --seed %[1]d", state.Seed,
 			s.Seed)
 	case state.Iteration > s.Iterations:
-		return "", fmt.Errorf("it has %d iterations, the job is to have %d: submit it with more --iterations",
+		return "", fmt.Errorf("it has %d iterations, the job is to have %d in all: give more --iterations",
 			state.Iteration, s.Iterations)
 	case state.Device != c.Device && !s.AnyDevice:
-		return "", fmt.Errorf("it is of device %s, this is %s, where other bits come out: submit the job with "+
-			"--any-device to go on all the same", state.Device, c.Device)
+		return "", fmt.Errorf("it is of device %s, this is %s, where other bits come out: give --any-device "+
+			"to go on all the same", state.Device, c.Device)
 	case state.Device != c.Device:
 		note = fmt.Sprintf("its checkpoint is of device %s, this is %s: bits may differ from here on", state.Device,
 			c.Device)

@@ -242,7 +242,7 @@ func TestFrom(t *testing.T) {
 			"model": {func(c *checkpoint.State) { c.Graph, c.Model = "ab", "mlp" },
 				"it is of model mlp, and the job is of lenet: "},
 			"seed": {func(c *checkpoint.State) { c.Seed = 6 },
-				"its seed is 6, that of the job is 5: submit the job with --seed 6"},
+				"its seed is 6, that of the job is 5: give --seed 6"},
 			"device": {func(c *checkpoint.State) { c.Device = "other" }, "it is of device other, this is "},
 			"iterations": {func(c *checkpoint.State) { c.Iteration, c.Losses = forever, nil },
 				"it has 1048576 iterations, the job is to have "},

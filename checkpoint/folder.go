@@ -357,6 +357,9 @@ func read(d Disk, path string) (*State, error) {
 // Read reads the checkpoint at a path.
 func Read(path string) (*State, error) {
 	s, err := read(files{}, path)
+	if errors.Is(err, errNone) {
+		return nil, fmt.Errorf("checkpoint %s: %w: take the tensors of such a file by --weights", path, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint %s: %w", path, plain(err))
 	}

@@ -49,6 +49,9 @@ const (
 	digestKey = "digest"
 )
 
+// errNone is the error for another safetensors file.
+var errNone = errors.New("it is no checkpoint")
+
 // fields are the texts of the metadata.
 func (s *State) fields() []struct {
 	key  string
@@ -85,8 +88,10 @@ func decode(r io.ReaderAt, size int64) (*State, error) {
 		return nil, err
 	}
 	if f.Metadata[formatKey] != format {
-		return nil, fmt.Errorf("its format is %.40q, not %q: it is no checkpoint, or one of another release",
-			f.Metadata[formatKey], format)
+		if f.Metadata[formatKey] == "" {
+			return nil, errNone
+		}
+		return nil, fmt.Errorf("its format is %.40q, not %q: it is of another release", f.Metadata[formatKey], format)
 	}
 	if f.Metadata[digestKey] != digest(f) {
 		return nil, errors.New("its content does not have its digest: the file was damaged")

@@ -105,8 +105,11 @@ func openImages(dir string) (*Dataset, error) {
 		return nil, err
 	}
 	classes, files, err := classFolders(root)
-	if err != nil || len(files) == 0 {
+	if err != nil {
 		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, loose(root)
 	}
 	if len(classes) < 2 {
 		return nil, fmt.Errorf("%s has images of one class, %s, alone: put those of each class into a folder of its "+
@@ -137,6 +140,21 @@ func openImages(dir string) (*Dataset, error) {
 		return nil, nil
 	}
 	return d, nil
+}
+
+// loose is the error for a folder in which images lie beside each other, and nil for another one.
+func loose(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if isImage(entry.Name()) {
+			return fmt.Errorf("%s has images, such as %s, but no folder for each class: put those of each class into "+
+				"a folder of its own, and name the folder above these", dir, entry.Name())
+		}
+	}
+	return nil
 }
 
 // testImages opens the folder of a test set of these classes; nil if it is not there.

@@ -272,6 +272,7 @@ func TestPartsOfASet(t *testing.T) {
 		{files: "val/oak/a test/oak/a",
 			err: "DIR has test, val, which are parts of a data set, and 0 of them to learn from: call one train"},
 		{files: "training/oak/a Training_set/elm/a", err: "2 of them to learn from: call one train"},
+		{files: "a b", err: "DIR has images, such as a.png, but no folder for each class: put "},
 		{files: "training/oak/a validation/oak/a", err: "DIR/training has images of one class, oak, alone"},
 	} {
 		dir := t.TempDir()

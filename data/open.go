@@ -31,7 +31,8 @@ var formats = []format{
 // one line that names the file and the remedy.
 func Open(dir string, seed uint64) (*Dataset, error) {
 	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("data folder %s does not exist: name the folder that holds CIFAR-10 or MNIST files", dir)
+		return nil, fmt.Errorf("%s does not exist: name a folder of images or data files, or a .npz or .safetensors "+
+			"file", dir)
 	} else if err != nil {
 		return nil, err
 	} else if !info.IsDir() {

@@ -157,7 +157,7 @@ func TestOpenErrors(t *testing.T) {
 func TestOpenOfNoFolder(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "nowhere")
 	_, err := Open(missing, 1)
-	checkError(t, err, missing, "does not exist", "name the folder")
+	checkError(t, err, missing, "does not exist", "name a folder")
 
 	file := filepath.Join(t.TempDir(), "cifar-10-binary.tar.gz")
 	if err := os.WriteFile(file, []byte("x"), 0o644); err != nil {

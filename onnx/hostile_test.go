@@ -94,7 +94,7 @@ func TestHostileNodes(t *testing.T) {
 			g.Initializers[1] = floats("fc1.bias", sequence(20), 4, 5)
 		}), "does not broadcast to [2 5]"},
 		{"an unknown domain", with(func(_ *Model, g *Graph) { g.Nodes[1].Domain = "com.example" }),
-			`com.example.Relu in 1 nodes: node "Relu_r" (Relu)`},
+			`com.example.Relu in node "Relu_r" (Relu)`},
 		{"an axis outside", with(func(_ *Model, g *Graph) {
 			g.Nodes[1] = node("Softmax", list("h"), list("r"), "axis", 5)
 		}), "axis 5 is none of 2 dimensions"},

@@ -208,6 +208,9 @@ func unsupported(m *Model) error {
 	for _, op := range slices.Sorted(maps.Keys(nodes)) {
 		names := nodes[op]
 		text := fmt.Sprintf("%.60s in %d nodes: %s", op, len(names), names[0])
+		if len(names) == 1 {
+			text = fmt.Sprintf("%.60s in %s", op, names[0])
+		}
 		for i, name := range names[1:] {
 			if i == 2 {
 				text += ", ..."

@@ -71,7 +71,7 @@ func TestUnsupported(t *testing.T) {
 	m := perceptron()
 	m.Graph.Nodes[0].Op, m.Graph.Nodes[1].Op, m.Graph.Nodes[2].Op = "TopK", "FFT", "TopK"
 	_, err := Import(m, "x", Options{})
-	want := `FFT in 1 nodes: node "Relu_r" (FFT); TopK in 2 nodes: node "Gemm_h" (TopK), node "Gemm_y" (TopK)`
+	want := `FFT in node "Relu_r" (FFT); TopK in 2 nodes: node "Gemm_h" (TopK), node "Gemm_y" (TopK)`
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}

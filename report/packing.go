@@ -132,8 +132,12 @@ type OOM struct {
 func (r *Iteration) write(out io.Writer) {
 	switch {
 	case r.Part != nil:
-		fmt.Fprintf(out, "no iteration: the whole record is taken as one, %d events; %d events repeat %d times from "+
-			"event %d on, but %s\n", r.Events, r.Part.Events, r.Part.Repeats, r.Part.First, r.Part.Why)
+		repeat := fmt.Sprintf("%d events repeat", r.Part.Events)
+		if r.Part.Events == 1 {
+			repeat = "1 event repeats"
+		}
+		fmt.Fprintf(out, "no iteration: the whole record is taken as one, %d events; %s %d times from event %d on, "+
+			"but %s: record three or more steps\n", r.Events, repeat, r.Part.Repeats, r.Part.First, r.Part.Why)
 	case r.Repeats == 1:
 		fmt.Fprintf(out, "nothing repeats: the whole trace is taken as one iteration of %d events\n", r.Events)
 	default:

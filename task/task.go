@@ -7,7 +7,9 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"tensile/data"
@@ -126,8 +128,8 @@ func (t *Task) Begin(path string) error {
 		case !found && s.Init.Kind == graph.InitFile:
 			return fmt.Errorf("%s: there is no tensor %s, which graph %s begins with", path, name, t.Graph.Name)
 		case found && len(x.Data) != want:
-			return fmt.Errorf("%s: tensor %s has %d elements, and graph %s wants %d: it is of another network",
-				path, name, len(x.Data), t.Graph.Name, want)
+			return fmt.Errorf("%s: tensor %s has %d elements, and graph %s wants %d: it is of another network, or of "+
+				"another size, such as --image or --classes", path, name, len(x.Data), t.Graph.Name, want)
 		case found && s.PartOf == "" && len(x.Shape) > 1 && len(shapes[s.ID]) > 1 &&
 			!slices.Equal(x.Shape, shapes[s.ID]):
 			return fmt.Errorf("%s: tensor %s has shape %v, and graph %s wants %v: save it in that layout", path, name,
@@ -240,6 +242,9 @@ func Savable(path, began string) error {
 	if onnx.Is(path) && !onnx.Is(began) {
 		return fmt.Errorf("save %s: only a job that begins with an .onnx file is saved as one: name a .safetensors "+
 			"file", path)
+	}
+	if end := strings.ToLower(filepath.Ext(path)); end == ".pt" || end == ".pth" {
+		return fmt.Errorf("save %s: what is saved is no file of torch.save: name a .safetensors file", path)
 	}
 	return nil
 }

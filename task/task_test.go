@@ -224,8 +224,9 @@ func TestBeginTorch(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"whole":     "small.pt: tensor whole has shape [2 3], and graph small wants [3 2]: save it in that layout",
-		"half":      "small.pt: tensor half has 5 elements, and graph small wants 6: it is of another network",
+		"whole": "small.pt: tensor whole has shape [2 3], and graph small wants [3 2]: save it in that layout",
+		"half": "small.pt: tensor half has 5 elements, and graph small wants 6: it is of another network, or of " +
+			"another size",
 		"elsewhere": "small.pt: none of its 12 tensors is called like a parameter of small: it is of another network",
 	} {
 		if _, err := begun(name, graph.Shape{3, 2}); err == nil || !strings.Contains(err.Error(), want) {

@@ -170,12 +170,9 @@ func (t *Task) foreign(file weights.File) weights.File {
 	return out
 }
 
-// Saved reads a file that Save has written as safetensors, and returns its tensors by our names.
+// Saved reads a file that Save has written, and returns its tensors by our names.
 func (t *Task) Saved(path string) (map[string][]float32, error) {
-	file, err := weights.Read(path)
-	if err == nil {
-		file, err = t.translated(file)
-	}
+	file, err := t.read(path)
 	tensors := make(map[string][]float32)
 	for _, x := range file.Tensors {
 		tensors[x.Name] = x.Data

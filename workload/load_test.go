@@ -153,7 +153,7 @@ func TestLoadErrors(t *testing.T) {
 		{filepath.Join(dir, "none.json"), Settings{}, "none.json does not exist: make one with tensile graph MODEL"},
 		{bare, Settings{}, "there are no ops"},
 		{strange, Settings{}, `strange.json: the graph is called "line\nbreak"`},
-		{"lenet", Settings{Data: filepath.Join(dir, "none")}, "does not exist: name the folder"},
+		{"lenet", Settings{Data: filepath.Join(dir, "none")}, "does not exist: name a folder"},
 		{"lenet", Settings{Data: square, Image: 28}, "MNIST-format images are 20x20, not 28x28"},
 		{"lenet", Settings{Data: square, Channels: 3}, "MNIST-format images have 1 channels, not 3"},
 		{"lenet", Settings{Data: square, Classes: 9}, "MNIST-format has 10 classes"},
@@ -168,6 +168,29 @@ func TestLoadErrors(t *testing.T) {
 		w, err := Load([]string{test.model}, test.s)
 		if w != nil || err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("Load(%q, %+v) = %d jobs, %v; want an error with %s", test.model, test.s, len(w), err, test.want)
+		}
+	}
+}
+
+// A size that no model heeds, as all are files, is refused.
+func TestHeeded(t *testing.T) {
+	for _, test := range []struct {
+		names string
+		s     Settings
+		want  string
+	}{
+		{"a.json", Settings{Image: 20}, "a.json has its sizes in the file: leave --image out"},
+		{"a.json:2", Settings{Batch: 4}, "a.json:2 has its sizes in the file: leave --batch out"},
+		{"a.onnx b.json", Settings{Batch: 4, Image: 8}, "a.onnx has its sizes in the file: leave --image out; what " +
+			"the file leaves open is given by --batch and --sequence"},
+		{"a.onnx b.json", Settings{Batch: 4, Sequence: 8}, ""},
+		{"a.onnx lenet", Settings{Image: 20}, ""},
+		{"lenet a.json", Settings{Batch: 4}, ""},
+		{"a.json", Settings{}, ""},
+	} {
+		err := test.s.Heeded(strings.Fields(test.names))
+		if err == nil && test.want != "" || err != nil && err.Error() != test.want {
+			t.Errorf("%s with %+v: %v, want %q", test.names, test.s, err, test.want)
 		}
 	}
 }

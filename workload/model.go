@@ -132,6 +132,37 @@ func (s Settings) settingsOf(model string, sequences map[string]bool) Settings {
 	return s
 }
 
+// Heeded returns an error for a size that none of the models heeds, as all are files, which have their sizes. An ONNX
+// file may leave the batch and other extents open.
+func (s Settings) Heeded(names []string) error {
+	open := false
+	for _, name := range names {
+		model, _, err := split(name)
+		if err != nil || !isGraph(model) && !onnx.Is(model) {
+			return nil
+		}
+		open = open || onnx.Is(model)
+	}
+	for _, size := range []struct {
+		flag  string
+		value int
+		open  bool // an ONNX file may leave it open
+	}{
+		{"image", s.Image, false}, {"channels", s.Channels, false}, {"classes", s.Classes, false},
+		{"vocabulary", s.Vocabulary, false}, {"batch", s.Batch, true}, {"sequence", s.Sequence, true},
+	} {
+		switch {
+		case size.value == 0 || open && size.open:
+		case open:
+			return fmt.Errorf("%s has its sizes in the file: leave --%s out; what the file leaves open is given by "+
+				"--batch and --sequence", names[0], size.flag)
+		default:
+			return fmt.Errorf("%s has its sizes in the file: leave --%s out", names[0], size.flag)
+		}
+	}
+	return nil
+}
+
 // importModel makes the training graph of an ONNX file, named like the file.
 func importModel(path string, s Settings) (built, error) {
 	m, err := onnx.Read(path)

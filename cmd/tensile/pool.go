@@ -192,8 +192,11 @@ func (f *poolFlags) read(path string, in io.Reader) (*packing, error) {
 	} else {
 		file, err := os.Open(path)
 		if os.IsNotExist(err) {
-			return nil, fmt.Errorf("file %s does not exist: make a CSV with the columns id,lower,upper,size, or "+
-				"give - to read from standard input", path)
+			make := "make a CSV with the columns id,lower,upper,size"
+			if f.trace {
+				make = "name a record of malloc and free, or a memory snapshot of PyTorch"
+			}
+			return nil, fmt.Errorf("file %s does not exist: %s, or give - to read from standard input", path, make)
 		}
 		if err != nil {
 			return nil, err

@@ -1,5 +1,5 @@
-// Package long tells tests how long they may take. Tests are short by default: `make test` and plain `go test ./...` run
-// them so. The flag -long turns on their full length, which `make test-all` and CI run; -long=N has whatever draws
+// Package long tells tests how long they may take. Tests are short by default: `make test` and plain `go test ./...`
+// run them so. The flag -long turns on their full length, which `make test-all` and CI run; -long=N has whatever draws
 // random cases draw N of them, for soaks.
 //
 // Every package with tests imports it, so that `go test ./... -long` works (internal/imports holds that in a test).

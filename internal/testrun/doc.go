@@ -4,9 +4,9 @@
 //
 //	skipped: 3 need PyTorch, 2 need OpenBLAS
 //
-// A skip counts if its message reads "needs THING: REMEDY", as those of package needs do. Tests that package long leaves
-// out are counted in a line of their own. The exit code is that of `go test`, or 1 if a test has left a process that does
-// not end within a minute: testrun names those and kills them.
+// A skip counts if its message reads "needs THING: REMEDY", as those of package needs do. Tests that package long
+// leaves out are counted in a line of their own. The exit code is that of `go test`, or 1 if a test has left a process
+// that does not end within a minute: testrun names those and kills them.
 //
 // The go command caches a test's result by the files inside the module and the environment it read. What package needs
 // looks for lies outside the module, so testrun describes it in the variable [needs.Found], which those tests read: a

@@ -30,7 +30,9 @@ func (h *history) doubt(t Trace, r run, it Iteration, held int) string {
 	case blocks != 0:
 		return "each time leaves another number of blocks than it found"
 	}
-	if n := h.outliving(t, it); n > 0 {
+	if n := h.outliving(t, it); n == 1 {
+		return "one of its blocks lives for longer"
+	} else if n > 0 {
 		return fmt.Sprintf("%d of its blocks live for longer", n)
 	}
 	if !h.covers(t, r, held) {

@@ -27,9 +27,9 @@ func (s *snapshot) choose(want *int) (int, error) {
 	case len(busy) == 0:
 		return 0, fmt.Errorf("%s: the snapshot has no events: call torch.cuda.memory._record_memory_history() "+
 			"before what is to be recorded", name)
-	case want != nil && (*want < 0 || *want >= len(s.devices) || len(s.devices[*want]) == 0):
-		return 0, fmt.Errorf("%s: device %d has no events; devices that have: %s", name, *want,
-			"["+strings.Join(busy, " ")+"]")
+	case want != nil && !slices.Contains(busy, strconv.Itoa(*want)):
+		return 0, fmt.Errorf("%s: device %d has no events: choose one that has (%s)", name, *want,
+			strings.Join(busy, ", "))
 	case want != nil:
 		return *want, nil
 	case len(busy) > 1:
