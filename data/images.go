@@ -113,7 +113,7 @@ func openImages(dir string) (*Dataset, error) {
 	}
 	if len(classes) < 2 {
 		return nil, fmt.Errorf("%s has images of one class, %s, alone: put those of each class into a folder of its "+
-			"own", root, classes[0])
+			"own, or name the folder in which they are", root, classes[0])
 	}
 	if err := checkClasses(root, classes); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func openImages(dir string) (*Dataset, error) {
 		if root == dir {
 			return nil, nil
 		}
-		folders, err := testFolders(dir)
+		folders, err := testFolders(dir, root)
 		if err != nil {
 			return nil, err
 		}

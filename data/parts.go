@@ -17,15 +17,25 @@ var (
 	testWords  = []string{"val", "valid", "validation", "test", "testing", "dev", "eval"}
 )
 
-// partWord is the word by which a folder is called, such as test of "Test_set" and train of "train2017"; of a name of
-// several words it is "".
-func partWord(name string) string {
+// partWord is the word by which a folder is called, such as test of "Test_set" and train of "train2017", and what
+// stands beside it, such as seg of "seg_train". Of a name of several words among which no or more than one are of a
+// part it is "".
+func partWord(name string) (word, beside string) {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) })
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "set" || w == "data" || w == "images" })
-	if len(words) != 1 {
-		return ""
+	if len(words) == 1 {
+		return words[0], ""
 	}
-	return words[0]
+	for _, w := range words {
+		if isPart := slices.Contains(trainWords, w) || slices.Contains(testWords, w); !isPart {
+			beside += w + " "
+		} else if word != "" {
+			return "", ""
+		} else {
+			word = w
+		}
+	}
+	return word, beside
 }
 
 // trainingFolder returns the folder in which those of the classes are: train in dir, or one that is called alike if all
@@ -41,14 +51,18 @@ func trainingFolder(dir string) (string, error) {
 		return dir, err
 	}
 	var trains []string
+	_, all := partWord(folders[0])
 	for _, name := range folders {
-		word := partWord(name)
+		word, beside := partWord(name)
 		switch learns := slices.Contains(trainWords, word); {
-		case !learns && !slices.Contains(testWords, word):
+		case !learns && !slices.Contains(testWords, word), beside != all:
 			return dir, nil // a class
 		case learns:
 			trains = append(trains, filepath.Join(dir, name))
 		}
+	}
+	if all != "" && (len(trains) == 0 || len(trains) == len(folders)) {
+		return dir, nil // classes such as steam trains
 	}
 	if len(trains) != 1 {
 		return "", fmt.Errorf("%s has %s, which are parts of a data set, and %d of them to learn from: call one train",
@@ -62,7 +76,8 @@ func trainingFolder(dir string) (string, error) {
 }
 
 // testFolders are the folders beside that of the training set that may have the test set, the likelier first.
-func testFolders(dir string) ([]string, error) {
+func testFolders(dir, train string) ([]string, error) {
+	_, all := partWord(filepath.Base(train))
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -70,7 +85,7 @@ func testFolders(dir string) ([]string, error) {
 	var folders []string
 	for _, word := range testWords {
 		for _, e := range entries {
-			if partWord(e.Name()) == word {
+			if w, beside := partWord(e.Name()); w == word && beside == all {
 				folders = append(folders, filepath.Join(dir, e.Name()))
 			}
 		}

@@ -99,11 +99,17 @@ func (m *Model) checkValues() error {
 			fixed[in.Name] = len(in.Dims)
 		}
 	}
+	matrices := make(map[string]bool) // initializers of floats
 	for _, t := range m.Graph.Initializers {
 		delete(fixed, t.Name)
 		delete(fed, t.Name)
+		if t.Type.float() && len(t.Dims) >= 2 {
+			matrices[t.Name] = true
+		}
 	}
-	from := make(map[string]string) // what a node only shows in another form
+	from := make(map[string]string)   // what a node only shows in another form
+	products := make(map[string]bool) // inputs of a MatMul, both of which may be fed
+	exported := false                 // with parameters
 	var names []string
 	for k := range m.Graph.Nodes {
 		n := &m.Graph.Nodes[k]
@@ -121,16 +127,21 @@ func (m *Model) checkValues() error {
 			if before, shown := from[in]; shown {
 				in = before
 			}
+			exported = exported || matrices[in]
 			rank := fixed[in]
 			switch {
 			case rank == 0, n.Op == "MatMul" && rank != 2,
 				n.Op == "Gather" && (rank != 2 || !fed[n.Inputs[len(n.Inputs)-1]]), slices.Contains(names, in):
 			default:
 				names = append(names, in)
+				products[in] = n.Op == "MatMul"
 			}
 		}
 	}
-	if names == nil {
+	if exported {
+		names = slices.DeleteFunc(names, func(name string) bool { return products[name] })
+	}
+	if len(names) == 0 {
 		return nil
 	}
 	return fmt.Errorf("its inputs %s hold weights, of which the file has no values: export it with its parameters "+

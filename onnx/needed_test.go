@@ -102,6 +102,14 @@ func TestNothingToTrain(t *testing.T) {
 			}
 			g.Initializers = g.Initializers[2:]
 		}), "", `its inputs "fc1.weight", "fc1.bias" hold weights, of which the file has no values: export it`},
+		{"a product of matrices without values", with(func(_ *Model, g *Graph) {
+			g.Nodes, g.Initializers = []Node{node("MatMul", list("x", "w"), list("y"))}, nil
+			g.Inputs = []Value{typed("x", Float32, 2, 6), typed("w", Float32, 6, 3)}
+		}), "", `its inputs "w" hold weights, of which the file has no values: export it`},
+		{"a product of two matrices that are fed, before weights", with(func(_ *Model, g *Graph) {
+			before(g, node("MatMul", list("edges", "points"), list("x")))
+			g.Inputs = []Value{typed("edges", Float32, 2, 2), typed("points", Float32, 2, 6)}
+		}), "", ""},
 		{"a loss that is no output", ownLoss("y"), "", `which must be its first output of floats, and "y" is`},
 		{"a loss beside --loss", ownLoss("y"), "mse", "leave --loss out"},
 		{"a parameter that is a running statistic, too", with(func(_ *Model, g *Graph) {

@@ -25,7 +25,16 @@ type identity struct {
 }
 
 // exponent is what is known of a value that is the exponential of another.
-type exponent struct{ of string }
+type exponent struct {
+	of      string
+	shifted *shift // how that came about; nil: otherwise
+}
+
+// shift is what is known of a value that has the largest elements of another taken off.
+type shift struct {
+	of      string
+	largest *total
+}
 
 // total is what is known of a sum, a largest element or a logarithm of a sum of exponentials over n elements that lie
 // inner elements apart.
@@ -41,7 +50,7 @@ type derivation struct {
 	shares   *shares
 	exponent *exponent
 	total    *total
-	shifted  string // what it was before its largest element was taken off
+	shifted  *shift
 }
 
 // derive takes down how the first output of the node came about.
@@ -72,10 +81,7 @@ func (c *call) derive() {
 				cuts: append(slices.Clone(s.cuts), identity{c.node, c.node.Inputs[0]})}
 			return
 		}
-		out.exponent = &exponent{of: c.node.Inputs[0]}
-		if x.shifted != "" {
-			out.exponent.of = x.shifted
-		}
+		out.exponent = &exponent{c.node.Inputs[0], x.shifted}
 	case "ReduceSum", "ReduceMax", "ReduceLogSumExp":
 		axes, given, err := c.axes(1)
 		if err != nil || !given || len(axes) != 1 {
@@ -94,7 +100,7 @@ func (c *call) derive() {
 		if t := in(1).total; t.over(x, in(1).shape) && t.of == x && !t.inverse {
 			switch t.op {
 			case "ReduceMax":
-				out.shifted = c.node.Inputs[0]
+				out.shifted = &shift{c.node.Inputs[0], t}
 			case "ReduceLogSumExp":
 				out.shares = &shares{n: t.n, inner: t.inner, log: true, cuts: []identity{{c.node, c.node.Inputs[0]}}}
 			}
@@ -123,7 +129,11 @@ func (c *call) divided(out, e, sum *value, inverse bool) {
 	t := sum.total
 	if e.exponent != nil && t.over(e, sum.shape) && t.op == "ReduceSum" && t.of.exponent == e.exponent &&
 		t.inverse == inverse && len(out.shape) == len(e.shape) {
-		out.shares = &shares{n: t.n, inner: t.inner, cuts: []identity{{c.node, e.exponent.of}}}
+		of := e.exponent.of
+		if s := e.exponent.shifted; s != nil && s.largest.n == t.n && s.largest.inner == t.inner {
+			of = s.of // all terms of a sum have the same taken off, which is of no account
+		}
+		out.shares = &shares{n: t.n, inner: t.inner, cuts: []identity{{c.node, of}}}
 	}
 }
 

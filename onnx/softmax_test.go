@@ -85,6 +85,10 @@ func TestSoftmaxInOtherForms(t *testing.T) {
 			node("ReduceMax", list("h"), list("m"), "axes", []int64{-1}), node("Sub", list("h", "m"), list("z")),
 			node("Exp", list("z"), list("e")), sum, node("Div", list("e", "s"), list("p")),
 			node("Identity", list("p"), list("y"))}, nil},
+		{"by hand, with the largest of others taken off", []int{2, 3, 4}, []Node{
+			node("ReduceMax", list("h"), list("m"), "axes", []int64{1}), node("Sub", list("h", "m"), list("z")),
+			node("Exp", list("z"), list("e")), sum, node("Div", list("e", "s"), list("y"))},
+			list("MaxPool", "Affine", "Add")},
 		{"by hand, times one over the sum", []int{2, 4}, []Node{node("Exp", list("h"), list("e")), sum,
 			node("Reciprocal", list("s"), list("r")), node("Mul", list("r", "e"), list("y"))}, nil},
 		{"by hand, of a logarithm", []int{2, 4}, []Node{
@@ -120,7 +124,8 @@ func TestSoftmaxInOtherForms(t *testing.T) {
 		var want []string
 		for _, name := range c.leaves {
 			want = append(want, map[string]string{"Softmax": string(graph.Softmax), "Exp": string(graph.Exp),
-				"Power": string(graph.Power), "Dropout": string(graph.Dropout), "ReLU": string(graph.ReLU)}[name])
+				"Power": string(graph.Power), "Dropout": string(graph.Dropout), "ReLU": string(graph.ReLU),
+				"MaxPool": string(graph.MaxPool), "Affine": string(graph.Affine), "Add": string(graph.Add)}[name])
 		}
 		if !slices.Equal(left, want) {
 			t.Errorf("%s: it is left with %v, want %v", c.what, left, want)

@@ -22,8 +22,12 @@ func CheckLoss(iteration int, loss float32) error {
 	if finite(loss) {
 		return nil
 	}
+	remedy := divergedRemedy
+	if iteration == 0 { // no rate has had an effect on it
+		remedy = "look in the data, and in the file of --weights if there is one, for what is no finite number"
+	}
 	return &DivergedError{iteration, fmt.Sprintf("the loss of iteration %d (counted from 0) is %v: %s", iteration, loss,
-		divergedRemedy)}
+		remedy)}
 }
 
 // Check returns a DivergedError if some iterations have made what is to be kept of the task useless: a parameter that

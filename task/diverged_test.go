@@ -21,6 +21,9 @@ func TestCheckLoss(t *testing.T) {
 			t.Errorf("loss %v: %v", loss, err)
 		}
 	}
+	if err := CheckLoss(0, float32(math.NaN())); err == nil || strings.Contains(err.Error(), "--lr") {
+		t.Errorf("of the first iteration, before which nothing was learned: %v", err)
+	}
 }
 
 // A parameter is a finite number, a state may be infinite, and what nothing changes may be anything.

@@ -29,7 +29,7 @@ func (t Task) Marks() []Mark {
 			p := storage(0)
 			marks = append(marks, Mark{nameOf(&p), state.ID, zeros[state.Bytes]})
 		case graph.SGD:
-			if p := storage(0); p.Bytes <= largestMade && p.Init != nil && op.Attrs.LearningRate > 0 {
+			if p := storage(0); p.Bytes <= largestMade && p.Init != nil && float32(op.Attrs.LearningRate) != 0 {
 				content := make([]float32, p.Bytes/graph.ElementBytes)
 				t.Init(p, content)
 				marks = append(marks, Mark{nameOf(&p), p.ID, Digest(content)})

@@ -47,17 +47,19 @@ func TestUnmoved(t *testing.T) {
 	}
 }
 
-// Parameters that stay as they are because the learning rate is 0 are not told.
+// Parameters that stay as they are because the learning rate is 0, be it as float32 alone, are not told.
 func TestUnmovedAtRateZero(t *testing.T) {
-	sgd, err := autodiff.ParseOptimizer("sgd", new(0.0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := models.Build("lenet", models.Config{Batch: 2, Image: 12, Optimizer: sgd})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if marks := (Task{Graph: g, Seed: 7}).Marks(); len(marks) > 0 {
-		t.Errorf("%d parameters have marks", len(marks))
+	for _, rate := range []float64{0, 1e-50} {
+		sgd, err := autodiff.ParseOptimizer("sgd", &rate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := models.Build("lenet", models.Config{Batch: 2, Image: 12, Optimizer: sgd})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if marks := (Task{Graph: g, Seed: 7}).Marks(); len(marks) > 0 {
+			t.Errorf("rate %v: %d parameters have marks", rate, len(marks))
+		}
 	}
 }

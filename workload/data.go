@@ -62,7 +62,9 @@ func (d source) sized(s Settings, reads bool) (Settings, error) {
 		return s, nil
 	}
 	if x, _ := d.arrays.Find("input"); len(x.Shape) == 4 {
+		const colors = 4
 		square, asLast := x.Shape[2] == x.Shape[3], x.Shape[1] == x.Shape[2] // networks take squares
+		asLast = asLast || x.Shape[3] <= colors && min(x.Shape[1], x.Shape[2]) > colors
 		if (s.Channels == 0 || s.Image == 0) && !square && asLast {
 			return s, task.ChannelsLast(d.arrays, x)
 		}

@@ -108,6 +108,13 @@ func TestLoadChannelsLast(t *testing.T) {
 			t.Errorf("%d channels before height: %v", channels, err)
 		}
 	}
+	if err := load(Settings{}, 6, 12, 16, 3); err == nil ||
+		!strings.HasSuffix(err.Error(), ": save input.transpose(0, 3, 1, 2)") {
+		t.Errorf("a rectangle: %v", err)
+	}
+	if err := load(Settings{}, 6, 3, 12, 3); err == nil || strings.Contains(err.Error(), "transpose") {
+		t.Errorf("a narrow one, channels before height: %v", err)
+	}
 	if err := load(Settings{Image: 12, Channels: 1}, 6, 12, 12, 1); err != nil { // extents of 1 do not matter
 		t.Errorf("sizes that are given: %v", err)
 	}

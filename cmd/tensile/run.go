@@ -222,7 +222,8 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	for i, j := range run.Jobs {
 		if names := task.Unmoved(marks[i], j.Weights); len(names) > 0 {
 			fmt.Fprintf(os.Stderr, "tensile: job %s: no gradient has moved %s in %d iterations: the loss does not "+
-				"depend on that, as on a bias before a normalization, or a layer behind it is dead\n",
+				"depend on that, as on a bias before a normalization, or a layer behind it is dead, or --lr is too "+
+				"small\n",
 				s.workload[i].Name, several(names), f.iterations)
 		}
 	}
