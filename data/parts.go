@@ -18,8 +18,7 @@ var (
 )
 
 // partWord is the word by which a folder is called, such as test of "Test_set" and train of "train2017", and what
-// stands beside it, such as seg of "seg_train". Of a name of several words among which no or more than one are of a
-// part it is "".
+// stands beside it, such as seg of "seg_train". Of a name of several words it is "", unless just one is of a part.
 func partWord(name string) (word, beside string) {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) })
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "set" || w == "data" || w == "images" })
@@ -61,8 +60,8 @@ func trainingFolder(dir string) (string, error) {
 			trains = append(trains, filepath.Join(dir, name))
 		}
 	}
-	if all != "" && (len(trains) == 0 || len(trains) == len(folders)) {
-		return dir, nil // classes such as steam trains
+	if all != "" && len(trains) == 0 {
+		return dir, nil // classes such as two tests of one kind
 	}
 	if len(trains) != 1 {
 		return "", fmt.Errorf("%s has %s, which are parts of a data set, and %d of them to learn from: call one train",

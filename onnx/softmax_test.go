@@ -135,3 +135,57 @@ func TestSoftmaxInOtherForms(t *testing.T) {
 		}
 	}
 }
+
+// What is like a softmax in another form, and is none, stays.
+func TestNoSoftmaxIsLeftOut(t *testing.T) {
+	exp, sum := node("Exp", list("h"), list("e")), node("ReduceSum", list("e", "last"), list("s"), "keepdims", 1)
+	lse := node("ReduceLogSumExp", list("h"), list("l"), "axes", []int64{-1})
+	for _, c := range []struct {
+		what  string
+		nodes []Node
+		stays graph.Kind
+	}{
+		{"divided by the largest", []Node{exp, node("ReduceMax", list("e"), list("m"), "axes", []int64{-1}),
+			node("Div", list("e", "m"), list("y"))}, graph.Exp},
+		{"divided by one over the sum", []Node{exp, sum, node("Reciprocal", list("s"), list("r")),
+			node("Div", list("e", "r"), list("y"))}, graph.Exp},
+		{"the exponential of a softmax", []Node{node("Softmax", list("h"), list("p")),
+			node("Exp", list("p"), list("y"))}, graph.Softmax},
+		{"a sum of other exponentials", []Node{exp, node("Relu", list("h"), list("z")),
+			node("Exp", list("z"), list("f")),
+			node("ReduceSum", list("f", "last"), list("s"), "keepdims", 1), node("Div", list("e", "s"), list("y"))},
+			graph.ReLU},
+		{"a sum that is broadcast along its own dimension", []Node{exp,
+			node("ReduceSum", list("e", "last"), list("s"), "keepdims", 0), node("Div", list("e", "s"), list("y"))},
+			graph.Exp},
+		{"the logarithm of other sums", []Node{node("Relu", list("h"), list("z")),
+			node("ReduceLogSumExp", list("z"), list("l"), "axes", []int64{-1}), node("Sub", list("h", "l"), list("y"))},
+			graph.ReLU},
+		{"one over the logarithm of sums", []Node{lse, node("Reciprocal", list("l"), list("r")),
+			node("Sub", list("h", "r"), list("y"))}, graph.Exp},
+		{"with the largest of each column taken off", []Node{
+			node("ReduceMax", list("h"), list("m"), "axes", []int64{0}), node("Sub", list("h", "m"), list("z")),
+			node("Exp", list("z"), list("e")), sum, node("Div", list("e", "s"), list("y"))}, graph.MaxPool},
+		{"over all rows", []Node{node("Reshape", list("h", "flat"), list("f")), node("Softmax", list("f"), list("p")),
+			node("Reshape", list("p", "rows"), list("y"))}, graph.Softmax},
+	} {
+		m := &Model{IR: 8, Opsets: []Opset{{Version: 13}}, Graph: Graph{
+			Nodes: append([]Node{node("MatMul", list("x", "w"), list("h"))}, c.nodes...),
+			Initializers: []Tensor{floats("w", sequence(4*5), 4, 5), whole("last", -1), whole("flat", 1, 25),
+				whole("rows", 5, 5)},
+			Inputs: []Value{typed("x", Float32, 5, 4)}, Outputs: []Value{typed("y", Float32, 5, 5)}}}
+		for i := range m.Graph.Nodes {
+			m.Graph.Nodes[i].index = i
+		}
+		g, _, err := Job(m, "net", Training{})
+		if err != nil {
+			t.Errorf("%s: %v", c.what, err)
+			continue
+		}
+		if !slices.ContainsFunc(g.Ops, func(op graph.Op) bool {
+			return op.Phase == graph.Forward && op.Kind == c.stays
+		}) {
+			t.Errorf("%s: no %s is left", c.what, c.stays)
+		}
+	}
+}

@@ -40,9 +40,12 @@ func TestUnmoved(t *testing.T) {
 		if got := Unmoved(marks, ended); len(got) != len(parameters)-1 || slices.Contains(got, marks[1].Parameter) {
 			t.Errorf("%T: where %s moved, %v", optimizer, marks[1].Parameter, got)
 		}
-		twice := append(slices.Clone(marks), Mark{marks[0].Parameter, marks[0].Storage, "a part that moved"})
-		if got := Unmoved(twice, ended); slices.Contains(got, marks[0].Parameter) {
-			t.Errorf("%T: %s is unmoved, of which a part moved", optimizer, marks[0].Parameter)
+		part := Mark{marks[0].Parameter, marks[0].Storage, "a part that moved"}
+		for _, place := range []int{0, len(marks)} {
+			twice := slices.Insert(slices.Clone(marks), place, part)
+			if got := Unmoved(twice, ended); slices.Contains(got, part.Parameter) {
+				t.Errorf("%T: %s is unmoved, of which a part moved", optimizer, part.Parameter)
+			}
 		}
 	}
 }
