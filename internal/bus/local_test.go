@@ -62,7 +62,7 @@ func TestLocalWithoutNetwork(t *testing.T) {
 	}
 	unshare, err := exec.LookPath("unshare")
 	if err != nil || exec.Command(unshare, "-rn", "true").Run() != nil {
-		t.Skip("this user cannot have a network of its own")
+		t.Skip("needs a network namespace: run the tests as root")
 	}
 	c := exec.CommandContext(within(t), unshare, "-rn", os.Args[0], "-test.run", "^TestLocalWithoutNetwork$")
 	c.Env = append(os.Environ(), variable+"=1")

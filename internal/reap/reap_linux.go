@@ -22,8 +22,11 @@ const grace = time.Minute
 // that.
 const inside = "TENSILE_TEST_REAPER"
 
-// subreaper is PR_SET_CHILD_SUBREAPER of prctl(2).
-const subreaper = 36
+// What prctl(2) sets: PR_SET_CHILD_SUBREAPER, and PR_SET_PDEATHSIG, the signal at the death of the parent.
+const (
+	subreaper   = 36
+	parentDeath = 1
+)
 
 // Adopt makes this process the parent of every descendant whose parent ends.
 func Adopt() error {
@@ -35,7 +38,7 @@ func Adopt() error {
 
 // Main runs the tests of a package, for its TestMain, and returns the exit code. It runs this program once more and
 // waits for it and for all processes that the tests have started. Tests that passed fail if a process is left after a
-// minute. When the tests fail or die, what they have started is killed at once.
+// minute. When the tests fail or die, or the go command that runs them dies, what they have started is killed at once.
 func Main(run func() int) int {
 	if os.Getenv(inside) == strconv.Itoa(os.Getppid()) {
 		os.Unsetenv(inside)
@@ -53,6 +56,8 @@ func Main(run func() int) int {
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGQUIT, syscall.SIGINT, syscall.SIGTERM)
+	// the tests are over when the go command dies; where this fails they go on to their end
+	syscall.RawSyscall(syscall.SYS_PRCTL, parentDeath, uintptr(syscall.SIGTERM), 0)
 	if err := c.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "reap:", err)
 		return 1

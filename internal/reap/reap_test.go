@@ -7,9 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	_ "tensile/internal/long" // the flag -long
 )
@@ -31,6 +33,9 @@ func TestMain(m *testing.M) {
 		}
 		if err := c.Start(); err != nil {
 			panic(err)
+		}
+		for how == "orphan" { // until it is ended
+			time.Sleep(time.Minute)
 		}
 		for how == "die" { // not before the child is there
 			if _, err := os.Stat(filepath.Join(os.Getenv("REAP_DIR"), "pid")); err == nil {
@@ -82,5 +87,30 @@ func TestLeft(t *testing.T) {
 	}
 	if left := Left(0); len(left) > 0 {
 		t.Errorf("%q are left after that", left)
+	}
+}
+
+// When the process that runs the tests is killed, the tests and what they started end.
+func TestParentDies(t *testing.T) {
+	if err := Adopt(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	// the shell waits for the tests, as the go command does
+	c := exec.Command("sh", "-c", os.Args[0]+"; true")
+	c.Env = append(os.Environ(), asTests+"=orphan", "REAP_DIR="+dir)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for pid, err := []byte(nil), error(nil); len(pid) == 0; pid, err = os.ReadFile(filepath.Join(dir, "pid")) {
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		runtime.Gosched()
+	}
+	c.Process.Kill()
+	c.Wait()
+	if left := Left(time.Hour); len(left) > 0 { // the tests' own timeout is before that
+		t.Errorf("%q were left", left)
 	}
 }

@@ -21,7 +21,7 @@ import (
 func asNobody(t *testing.T, f func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("only root can be another user")
+		t.Skip("needs another user: run the tests as root")
 	}
 	const nobody = 65534
 	var work sync.WaitGroup
