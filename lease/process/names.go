@@ -54,8 +54,9 @@ func bind(a *net.UnixAddr) (l *net.UnixListener, held bool, err error) {
 // takeSlot takes the lock of a client: a slot that nobody else has. It returns the client's name, which nobody else
 // ever has, and says which slot that is.
 func takeSlot(name string) (lock *net.UnixListener, client string, err error) {
-	for range maxClients {
-		slot := strconv.Itoa(randomSlot()) // rarely that of a client that has just ended
+	first := randomSlot() // rarely that of a client that has just ended
+	for k := range maxClients {
+		slot := strconv.Itoa((first + k) % maxClients)
 		l, held, err := bind(address(name, slot))
 		if err == nil {
 			return l, slot + "x" + rand.Text(), nil

@@ -70,6 +70,25 @@ func TestSlotsOfStrangers(t *testing.T) {
 	}
 }
 
+// A client finds the only place that is left.
+func TestLastSlot(t *testing.T) {
+	name := t.TempDir() // which nobody else has
+	const last = "17"
+	for n := range maxClients {
+		if slot := strconv.Itoa(n); slot != last {
+			l, _, err := bind(address(name, slot))
+			must(t, err)
+			defer l.Close()
+		}
+	}
+	lock, client, err := takeSlot(name)
+	must(t, err)
+	defer lock.Close()
+	if slotOf(client) != last {
+		t.Errorf("client %s has another slot than %s", client, last)
+	}
+}
+
 // A client that has ended holds nothing, although another user has its slot by then. One whose slot nobody can look
 // into is waited for, and a line says so.
 func TestWaitsForClients(t *testing.T) {
