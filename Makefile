@@ -39,18 +39,18 @@ demo-page: build ## two controllers with jobs, a simulated a6000 and the cpu, an
 test: ## everything in short form, five minutes on two cores; its last lines say what was left out and why
 	$(WITH) $(GO) vet ./...
 	$(if $(GPU),$(MAKE) --no-print-directory test-gpu-fake)
-	$(WITH) $(GO) run ./internal/testrun -timeout 60m ./...
+	$(WITH) $(GO) run ./internal/testrun -count=1 -timeout 60m ./...
 
 test-all: test test-long ## all tests at full length, forty minutes on two cores; CI runs it
 
 # The packages whose tests ask package long how long they may be.
 LONG = $$(grep -rlE --include='*_test.go' '\blong\.(Only|On|Or|Rounds|Soak)\(' . | xargs -n 1 dirname | sort -u)
 test-long: ## what test-all has beyond test
-	$(WITH) $(GO) run ./internal/testrun -timeout 60m $(LONG) -long
+	$(WITH) $(GO) run ./internal/testrun -count=1 -timeout 60m $(LONG) -long
 
 test-gpu-fake: ## what needs the tag gpu, on a driver without a GPU
 	$(SETTINGS) $(GO) vet -tags gpu ./internal/cudaabi ./device/cuda/driver ./internal/fakecuda/bridge ./cmd/tensile
-	$(SETTINGS) $(GO) run ./internal/testrun -tags gpu -timeout 60m \
+	$(SETTINGS) $(GO) run ./internal/testrun -tags gpu -count=1 -timeout 60m \
 		./internal/cudaabi ./internal/fakecuda/bridge ./device/cuda/driver
 
 PYTHON ?= /usr/bin/python3
