@@ -164,11 +164,28 @@ func (p *livePlan) draw(ctx context.Context, conn wire.Bus, path string) error {
 	return nil
 }
 
+// readLive reads the plan that a job trains with. While it reads the controller may grant another and remove what that
+// replaces: then it reads again.
 func readLive(ctx context.Context, conn wire.Bus, job string) (*livePlan, error) {
 	r, err := recordOf(ctx, conn, job)
 	if err != nil {
 		return nil, err
 	}
+	for {
+		p, failed := readLayouts(ctx, conn, r)
+		read := r
+		if r, err = recordOf(ctx, conn, job); err != nil {
+			return nil, err
+		}
+		if r.Granted == read.Granted && r.Executor == read.Executor {
+			return p, failed
+		}
+	}
+}
+
+// readLayouts reads the plan that a job's record names, and the one before it.
+func readLayouts(ctx context.Context, conn wire.Bus, r wire.Record) (*livePlan, error) {
+	job := r.Spec.Name
 	if r.Granted == 0 || r.State.Over() {
 		return nil, fmt.Errorf("%s, and trains with no plan", submitted(r))
 	}
