@@ -16,13 +16,13 @@ import (
 
 // reachable are the jobs that are planned for.
 func (d *domain) reachable() []*job {
-	return slices.DeleteFunc(d.active(), func(j *job) bool { return j.record.State == wire.Unknown })
+	return slices.DeleteFunc(d.active(), func(j *job) bool { return j.record.State == wire.Unknown || j.hurt != "" })
 }
 
 // reserved is the part of the budget that executors out of reach may have, with their contexts.
 func (d *domain) reserved() (sum graph.Bytes) {
 	for j := range d.jobs() {
-		if j.record.State == wire.Unknown {
+		if j.record.State == wire.Unknown || j.hurt != "" && j.active() {
 			sum += j.claim().Arena
 		}
 	}

@@ -176,6 +176,9 @@ func (m *Machine) Records() []wire.Record {
 		r := j.record
 		m.claimed(j, &r)
 		r.Pace, r.Gate, r.Loss, r.Measured = j.pace, j.gate, j.heard.last, j.slowdown()
+		if j.hurt != "" && !r.State.Over() {
+			r.Why = j.hurt
+		}
 		if r.Why == "" && r.Unplanned != "" {
 			r.Why = "has no plan: " + r.Unplanned
 		}
@@ -273,8 +276,8 @@ func (m *Machine) writeRecords() {
 
 // claimed says in a record what a job counts with.
 func (m *Machine) claimed(j *job, r *wire.Record) {
-	if j.domain == nil {
-		return // it has nothing of any
+	if j.domain == nil || j.hurt != "" {
+		return // it has nothing of any, or what it was stored with
 	}
 	c, config := j.claim(), &j.domain.config
 	r.Claim, r.Host, r.Sharing, r.Base = c.Arena, j.hostClaim(), config.MemorySharing, 0

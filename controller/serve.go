@@ -18,7 +18,7 @@ import (
 // restore makes the machine from what is stored.
 func (r *runner) restore() error {
 	s := Stored{Graphs: map[graph.Digest]*graph.Graph{}, Layouts: map[string][]*wire.Layout{},
-		Orders:   map[string]wire.Orders{},
+		Orders: map[string]wire.Orders{}, Hurt: map[string]string{},
 		Profiles: map[graph.Digest]*planner.Profile{}, Placed: map[string]map[graph.Digest]*planner.Profile{}}
 	var problems []error
 	err := r.present(wire.RecordKey("*"), func(value []byte) {
@@ -51,7 +51,15 @@ func (r *runner) restore() error {
 	}
 	for _, record := range s.Records {
 		if err == nil && !record.State.Over() {
-			err = r.objects(record, &s)
+			problem := r.objects(record, &s)
+			switch {
+			case r.ctx.Err() != nil:
+				err = context.Cause(r.ctx)
+			case unanswered(problem):
+				err = problem
+			case problem != nil:
+				s.Hurt[record.Spec.Name] = strings.ReplaceAll(problem.Error(), "\n", "; ")
+			}
 		}
 	}
 	if err == nil {
@@ -72,10 +80,14 @@ func (r *runner) restore() error {
 	if !r.options.NoDevice {
 		r.options.On = r.options.Shared(r.options.On)
 	}
-	if r.machine, err = Restore(r.options.Config, s); err == nil {
-		r.options.Record.begin(r.options.Config, s)
+	r.machine = Restore(r.options.Config, s)
+	r.options.Record.begin(r.options.Config, s)
+	for _, j := range r.machine.jobs {
+		if j.hurt != "" {
+			r.options.Log.Error(fmt.Sprintf("job %s %s", j.record.Spec.Name, j.hurt))
+		}
 	}
-	return err
+	return nil
 }
 
 // present reports the values that keys have now.
@@ -162,7 +174,7 @@ func (r *runner) tenants() (*wire.Tenants, error) {
 func (r *runner) objects(record wire.Record, s *Stored) error {
 	g, err := r.graph(record.Spec.Graph)
 	if err != nil {
-		return fmt.Errorf("job %s: %w", record.Spec.Name, err)
+		return err
 	}
 	s.Graphs[record.Spec.Graph] = g
 	if record.Spec.Script {
@@ -171,7 +183,7 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 	if at := slices.IndexFunc(s.Devices, func(d wire.Device) bool { return d.Name == record.On }); at >= 0 {
 		p, err := r.describe(&s.Devices[at]).Profile(g)
 		if err != nil {
-			return fmt.Errorf("job %s, on device %s: %w", record.Spec.Name, record.On, err)
+			return fmt.Errorf("on device %s: %w", record.On, err)
 		}
 		if s.Placed[record.On] == nil {
 			s.Placed[record.On] = make(map[graph.Digest]*planner.Profile)
@@ -180,7 +192,7 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 	} else if s.Profiles[record.Spec.Graph] == nil && !r.options.NoDevice {
 		p, err := r.options.On.Profile(g)
 		if err != nil {
-			return fmt.Errorf("job %s: %w", record.Spec.Name, err)
+			return err
 		}
 		s.Profiles[record.Spec.Graph] = &p
 	}
@@ -194,7 +206,7 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 		}
 		l, err := wire.DecodeAs[wire.Layout](data)
 		if err != nil {
-			return fmt.Errorf("layout %d of job %s: %w", epoch, record.Spec.Name, err)
+			return fmt.Errorf("its layout %d: %w", epoch, err)
 		}
 		s.Layouts[record.Spec.Name] = append(s.Layouts[record.Spec.Name], &l)
 	}
