@@ -33,6 +33,7 @@ type job struct {
 	lacking time.Duration // until then it waits for an executor that has its newest checkpoint; 0: it does not
 	chosen  bool          // it was tried on several devices, and is to begin on this one
 	hurt    string        // why it is held: what is stored of it is damaged; "": it is not
+	other   string        // why it wants a controller that was started otherwise
 	held    bool          // it waits for what other tenants are owed
 	stays   bool          // it was to move, and its checkpoint was not written: it stays until one was
 	full    bool          // it fits none of these, as long as nothing changes

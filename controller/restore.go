@@ -93,6 +93,21 @@ func Restore(c Config, s Stored) *Machine {
 	return m
 }
 
+// otherwise says for what else the controller should have been started, where that holds for every job; "": it should
+// not. Then its flags are wrong, not what is stored.
+func (m *Machine) otherwise() (why string) {
+	for _, j := range m.jobs {
+		switch {
+		case j.record.State.Over():
+		case j.other == "":
+			return ""
+		case why == "":
+			why = fmt.Sprintf("job %s %s", j.record.Spec.Name, j.other)
+		}
+	}
+	return why
+}
+
 // takeUp takes up a job that is not over. The error says what is missing, or wrong, of what is stored of it: it is held,
 // and all else goes on.
 func (m *Machine) takeUp(j *job, s *Stored) error {
@@ -112,12 +127,14 @@ func (m *Machine) takeUp(j *job, s *Stored) error {
 		j.domain, d = nil, nil // it has left a device that has gone since
 	}
 	if d != nil && r.State != wire.Queued && r.Device != "" && r.Device != d.config.Device {
-		return fmt.Errorf("it runs on %s, and this controller is for %s: start it for that device", r.Device,
+		j.other = fmt.Sprintf("runs on %s, and this controller is for %s: start it for that device", r.Device,
 			d.config.Device)
+		return errors.New("it " + j.other)
 	}
 	if j.placed() && r.Sharing != d.config.MemorySharing {
-		return fmt.Errorf("it runs with memory sharing %s, and this controller is for %s: start it with "+
+		j.other = fmt.Sprintf("runs with memory sharing %s, and this controller is for %s: start it with "+
 			"--memory-sharing %[1]s", r.Sharing, d.config.MemorySharing)
+		return errors.New("it " + j.other)
 	}
 	if j.graph = s.Graphs[r.Spec.Graph]; j.graph == nil {
 		return errors.New("its graph is not in the state directory: put that back from a backup, or submit the job anew")

@@ -20,30 +20,29 @@ func (r *runner) restore() error {
 	s := Stored{Graphs: map[graph.Digest]*graph.Graph{}, Layouts: map[string][]*wire.Layout{},
 		Orders: map[string]wire.Orders{}, Hurt: map[string]string{},
 		Profiles: map[graph.Digest]*planner.Profile{}, Placed: map[string]map[graph.Digest]*planner.Profile{}}
-	var problems []error
-	err := r.present(wire.RecordKey("*"), func(value []byte) {
+	err := r.present(wire.RecordKey("*"), func(key string, value []byte) {
 		record, err := wire.DecodeAs[wire.Record](value)
 		if err != nil {
-			problems = append(problems, err)
+			r.damaged(key, err)
 			return
 		}
 		s.Records = append(s.Records, record)
 	})
 	if err == nil {
-		err = r.present(wire.OrdersKey("*"), func(value []byte) {
+		err = r.present(wire.OrdersKey("*"), func(key string, value []byte) {
 			orders, err := wire.DecodeAs[wire.Orders](value)
 			if err != nil {
-				problems = append(problems, err)
+				r.damaged(key, err)
 				return
 			}
 			s.Orders[orders.Executor] = orders
 		})
 	}
 	if err == nil {
-		err = r.present(wire.DeviceKey("*"), func(value []byte) {
+		err = r.present(wire.DeviceKey("*"), func(key string, value []byte) {
 			d, err := wire.DecodeAs[wire.Device](value)
 			if err != nil {
-				problems = append(problems, err)
+				r.damaged(key, err)
 				return
 			}
 			s.Devices = append(s.Devices, d)
@@ -71,7 +70,7 @@ func (r *runner) restore() error {
 	if err == nil {
 		s.Tenants, err = r.tenants()
 	}
-	if err = errors.Join(append(problems, err)...); err != nil {
+	if err != nil {
 		return err
 	}
 	if r.options.InForce {
@@ -82,6 +81,9 @@ func (r *runner) restore() error {
 	}
 	r.machine = Restore(r.options.Config, s)
 	r.options.Record.begin(r.options.Config, s)
+	if why := r.machine.otherwise(); why != "" {
+		return errors.New(why)
+	}
 	for _, j := range r.machine.jobs {
 		if j.hurt != "" {
 			r.options.Log.Error(fmt.Sprintf("job %s %s", j.record.Spec.Name, j.hurt))
@@ -91,16 +93,22 @@ func (r *runner) restore() error {
 }
 
 // present reports the values that keys have now.
-func (r *runner) present(pattern string, each func(value []byte)) error {
-	stop, err := r.bus.Watch(r.ctx, pattern, func(_ string, value []byte) {
+func (r *runner) present(pattern string, each func(key string, value []byte)) error {
+	stop, err := r.bus.Watch(r.ctx, pattern, func(key string, value []byte) {
 		if value != nil {
-			each(value)
+			each(key, value)
 		}
 	})
 	if err == nil {
 		stop()
 	}
 	return err
+}
+
+// damaged tells that a value cannot be read. What it says is lost; all else goes on.
+func (r *runner) damaged(key string, err error) {
+	r.options.Log.Error(fmt.Sprintf("what is stored at %s cannot be read, and is passed over: put it back from a copy of "+
+		"the state folder, or submit the job again: %v", key, err))
 }
 
 // unanswered reports whether the bus could not be asked: it is not known what is stored.
