@@ -93,8 +93,8 @@ func Restore(c Config, s Stored) *Machine {
 	return m
 }
 
-// otherwise says for what else the controller should have been started, where that holds for every job; "": it should
-// not. Then its flags are wrong, not what is stored.
+// otherwise says for what else the controller should have been started, where that holds for every job; "": it
+// should not. Then its flags are wrong, not what is stored.
 func (m *Machine) otherwise() (why string) {
 	for _, j := range m.jobs {
 		switch {
@@ -137,7 +137,7 @@ func (m *Machine) takeUp(j *job, s *Stored) error {
 		return errors.New("it " + j.other)
 	}
 	if j.graph = s.Graphs[r.Spec.Graph]; j.graph == nil {
-		return errors.New("its graph is not in the state directory: put that back from a backup, or submit the job anew")
+		return errors.New("its graph is not in the state directory: put that back from a copy, or submit the job anew")
 	}
 	j.findHome()
 	if d == nil {

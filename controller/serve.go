@@ -107,8 +107,8 @@ func (r *runner) present(pattern string, each func(key string, value []byte)) er
 
 // damaged tells that a value cannot be read. What it says is lost; all else goes on.
 func (r *runner) damaged(key string, err error) {
-	r.options.Log.Error(fmt.Sprintf("what is stored at %s cannot be read, and is passed over: put it back from a copy of "+
-		"the state folder, or submit the job again: %v", key, err))
+	r.options.Log.Error(fmt.Sprintf("what is stored at %s cannot be read, and is passed over: put it back from a copy "+
+		"of the state folder, or submit the job again: %v", key, err))
 }
 
 // unanswered reports whether the bus could not be asked: it is not known what is stored.
