@@ -33,7 +33,8 @@ type Stored struct {
 }
 
 // Restore returns the machine of a controller that goes on where another ended. Executors keep their names; those that
-// were started for jobs are awaited as if this controller had started them. A job of which something is missing is held.
+// were started for jobs are awaited as if this controller had started them. One of which
+// something is missing is held.
 func Restore(c Config, s Stored) *Machine {
 	m := NewMachine(c)
 	m.stored, m.settings = s.Orders, s.Settings
@@ -69,7 +70,7 @@ func Restore(c Config, s Stored) *Machine {
 			continue
 		}
 		if err := m.takeUp(j, &s); err != nil {
-			j.hurt = fmt.Sprintf("is held: %v; it goes on when that is mended and the controller is started again, and "+
+			j.hurt = fmt.Sprintf("is held: %v; it goes on when that is mended and the controller is started anew, and "+
 				"tensile stop %s ends it", err, r.Spec.Name)
 			j.layouts = nil
 			if j.domain == nil {
@@ -108,7 +109,7 @@ func (m *Machine) otherwise() (why string) {
 	return why
 }
 
-// takeUp takes up a job that is not over. The error says what is missing, or wrong, of what is stored of it: it is held,
+// takeUp takes up a job that is not over. The error says what of what is stored is missing, or wrong: it is held,
 // and all else goes on.
 func (m *Machine) takeUp(j *job, s *Stored) error {
 	d, r := j.domain, j.record
