@@ -65,7 +65,6 @@ PARTS = (
 
     Part(3, "bridge", 280, lines=40),
     Part(3, "rivals", 75, ("torch_rivals.py",), lines=14),
-    Part(3, "habits", 60, ("torch_habits.py",), lines=10),
     Part(3, "per-op", 20, ("torch_per_op.py",)),
     Part(3, "failures", 60),
     Part(3, "hot", 50),
