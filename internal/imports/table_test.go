@@ -35,6 +35,7 @@ var rows = [][]string{
 	{"device", "device/..."},
 	{"internal/fakecuda"},
 	{"internal/fakecuda/bridge"},
+	{"internal/fakecuda/library"},
 	{"task"}, // what a device is fed
 	{"workload", "planner"},
 	{"explain"},
@@ -92,7 +93,7 @@ var helpers = []string{"internal/randgraph", "internal/randjobs", "internal/rand
 	"internal/imports",
 	"internal/simtest", "internal/localbus", "internal/golden", "internal/smallnet", "internal/needs",
 	"internal/torchtest", "internal/npztest",
-	"internal/testrun", "internal/mutants", "internal/long", "internal/reap"}
+	"internal/testrun", "internal/mutants", "internal/long", "internal/reap", "internal/launches"}
 
 // foreign says which packages each foreign library enters through, the library given as a prefix of import paths.
 var foreign = map[string][]string{
@@ -105,7 +106,7 @@ var foreign = map[string][]string{
 	"gonum.org/v1/gonum/mat":             {"internal/bayes"},
 	"gorgonia.org":                       {"predictor"},
 	"gorgonia.org/cu":                    {"device/cuda/driver"},
-	"C":                                  {"device/cuda/driver", "internal/fakecuda/bridge"},
+	"C":                                  {"device/cuda/driver", "internal/fakecuda/bridge", "internal/fakecuda/library"},
 	"go4.org/unsafe/assume-no-moving-gc": {"predictor"}, // gorgonia does not start without it
 	"github.com/NVIDIA/go-nvml":          {"device/nvml"},
 	"github.com/prometheus":              {"metrics"},

@@ -43,7 +43,7 @@ PARTS = (
     Part(1, "machine", 15),
     Part(1, "probe", 45, lines=18),
     Part(1, "devices", 20),
-    Part(1, "digests", 60),
+    Part(1, "digests", 60, lines=10),
     Part(1, "ops", 60, remedy=True),
     Part(1, "conformance", 110),
     Part(1, "assembly", 20, lines=20),
@@ -67,7 +67,7 @@ PARTS = (
     Part(3, "rivals", 75, ("torch_rivals.py",), lines=14),
     Part(3, "per-op", 20, ("torch_per_op.py",)),
     Part(3, "failures", 60),
-    Part(3, "hot", 50),
+    Part(3, "hot", 50, lines=10),
 )
 
 
