@@ -88,7 +88,8 @@ func run(words []string) error {
 	seen := make(map[string]*op)
 	for _, o := range g.Ops {
 		in, out := g.Shapes(o.Inputs), g.Shapes(o.Outputs)
-		row := &op{Kind: o.Kind, Count: 1, Attrs: o.Attrs, In: in, Out: out, Scratch: kernels.Scratch(o.Kind, o.Attrs, in, out)}
+		row := &op{Kind: o.Kind, Count: 1, Attrs: o.Attrs, In: in, Out: out}
+		row.Scratch = kernels.Scratch(o.Kind, o.Attrs, in, out)
 		for _, x := range o.Inputs {
 			row.InTypes = append(row.InTypes, fmt.Sprint(g.Tensors[x].DType))
 		}
