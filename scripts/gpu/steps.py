@@ -156,7 +156,7 @@ def hot():
 def ops():
     """Names the first op of each network of digests.txt whose outputs differ from the interpreter's. The one place that knows the command."""
     status, out, err = run([TENSILE, "debug", "ops", "--help"], 5)
-    if status:
+    if status != 0:
         skip("this tensile has no debug ops")
     for want, words in wanted():
         status, out, err = run([TENSILE, "debug", "ops", *words.split(), *DEVICE, "--against", os.path.join(HERE, "ops.txt")])
@@ -325,7 +325,7 @@ def bridge(more=()):
     python = sys.executable if not FAKE else os.environ.get("PYTHON", "/usr/bin/python3")
     check = "import torch; print('ok' if torch.cuda.is_available() else 'no GPU')"
     status, out, err = run([python, "-c", check], 30)
-    if status:
+    if status != 0:
         skip(f"{python} has no torch")
     if "ok" not in out and not FAKE:
         skip("this torch sees no GPU")
