@@ -25,7 +25,7 @@ var replays = []struct {
 func debugCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "debug",
-		Short: "Look into recordings of controllers and executors, and measure a GPU",
+		Short: "Look into recordings of controllers and executors, and into what a GPU computes and how fast",
 		Args:  noArguments,
 	}
 	c.AddCommand(&cobra.Command{
@@ -38,7 +38,7 @@ answers, to the byte. This release must be the one that recorded.`,
 		Args:    cobra.ArbitraryArgs,
 		RunE:    func(c *cobra.Command, args []string) error { return replayAll(args, c.OutOrStdout()) },
 	})
-	c.AddCommand(ratesCommand())
+	c.AddCommand(opsCommand(), ratesCommand())
 	return c
 }
 

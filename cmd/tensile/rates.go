@@ -28,17 +28,30 @@ both at once, how long products of square matrices take, and both beside each ot
 			return f.rates(c.OutOrStdout(), asJSON)
 		},
 	}
-	c.Flags().StringVar(&f.device, "device", "cuda", "cuda, or cuda:N with the number of a GPU from 0 on")
-	c.Flags().BoolVar(&f.fake, "fake", false, "take a driver without a GPU")
-	c.Flags().MarkHidden("fake")
+	f.registerGPU(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON instead of tables")
 	return c
 }
 
+// registerGPU registers the flags of what only a GPU can do.
+func (f *planFlags) registerGPU(c *cobra.Command) {
+	c.Flags().StringVar(&f.device, "device", "cuda", "cuda, or cuda:N with the number of a GPU from 0 on")
+	c.Flags().BoolVar(&f.fake, "fake", false, "take a driver without a GPU")
+	c.Flags().MarkHidden("fake")
+}
+
+// mustBeGPU returns an error unless --device names a GPU.
+func (f *planFlags) mustBeGPU() error {
+	if kind, _, _ := strings.Cut(f.device, ":"); kind != "cuda" {
+		return fmt.Errorf("--device %s: only a GPU is looked into so: give cuda, or cuda:N", f.device)
+	}
+	return nil
+}
+
 // rates measures the device and prints what it found. On a driver without a GPU it takes small matrices.
 func (f *planFlags) rates(out io.Writer, asJSON bool) error {
-	if kind, _, _ := strings.Cut(f.device, ":"); kind != "cuda" {
-		return fmt.Errorf("--device %s: only a GPU is measured so: give cuda, or cuda:N", f.device)
+	if err := f.mustBeGPU(); err != nil {
+		return err
 	}
 	d, err := openCUDA(f)
 	if err != nil {

@@ -9,6 +9,7 @@ mkdir -p "$out/launches" "$out/python"
 "$GO" test -c -tags gpu -ldflags "-s -w" -o "$out/conformance.test" ./device/cuda/driver
 strip -s "$out/tensile" "$out/conformance.test"
 cp scripts/gpu/*.py scripts/torch_bridge.py device/cuda/kernels/testdata/digests.txt "$out/"
+cp device/cuda/kernels/testdata/ops.txt "$out/"
 cp -r device/cuda/kernels/ptx "$out/"
 mkdir "$out/python/tensile" && cp python/tensile/*.py "$out/python/tensile/"
 launches() { "$GO" run ./internal/launches "$@" >"$out/launches/${1%%:*}.jsonl"; }

@@ -3,6 +3,7 @@ package kernels
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"slices"
 	"strconv"
@@ -21,16 +22,18 @@ import (
 )
 
 // TestDigests trains the networks of testdata/digests.txt one op after the other, by the kernels' sources compiled with
-// gcc, and compares what they come to with the digests there: what every GPU must come to, and the interpreter.
+// gcc, and compares what they come to with the digests there: what every GPU must come to, and the interpreter. What
+// each op has written is compared with testdata/ops.txt.
 func TestDigests(t *testing.T) {
-	const file = "testdata/digests.txt"
+	const file, ops = "testdata/digests.txt", "testdata/ops.txt"
 	content, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	long.Only(t) // TestVariations and others run the same kernels on single ops
 	h := startHost(t)
-	var b strings.Builder
+	var b, each strings.Builder
+	each.WriteString(Head)
 	for line := range strings.Lines(string(content)) {
 		digest, words, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if !ok || digest == "#" {
@@ -38,9 +41,13 @@ func TestDigests(t *testing.T) {
 			continue
 		}
 		jobs, iterations := jobsOf(t, strings.Fields(words))
-		fmt.Fprintf(&b, "%s %s\n", h.train(t, jobs[0], iterations), words)
+		digest, digests := h.train(t, jobs[0], iterations)
+		fmt.Fprintf(&b, "%s %s\n", digest, words)
+		digests.Words = words
+		each.WriteString(digests.String())
 	}
 	golden.Compare(t, file, b.String())
+	golden.Compare(t, ops, each.String())
 }
 
 // jobsOf reads the words of tensile run that the file uses.
@@ -67,9 +74,11 @@ func jobsOf(t *testing.T, words []string) (jobs []task.Task, iterations int) {
 	return jobs, iterations
 }
 
-// train trains a job with all of its storages in memory, and returns the digest of what it has come to.
-func (h *host) train(t *testing.T, job task.Task, iterations int) string {
+// train trains a job with all of its storages in memory, and returns the digest of what it has come to, and those of
+// its ops.
+func (h *host) train(t *testing.T, job task.Task, iterations int) (string, OpDigests) {
 	t.Helper()
+	digests := OpDigests{Graph: job.Graph.Digest(), Seed: job.Seed}
 	g, m := job.Graph, new(memory)
 	storages := make([]*ptx.Allocation, len(g.Storages))
 	for i, s := range g.Storages {
@@ -84,8 +93,9 @@ func (h *host) train(t *testing.T, job task.Task, iterations int) string {
 		need = max(need, Scratch(op.Kind, op.Attrs, g.Shapes(op.Inputs), g.Shapes(op.Outputs)))
 	}
 	scratch, word := m.add(make([]byte, need), true), m.add(make([]byte, 8), true)
+	sums := m.add(make([]byte, 8*len(g.Ops)), true)
 	var launches []Launch
-	for _, op := range g.Ops {
+	for i, op := range g.Ops {
 		c := Call{Kind: op.Kind, Attrs: op.Attrs, InShapes: g.Shapes(op.Inputs), OutShapes: g.Shapes(op.Outputs),
 			Scratch: scratch.Address, Seed: job.Seed, Iteration: word.Address}
 		for _, x := range op.Inputs {
@@ -95,6 +105,10 @@ func (h *host) train(t *testing.T, job task.Task, iterations int) string {
 			c.Out = append(c.Out, storages[g.Tensors[x].Storage].Address)
 		}
 		launches = append(launches, Launches(&c)...)
+		for n, x := range op.Outputs {
+			launches = append(launches, launch("digest_of", 1, 1, c.Out[n], int(g.Tensors[x].Bytes()),
+				sums.Address+uint64(8*i)))
+		}
 	}
 	var r wire.Result
 	feed := job.Feeder(nil)
@@ -106,7 +120,14 @@ func (h *host) train(t *testing.T, job task.Task, iterations int) string {
 				feed(i, s.ID, device.Memory(storages[s.ID].Bytes))
 			}
 		}
+		for at := range g.Ops {
+			binary.LittleEndian.PutUint64(sums.Bytes[8*at:], fnv.New64a().Sum64())
+		}
 		h.execute(t, m, launches)
+		digests.Iterations = append(digests.Iterations, nil)
+		for at := range g.Ops {
+			digests.Iterations[i] = append(digests.Iterations[i], Fold(binary.LittleEndian.Uint64(sums.Bytes[8*at:])))
+		}
 		for _, s := range g.Storages {
 			if s.Role == graph.Output {
 				read(i, s.ID, device.Memory(storages[s.ID].Bytes).Float32())
@@ -119,5 +140,5 @@ func (h *host) train(t *testing.T, job task.Task, iterations int) string {
 			r.Weights[int32(s.ID)] = task.Digest(slices.Clone(device.Memory(storages[s.ID].Bytes).Float32()))
 		}
 	}
-	return r.Digest()
+	return r.Digest(), digests
 }
