@@ -37,7 +37,6 @@ demo-page: build ## two controllers with jobs, a simulated a6000 and the cpu, an
 	@scripts/demo-page.sh bin/tensile
 
 test: ## everything in short form, five minutes on two cores; its last lines say what was left out and why
-	$(WITH) $(GO) vet ./...
 	$(if $(GPU),$(MAKE) --no-print-directory test-gpu-fake)
 	$(WITH) $(GO) run ./internal/testrun -count=1 -timeout 60m ./...
 
@@ -45,11 +44,13 @@ test-all: test test-long ## all tests at full length, forty minutes on two cores
 
 # The packages whose tests ask package long how long they may be.
 LONG = $$(grep -rlE --include='*_test.go' '\blong\.(Only|On|Or|Rounds|Soak)\(' . | xargs -n 1 dirname | sort -u)
-test-long: ## what test-all has beyond test
+test-long: ## what test-all has beyond test, and vet, of which go test runs a part
+	$(WITH) $(GO) vet ./...
+	$(if $(GPU),$(SETTINGS) $(GO) vet -tags gpu $(TAGGED))
 	$(WITH) $(GO) run ./internal/testrun -count=1 -timeout 60m $(LONG) -long
 
+TAGGED = ./internal/cudaabi ./device/cuda/driver ./internal/fakecuda/bridge ./internal/fakecuda/library ./cmd/tensile
 test-gpu-fake: ## what needs the tag gpu, on a driver without a GPU
-	$(SETTINGS) $(GO) vet -tags gpu ./internal/cudaabi ./device/cuda/driver ./internal/fakecuda/bridge ./cmd/tensile
 	$(SETTINGS) $(GO) run ./internal/testrun -tags gpu -count=1 -timeout 60m \
 		./internal/cudaabi ./internal/fakecuda/bridge ./device/cuda/driver
 
@@ -81,7 +82,7 @@ race: ## the suite with the race detector, self-checks on and dropped memory poi
 
 lint: ## staticcheck, formatting, order of imports, lines of at most 120 columns
 	$(WITH) $(GO) tool staticcheck ./...
-	$(if $(GPU),$(WITH) $(GO) tool staticcheck -tags gpu ./internal/cudaabi ./device/cuda/driver ./internal/fakecuda/bridge ./cmd/tensile)
+	$(if $(GPU),$(WITH) $(GO) tool staticcheck -tags gpu $(TAGGED))
 	@files=$$($(GO) tool goimports -local tensile -l .) && test -z "$$files" || \
 		{ echo "goimports -local tensile -w is due for:"; echo "$$files"; exit 1; }
 	scripts/lines.sh .
