@@ -71,18 +71,26 @@ type CUDADevice struct {
 func NewDevices(cpu CPU, seen []nvml.GPU, usable []CUDADevice, missing ...error) Devices {
 	d := Devices{GPUs: []GPU{}, CPU: cpu, Missing: []string{}}
 	for _, err := range missing {
-		if err != nil {
-			d.Missing = append(d.Missing, err.Error())
+		if err != nil { // a line for each of those that are joined
+			d.Missing = append(d.Missing, strings.Split(err.Error(), "\n")...)
 		}
 	}
+	say := func(format string, args ...any) { d.Missing = append(d.Missing, fmt.Sprintf(format, args...)) }
 	at := make(map[string]int)
 	for i, u := range usable {
 		at[u.Bus] = len(d.GPUs)
 		d.GPUs = append(d.GPUs, GPU{Device: Device{fmt.Sprintf("cuda:%d", i), u.Memory}, Name: u.Name, UUID: u.UUID,
 			Bus: u.Bus, CUDA: &Compute{fmt.Sprintf("%d.%d", u.Major, u.Minor), u.Processors, u.Context}})
 		if u.Major < cuda.LeastCapability {
-			d.Missing = append(d.Missing, fmt.Sprintf("cuda:%d (%s) has compute capability %d.%d: the kernels need "+
-				"%d.0", i, u.Name, u.Major, u.Minor, cuda.LeastCapability))
+			say("cuda:%d (%s) has compute capability %d.%d: the kernels need %d.0", i, u.Name, u.Major, u.Minor,
+				cuda.LeastCapability)
+		}
+		if u.Exclusive {
+			say("cuda:%d lets in one process at a time, and run has one for each job and itself: an administrator can "+
+				"run nvidia-smi --id=%s --compute-mode=DEFAULT, or start MPS", i, u.Bus)
+		}
+		if u.MIG() {
+			say("cuda:%d is an instance of MIG: USED, BUSY, PCIE, CONTEXT and processes are those of the whole GPU", i)
 		}
 	}
 	for _, s := range seen {
@@ -91,8 +99,7 @@ func NewDevices(cpu CPU, seen []nvml.GPU, usable []CUDADevice, missing ...error)
 			i = len(d.GPUs)
 			d.GPUs = append(d.GPUs, GPU{Device: Device{"", s.Memory}, Name: s.Name, UUID: s.UUID, Bus: s.Bus})
 			if len(usable) > 0 {
-				d.Missing = append(d.Missing, fmt.Sprintf("CUDA does not have the GPU at %s (%s): see "+
-					"CUDA_VISIBLE_DEVICES", s.Bus, s.Name))
+				say("CUDA does not have the GPU at %s (%s): see CUDA_VISIBLE_DEVICES", s.Bus, s.Name)
 			}
 		}
 		d.GPUs[i].UUID = cmp.Or(d.GPUs[i].UUID, s.UUID)

@@ -31,9 +31,9 @@ func TestDevices(t *testing.T) {
 		{cuda.Properties{Name: "GTX 980", UUID: "GPU-4", Bus: "00000000:68:00.0", Major: 5, Minor: 2,
 			Memory: 4 * graph.GiB}, 0},
 		{cuda.Properties{Name: "Tesla T4", Bus: "00000000:65:00.0", Major: 7, Minor: 5,
-			Memory: 15 * graph.GiB}, 100 * graph.MiB},
+			Memory: 15 * graph.GiB, Exclusive: true}, 100 * graph.MiB},
 	}
-	d := NewDevices(CPU{"cpu", 4, 3 * graph.GiB}, seen, usable, nil, errors.New("a line"))
+	d := NewDevices(CPU{"cpu", 4, 3 * graph.GiB}, seen, usable, nil, errors.Join(errors.New("a line"), errors.New("another")))
 	var b strings.Builder
 	if err := d.WriteTable(&b); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,10 @@ cpu: 4 cores, 3.00GiB of memory are available
 in virtual time: sim:a6000 (44.70GiB), sim:v100 (29.80GiB), sim:h200 (131.32GiB), ` +
 		`sim:k40 (11.18GiB), sim:p100 (14.90GiB), sim:rtx2080ti (10.24GiB), sim:gtx1080ti (10.24GiB)
 missing: a line
+missing: another
 missing: cuda:1 (GTX 980) has compute capability 5.2: the kernels need 6.0
+missing: cuda:2 lets in one process at a time, and run has one for each job and itself: an administrator can run ` +
+		`nvidia-smi --id=00000000:65:00.0 --compute-mode=DEFAULT, or start MPS
 missing: CUDA does not have the GPU at 00000000:66:00.0 (hidden): see CUDA_VISIBLE_DEVICES
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
@@ -66,5 +69,17 @@ missing: CUDA does not have the GPU at 00000000:66:00.0 (hidden): see CUDA_VISIB
 		`"cuda":{"capability":"7.5","multiprocessors":0,"context_bytes":104857600}}`
 	if diff := cmp.Diff(gpu, string(document)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// Of an instance of MIG NVML knows the whole GPU alone.
+func TestDevicesMIG(t *testing.T) {
+	whole := nvml.GPU{Name: "H100", Bus: "00000000:65:00.0", Memory: 80 * graph.GiB}
+	instance := CUDADevice{cuda.Properties{Name: "NVIDIA H100 80GB HBM3 MIG 1g.10gb", Bus: whole.Bus, Major: 9,
+		Memory: 10 * graph.GiB}, 0}
+	d := NewDevices(CPU{}, []nvml.GPU{whole}, []CUDADevice{instance})
+	const want = "cuda:0 is an instance of MIG: USED, BUSY, PCIE, CONTEXT and processes are those of the whole GPU"
+	if len(d.Missing) != 1 || d.Missing[0] != want || d.GPUs[0].Memory != 10*graph.GiB {
+		t.Errorf("%+v", d)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"slices"
@@ -61,7 +62,8 @@ func cpuDevice() report.CPU {
 	return report.CPU{Device: "cpu", Cores: runtime.NumCPU(), Available: available}
 }
 
-// cudaDevices lists CUDA's devices and opens each, to see by how much that raises what is used of its memory.
+// cudaDevices lists CUDA's devices and opens each, to see by how much that raises what is used of its memory. One that
+// cannot be opened is listed too.
 func cudaDevices(driver func() (cuda.Driver, error), used func(bus string) (graph.Bytes, bool)) ([]report.CUDADevice,
 	error) {
 	d, err := driver()
@@ -72,27 +74,35 @@ func cudaDevices(driver func() (cuda.Driver, error), used func(bus string) (grap
 	defer runtime.UnlockOSThread()
 	all, err := d.Devices()
 	if err != nil {
-		return nil, err
+		return nil, cuda.Remedied(err)
 	}
 	var found []report.CUDADevice
+	var problems []error
 	for i, p := range all {
 		own := report.CUDADevice{Properties: p}
-		before, known := used(p.Bus)
-		if d, err = driver(); err != nil {
-			return found, err
-		}
-		if err := d.Open(i); err != nil {
-			return found, err
-		}
-		if after, still := used(p.Bus); known && still {
-			own.Context = max(0, after-before)
-		}
-		if err := d.Close(); err != nil {
-			return found, err
+		if own.Context, err = contextBy(driver, i, func() (graph.Bytes, bool) { return used(p.Bus) }); err != nil {
+			problems = append(problems, fmt.Errorf("cuda:%d is not opened: %w", i, cuda.Remedied(err)))
 		}
 		found = append(found, own)
 	}
-	return found, nil
+	return found, errors.Join(problems...)
+}
+
+// contextBy opens a device, and returns by how much that raises what is used; 0 where nobody says.
+func contextBy(driver func() (cuda.Driver, error), device int, used func() (graph.Bytes, bool)) (graph.Bytes, error) {
+	before, known := used()
+	d, err := driver()
+	if err != nil {
+		return 0, err
+	}
+	if err := d.Open(device); err != nil {
+		return 0, err
+	}
+	after, still := used()
+	if err := d.Close(); err != nil || !known || !still {
+		return 0, err
+	}
+	return max(0, after-before), nil
 }
 
 // usedOf returns how much of a GPU's memory is used, as NVML says.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"tensile/device/cuda"
@@ -34,6 +35,26 @@ func TestContext(t *testing.T) {
 	none := errors.New("no driver")
 	if got, err := cudaDevices(func() (cuda.Driver, error) { return nil, none }, unknown); got != nil || err != none {
 		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// A device that cannot be opened is listed, with what can be done about it.
+func TestDevicesUnavailable(t *testing.T) {
+	driver := func() (cuda.Driver, error) {
+		return fakecuda.New(fakecuda.Options{Fail: fakecuda.Failure{Call: 1, Code: cuda.Unavailable}}), nil
+	}
+	first := true
+	got, err := cudaDevices(func() (cuda.Driver, error) {
+		if first { // which lists them
+			first = false
+			return fakecuda.New(fakecuda.Options{}), nil
+		}
+		return driver()
+	}, func(string) (graph.Bytes, bool) { return 0, true })
+	const begin = "cuda:0 is not opened: cuDevicePrimaryCtxRetain: "
+	if len(got) != 1 || err == nil || !strings.HasPrefix(err.Error(), begin) ||
+		!strings.HasSuffix(err.Error(), "nvidia-smi --compute-mode=DEFAULT, or start MPS") {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 

@@ -64,7 +64,7 @@ func New(driver Driver, o Options) (*Device, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := d.open(o.Index); err != nil {
-		return nil, errors.Join(fmt.Errorf("open the cuda device: %w", err), d.release())
+		return nil, errors.Join(fmt.Errorf("open the cuda device: %w", Remedied(err)), d.release())
 	}
 	return d, nil
 }

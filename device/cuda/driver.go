@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"tensile/graph"
@@ -110,7 +111,11 @@ type Properties struct {
 	Memory          graph.Bytes
 	ThreadsPerBlock int
 	Page            graph.Bytes // the unit in which memory is mapped; 0: it can not be
+	Exclusive       bool        // one process at a time may open it
 }
+
+// MIG reports whether it is an instance of a GPU that is divided by MIG, which the driver's name for it says.
+func (p Properties) MIG() bool { return strings.Contains(p.Name, " MIG ") }
 
 // Code is the driver's number of an error.
 type Code int
@@ -120,16 +125,23 @@ const (
 	InvalidValue     Code = 1
 	OutOfMemory      Code = 2
 	NotInitialized   Code = 3
+	StubLibrary      Code = 34
+	Unavailable      Code = 46 // the device, to this process
 	NoDevice         Code = 100
+	InvalidDevice    Code = 101
 	InvalidContext   Code = 201
 	NoBinaryForGPU   Code = 209
 	InvalidPTX       Code = 218
+	NoCompiler       Code = 221
 	UnsupportedPTX   Code = 222
+	OperatingSystem  Code = 304
 	NotFound         Code = 500
 	NotReady         Code = 600
 	IllegalAddress   Code = 700
 	LaunchFailed     Code = 719
 	SystemNotReady   Code = 802
+	Mismatch         Code = 803 // of the driver's parts
+	NotCompatible    Code = 804
 	StreamCaptureBad Code = 900
 	Unknown          Code = 999
 )

@@ -69,7 +69,7 @@ func (p *pinnedPool) get(size graph.Bytes) (*pinned, error) {
 	}
 	if p.limit > 0 && p.total+size > p.limit {
 		return nil, fmt.Errorf("pin %s of host memory: %s are in use, the limit is %s: take fewer jobs or a larger "+
-			"budget", size, p.total, p.limit)
+			"budget, or give --host-memory where memory grows as it is used", size, p.total, p.limit)
 	}
 	bytes, err := syscall.Mmap(-1, 0, int(size), syscall.PROT_READ|syscall.PROT_WRITE,
 		syscall.MAP_PRIVATE|syscall.MAP_ANON)
@@ -77,7 +77,8 @@ func (p *pinnedPool) get(size graph.Bytes) (*pinned, error) {
 		return nil, fmt.Errorf("map %s of host memory: %w; free memory or give a larger budget", size, err)
 	}
 	if err := p.driver.Pin(bytes); err != nil {
-		return nil, errors.Join(fmt.Errorf("pin %s of host memory: %w", size, err), syscall.Munmap(bytes))
+		return nil, errors.Join(fmt.Errorf("pin %s of host memory: %w: free memory, give less by --host-memory, or "+
+			"see ulimit -l and the memory limit of the container", size, err), syscall.Munmap(bytes))
 	}
 	m := &pinned{p, bytes}
 	p.total += size

@@ -30,7 +30,8 @@ type Options struct {
 	Page    graph.Bytes
 	NoPages bool
 
-	Context graph.Bytes // that the driver takes of the card's memory while it is open
+	Context   graph.Bytes // that the driver takes of the card's memory while it is open
+	Exclusive bool        // one process alone may open the device
 
 	Fail   Failure              // a call that fails; zero: none
 	Refuse map[string]cuda.Code // the code with which Load refuses a text, by the text's .target
@@ -117,7 +118,7 @@ func (d *Driver) Devices() ([]cuda.Properties, error) {
 	}
 	p.Name, p.Memory = "fake "+d.facts.Name, d.facts.Memory
 	p.UUID, p.Bus = "GPU-00000000-0000-0000-0000-00000000fa4e", Bus
-	p.ThreadsPerBlock, p.Page = maxThreads, d.page
+	p.ThreadsPerBlock, p.Page, p.Exclusive = maxThreads, d.page, d.options.Exclusive
 	return []cuda.Properties{p}, nil
 }
 
@@ -128,7 +129,7 @@ func (d *Driver) Open(device int) error {
 	case err != nil:
 		return err
 	case device != 0:
-		return refuse(call, invalidDevice, "there is no device %d, only device 0", device)
+		return refuse(call, cuda.InvalidDevice, "there is no device %d, only device 0", device)
 	case d.isOpen || d.isClosed:
 		return refuse(call, cuda.InvalidValue, "the driver has been opened already")
 	}

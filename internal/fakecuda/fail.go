@@ -16,7 +16,6 @@ type Failure struct {
 
 // Codes of CUDA that the device has no names for.
 const (
-	invalidDevice     cuda.Code = 101
 	invalidHandle     cuda.Code = 400
 	unjoinedCapture   cuda.Code = 904
 	captureIsolation  cuda.Code = 905

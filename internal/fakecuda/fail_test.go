@@ -153,7 +153,7 @@ func TestOpening(t *testing.T) {
 	r.refused(err, cuda.NotInitialized, "Open comes before")
 	r.refused(r.d.Enter(), cuda.InvalidContext, "Open comes before Enter")
 	r.refused(r.d.Close(), cuda.InvalidContext, "not open")
-	r.refused(r.d.Open(1), invalidDevice, "no device 1")
+	r.refused(r.d.Open(1), cuda.InvalidDevice, "no device 1")
 	r.do(r.d.Open(0))
 	_, err = r.d.NewStream()
 	r.refused(err, cuda.InvalidContext, "Enter comes before")

@@ -88,6 +88,7 @@ func properties(i int) (cuda.Properties, error) {
 	if err != nil {
 		return cuda.Properties{}, wrap("cuDeviceTotalMem", err)
 	}
+	var mode int
 	p := cuda.Properties{Name: name, UUID: uuid, Memory: graph.Bytes(total)}
 	if p.Bus, err = bus(device); err != nil {
 		return cuda.Properties{}, err
@@ -104,11 +105,13 @@ func properties(i int) (cuda.Properties, error) {
 		{&p.BusWidth, cu.GlobalMemoryBusWidth},
 		{&p.CopyEngines, cu.AsyncEngineCount},
 		{&p.ThreadsPerBlock, cu.MaxThreadsPerBlock},
+		{&mode, cu.ComputeMode},
 	} {
 		if *a.to, err = device.Attribute(a.attribute); err != nil {
 			return cuda.Properties{}, wrap("cuDeviceGetAttribute", err)
 		}
 	}
+	p.Exclusive = mode == C.CU_COMPUTEMODE_EXCLUSIVE_PROCESS
 	p.Page, err = page(device)
 	return p, err
 }

@@ -9,8 +9,11 @@ import "C"
 
 import (
 	"fmt"
+	"os"
 	"sync"
 	"unsafe"
+
+	"tensile/device/cuda"
 )
 
 // library is the driver's, as every installation of it has it.
@@ -18,6 +21,14 @@ const library = "libcuda.so.1"
 
 // Load loads the driver's library, once for the process; all calls go there from then on.
 func Load() error { return load() }
+
+func open(name string) error {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err == nil {
+		err = f.Close()
+	}
+	return err
+}
 
 var load = sync.OnceValue(func() error {
 	name := C.CString(library)
@@ -28,7 +39,11 @@ var load = sync.OnceValue(func() error {
 		defer C.free(unsafe.Pointer(problem))
 		return fmt.Errorf("no NVIDIA driver (%s): install it to use a GPU", C.GoString(problem))
 	case code != C.CUDA_SUCCESS:
-		return fmt.Errorf("%w: see whether nvidia-smi lists a GPU", failed("cuInit", int(code)))
+		err := failed("cuInit", int(code))
+		if why := cuda.Barred("/dev", open); why != "" {
+			return fmt.Errorf("%w: %s", err, why)
+		}
+		return cuda.Remedied(err)
 	}
 	return nil
 })

@@ -9,6 +9,7 @@ package driver
 import "C"
 
 import (
+	"syscall"
 	"unsafe"
 
 	"gorgonia.org/cu"
@@ -40,8 +41,12 @@ func (d *Driver) Release(a cuda.Address) error {
 	return wrap("cuMemFree", cu.MemFree(cu.DevicePtr(a)))
 }
 
-// Pin keeps host memory where it is, so that copies by the device's engines reach it.
+// Pin keeps host memory where it is, so that copies by the device's engines reach it. Before, it has the system make
+// the memory, of huge pages where it can: the driver takes page after page, and asks for each that is not there yet.
 func (d *Driver) Pin(memory []byte) error {
+	const populateWrite = 23                           // MADV_POPULATE_WRITE, of Linux 5.14
+	_ = syscall.Madvise(memory, syscall.MADV_HUGEPAGE) // a system without them
+	_ = syscall.Madvise(memory, populateWrite)         // without that, or without memory: cuMemHostRegister says so
 	p := unsafe.Pointer(unsafe.SliceData(memory))
 	if code := C.cuMemHostRegister(p, C.size_t(len(memory)), 0); code != C.CUDA_SUCCESS {
 		return failed("cuMemHostRegister", int(code))

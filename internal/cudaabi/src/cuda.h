@@ -362,6 +362,12 @@ typedef enum CUpointer_attribute_enum {
 	CU_POINTER_ATTRIBUTE_IS_MANAGED = 8
 } CUpointer_attribute;
 
+typedef enum CUcomputemode_enum {
+	CU_COMPUTEMODE_DEFAULT = 0,
+	CU_COMPUTEMODE_PROHIBITED = 2,
+	CU_COMPUTEMODE_EXCLUSIVE_PROCESS = 3
+} CUcomputemode;
+
 typedef enum CUjit_option_enum {
 	CU_JIT_MAX_REGISTERS = 0,
 	CU_JIT_THREADS_PER_BLOCK = 1,

@@ -90,7 +90,7 @@ func (r rig) refused(err error, call string, code cuda.Code, words ...string) {
 
 // The properties are those of the fake, the bus id as NVML writes it.
 func TestDevices(t *testing.T) {
-	fake := fakecuda.New(fakecuda.Options{})
+	fake := fakecuda.New(fakecuda.Options{Exclusive: true})
 	want, err := fake.Devices()
 	if err != nil {
 		t.Fatal(err)

@@ -87,9 +87,12 @@ func fakeDeviceTotalMem(bytes *C.size_t, device C.CUdevice) C.CUresult {
 //export fakeDeviceGetAttribute
 func fakeDeviceGetAttribute(value *C.int, attribute C.CUdevice_attribute, device C.CUdevice) C.CUresult {
 	return ask(device, func(p cuda.Properties) error {
-		maps := 0
+		maps, mode := 0, C.CU_COMPUTEMODE_DEFAULT
 		if p.Page > 0 {
 			maps = 1
+		}
+		if p.Exclusive {
+			mode = C.CU_COMPUTEMODE_EXCLUSIVE_PROCESS
 		}
 		v, ok := map[C.CUdevice_attribute]int{
 			C.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: p.Major,
@@ -100,6 +103,7 @@ func fakeDeviceGetAttribute(value *C.int, attribute C.CUdevice_attribute, device
 			C.CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:  p.BusWidth,
 			C.CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:       p.CopyEngines,
 			C.CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:    p.ThreadsPerBlock,
+			C.CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:             int(mode),
 
 			C.CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED: maps,
 		}[attribute]
