@@ -11,7 +11,7 @@ GPU = gpu
 WITH = $(SETTINGS)
 endif
 
-.PHONY: build gpu demo demo-page release test test-all test-long test-gpu-fake test-torch gpu-check race lint golden ptx ptx-check onnx-cases bench fuzz soak mutants clean
+.PHONY: build gpu demo demo-page release test test-all test-long test-gpu-fake test-torch gpu-check gpu-check-fake race lint golden ptx ptx-check onnx-cases bench fuzz soak mutants clean
 
 build: ## bin/tensile, on linux/amd64 with gcc with the CUDA device, which needs no GPU to build
 	@echo "building bin/tensile with all that it needs: two minutes the first time, seconds after that"
@@ -37,7 +37,6 @@ demo-page: build ## two controllers with jobs, a simulated a6000 and the cpu, an
 	@scripts/demo-page.sh bin/tensile
 
 test: ## everything in short form, five minutes on two cores; its last lines say what was left out and why
-	$(WITH) $(GO) vet ./...
 	$(if $(GPU),$(MAKE) --no-print-directory test-gpu-fake)
 	$(WITH) $(GO) run ./internal/testrun -count=1 -timeout 60m ./...
 
@@ -45,11 +44,13 @@ test-all: test test-long ## all tests at full length, forty minutes on two cores
 
 # The packages whose tests ask package long how long they may be.
 LONG = $$(grep -rlE --include='*_test.go' '\blong\.(Only|On|Or|Rounds|Soak)\(' . | xargs -n 1 dirname | sort -u)
-test-long: ## what test-all has beyond test
+test-long: ## what test-all has beyond test, and vet, of which go test runs a part
+	$(WITH) $(GO) vet ./...
+	$(if $(GPU),$(SETTINGS) $(GO) vet -tags gpu $(TAGGED))
 	$(WITH) $(GO) run ./internal/testrun -count=1 -timeout 60m $(LONG) -long
 
+TAGGED = ./internal/cudaabi ./device/cuda/driver ./internal/fakecuda/bridge ./internal/fakecuda/library ./cmd/tensile
 test-gpu-fake: ## what needs the tag gpu, on a driver without a GPU
-	$(SETTINGS) $(GO) vet -tags gpu ./internal/cudaabi ./device/cuda/driver ./internal/fakecuda/bridge ./cmd/tensile
 	$(SETTINGS) $(GO) run ./internal/testrun -tags gpu -count=1 -timeout 60m \
 		./internal/cudaabi ./internal/fakecuda/bridge ./device/cuda/driver
 
@@ -57,14 +58,13 @@ PYTHON ?= /usr/bin/python3
 test-torch: ## the tests of python/tensile on the PyTorch of PYTHON; adds a row for its version to docs/pytorch.md
 	scripts/test-torch.sh $(PYTHON)
 
-gpu-check: ## bin/gpu-check: a folder to take to a machine with an NVIDIA GPU and without Go; gpu-check.sh in it tries everything there
-	rm -rf bin/gpu-check
-	mkdir -p bin/gpu-check
-	$(SETTINGS) $(GO) build -tags gpu -ldflags "-s -w" -o bin/gpu-check/tensile ./cmd/tensile
-	$(SETTINGS) $(GO) test -c -tags gpu -ldflags "-s -w" -o bin/gpu-check/conformance.test ./device/cuda/driver
-	cp scripts/gpu-check.sh scripts/torch_step.py scripts/torch_bridge.py device/cuda/kernels/testdata/digests.txt bin/gpu-check/
-	mkdir -p bin/gpu-check/python/tensile && cp python/tensile/*.py bin/gpu-check/python/tensile/
-	@ls -l bin/gpu-check
+gpu-check: ## bin/gpu-check.tar.xz, at most 45 MiB: all that the check of a machine with an NVIDIA GPU needs (docs/cuda.md)
+	$(SETTINGS) GO="$(GO)" scripts/gpu/pack.sh bin/gpu-check
+	@ls -l bin/gpu-check.tar.xz
+
+gpu-check-fake: gpu-check ## the three stages of the check on a driver without a GPU, some minutes
+	scripts/gpu/fake.sh bin/gpu-check/libfakecuda.so
+	for stage in 1 2 3; do /usr/bin/env python3 bin/gpu-check/check.py $$stage bin/gpu-results/$$stage --fake || exit 1; done
 
 SOAK ?= 5000
 soak: ## machines under mishaps, attacks on the proofs and killed processes, for SOAK seeds, hours; keep what it prints in bench/results
@@ -82,7 +82,7 @@ race: ## the suite with the race detector, self-checks on and dropped memory poi
 
 lint: ## staticcheck, formatting, order of imports, lines of at most 120 columns
 	$(WITH) $(GO) tool staticcheck ./...
-	$(if $(GPU),$(WITH) $(GO) tool staticcheck -tags gpu ./internal/cudaabi ./device/cuda/driver ./internal/fakecuda/bridge ./cmd/tensile)
+	$(if $(GPU),$(WITH) $(GO) tool staticcheck -tags gpu $(TAGGED))
 	@files=$$($(GO) tool goimports -local tensile -l .) && test -z "$$files" || \
 		{ echo "goimports -local tensile -w is due for:"; echo "$$files"; exit 1; }
 	scripts/lines.sh .

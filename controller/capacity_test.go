@@ -123,10 +123,7 @@ func TestCapacityOutOfReach(t *testing.T) {
 	a.record.Held = []wire.Holding{{Executor: "x1", Bytes: 700}}
 	lends("what a has is out of reach", 800)
 	before := Stored{Orders: map[string]wire.Orders{"x2": {Lease: &m.own.lease}}}
-	again, err := Restore(m.own.config, before)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := Restore(m.own.config, before)
 	again.jobs, m = m.jobs, again
 	for _, j := range m.jobs {
 		j.domain = m.own
@@ -206,10 +203,10 @@ func TestOtherSharing(t *testing.T) {
 	}
 	c := w.config
 	c.MemorySharing = wire.NoSharing
-	const want = "job a runs with memory sharing gates, and this controller is for none: start it with " +
+	const want = "is held: it runs with memory sharing gates, and this controller is for none: start it with " +
 		"--memory-sharing gates"
-	if _, err := Restore(c, s); err == nil || !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("%v, want %s", err, want)
+	if why := Restore(c, s).jobs[0].hurt; !strings.HasPrefix(why, want) {
+		t.Errorf("%q, want %s", why, want)
 	}
 	if got := c.inForce(s.Records).MemorySharing; got != wire.Gates {
 		t.Errorf("what is in force is %s", got)

@@ -100,9 +100,10 @@ func TestRestoreDamaged(t *testing.T) {
 			test.spoil(&c)
 			s.Layouts["a"] = append(s.Layouts["a"], &c)
 		}
-		if _, err := Restore(w.config, s); err == nil || !strings.HasPrefix(err.Error(), "job a: layout") ||
-			!strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: %v, want it to contain %q", test.name, err, test.want)
+		m := Restore(w.config, s)
+		m.Resume(w.clock)
+		if why := m.Records()[0].Why; !strings.HasPrefix(why, "is held: layout") || !strings.Contains(why, test.want) {
+			t.Errorf("%s: %q, want it to contain %q", test.name, why, test.want)
 		}
 	}
 }

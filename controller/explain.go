@@ -40,6 +40,10 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 			q.Job, j.record.State))
 		return
 	}
+	if j.hurt != "" {
+		m.reply(from, fmt.Errorf("job %s %s", q.Job, j.hurt))
+		return
+	}
 	if j.domain == nil {
 		m.reply(from, fmt.Errorf("job %s %s: plans explain it once it has a device", q.Job, j.record.Why))
 		return

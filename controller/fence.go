@@ -16,13 +16,13 @@ import (
 
 // reachable are the jobs that are planned for.
 func (d *domain) reachable() []*job {
-	return slices.DeleteFunc(d.active(), func(j *job) bool { return j.record.State == wire.Unknown })
+	return slices.DeleteFunc(d.active(), func(j *job) bool { return j.record.State == wire.Unknown || j.hurt != "" })
 }
 
 // reserved is the part of the budget that executors out of reach may have, with their contexts.
 func (d *domain) reserved() (sum graph.Bytes) {
 	for j := range d.jobs() {
-		if j.record.State == wire.Unknown {
+		if j.record.State == wire.Unknown || j.hurt != "" && j.active() {
 			sum += j.claim().Arena
 		}
 	}
@@ -41,7 +41,7 @@ func (m *Machine) bury(x *executor, why string) {
 		}
 	}
 	m.release(x.name, func(life string) bool { return life == x.life }, why)
-	m.say(Output{Forget: x.name})
+	m.forgets = append(m.forgets, x.name)
 }
 
 // lost has a job of a dead executor go on as far as it may.
@@ -156,7 +156,7 @@ func (m *Machine) silence(x *executor) {
 	if !m.busy(x.name) && d.config.Context == 0 {
 		x.gone = true
 		m.event(Event{Kind: Left, Executor: x.name, Why: silentFor(m.now - x.heard)})
-		m.say(Output{Forget: x.name})
+		m.forgets = append(m.forgets, x.name)
 		return
 	}
 	x.silent = true

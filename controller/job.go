@@ -32,6 +32,8 @@ type job struct {
 	tried   []string      // executors at which it could not begin
 	lacking time.Duration // until then it waits for an executor that has its newest checkpoint; 0: it does not
 	chosen  bool          // it was tried on several devices, and is to begin on this one
+	hurt    string        // why it is held: what is stored of it is damaged; "": it is not
+	other   string        // why it wants a controller that was started otherwise
 	held    bool          // it waits for what other tenants are owed
 	stays   bool          // it was to move, and its checkpoint was not written: it stays until one was
 	full    bool          // it fits none of these, as long as nothing changes
@@ -106,7 +108,7 @@ func (j *job) is(incarnation int64) bool {
 
 // goesOn reports whether a job that is active may change to new plans.
 func (j *job) goesOn() bool {
-	return j.record.State == wire.Starting || j.record.State == wire.Training
+	return j.hurt == "" && (j.record.State == wire.Starting || j.record.State == wire.Training)
 }
 
 // placed reports whether an executor has the job, or is to have it: also one that is parked in memory there.
@@ -134,6 +136,12 @@ func (j *job) claim() Claim {
 func (j *job) granted() (c Claim) {
 	if j.record.State.Over() {
 		return c
+	}
+	if j.hurt != "" && !j.placed() {
+		return c
+	}
+	if j.hurt != "" {
+		return whole(j.record.Claim) // its executor goes on with what it has
 	}
 	for _, l := range j.layouts {
 		if l.granted {

@@ -39,6 +39,7 @@ type Machine struct {
 	stored  map[string]wire.Orders // of a controller before this one
 	changed bool                   // in this step: something that others are to know
 	replies []reply                // of this step, given last: what they say is stored then
+	forgets []string               // executors that have left in this step
 	drops   []Output               // of this step
 	out     []Output
 }
@@ -112,11 +113,17 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 
 func (m *Machine) begin(now time.Duration) {
 	m.now = max(m.now, now)
-	m.out, m.drops, m.changed, m.replies = nil, nil, false, nil
+	m.out, m.forgets, m.drops, m.changed, m.replies = nil, nil, nil, false, nil
 }
 
 // end returns what a step wants done.
 func (m *Machine) end() []Output {
+	if len(m.forgets) > 0 {
+		m.writeRecords() // that name them no more: a controller that dies in between finds no job at one that is gone
+	}
+	for _, name := range m.forgets {
+		m.say(Output{Forget: name}) // before anything is stored for another process of its name
+	}
 	m.assign()
 	m.try()
 	m.retreat()
@@ -169,6 +176,9 @@ func (m *Machine) Records() []wire.Record {
 		r := j.record
 		m.claimed(j, &r)
 		r.Pace, r.Gate, r.Loss, r.Measured = j.pace, j.gate, j.heard.last, j.slowdown()
+		if j.hurt != "" && !r.State.Over() {
+			r.Why = j.hurt
+		}
 		if r.Why == "" && r.Unplanned != "" {
 			r.Why = "has no plan: " + r.Unplanned
 		}
@@ -236,6 +246,19 @@ func (d *domain) active() []*job {
 // write says what has changed: records first, so that a controller that dies in between knows at least as much as its
 // executors.
 func (m *Machine) write() {
+	m.writeRecords()
+	for _, d := range m.domains {
+		d.lend()
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
+		if x := m.executors[name]; !x.gone {
+			m.order(x)
+		}
+	}
+}
+
+// writeRecords says which records have changed.
+func (m *Machine) writeRecords() {
 	for _, j := range m.jobs {
 		if j.batch != nil {
 			continue // it may yet be refused
@@ -249,20 +272,12 @@ func (m *Machine) write() {
 			m.say(Output{Record: &stored})
 		}
 	}
-	for _, d := range m.domains {
-		d.lend()
-	}
-	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
-		if x := m.executors[name]; !x.gone {
-			m.order(x)
-		}
-	}
 }
 
 // claimed says in a record what a job counts with.
 func (m *Machine) claimed(j *job, r *wire.Record) {
-	if j.domain == nil {
-		return // it has nothing of any
+	if j.domain == nil || j.hurt != "" {
+		return // it has nothing of any, or what it was stored with
 	}
 	c, config := j.claim(), &j.domain.config
 	r.Claim, r.Host, r.Sharing, r.Base = c.Arena, j.hostClaim(), config.MemorySharing, 0

@@ -470,16 +470,13 @@ func (w *world) restart() {
 		s.Records = append(s.Records, r)
 	}
 	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Seq - b.Seq) })
-	m, err := Restore(w.config, s)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.machine = m
+	w.machine = Restore(w.config, s)
+	allWhole(w.t, w.machine)
 	if w.recorder != nil {
 		w.replay()
 		w.record(s)
 	}
-	outputs := m.Resume(w.clock)
+	outputs := w.machine.Resume(w.clock)
 	w.recorder.resume(w.clock, outputs)
 	w.carryOut(outputs)
 }

@@ -187,7 +187,7 @@ func (m *Machine) try() {
 	}
 	m.look = false
 	roaming := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool {
-		return !(m.returns(j) && j.free()) && (j.ready > m.now || !m.roams(j))
+		return j.hurt != "" || !(m.returns(j) && j.free()) && (j.ready > m.now || !m.roams(j))
 	})
 	m.inOrder(roaming)
 	blocked := make(map[*domain]*job)

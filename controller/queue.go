@@ -14,6 +14,9 @@ import (
 // they came; none behind one that returns.
 func (d *domain) waiting() []*job {
 	waiting := slices.DeleteFunc(slices.Clone(d.m.jobs), func(j *job) bool {
+		if j.hurt != "" {
+			return true
+		}
 		if d.m.returns(j) {
 			return j.domain != d && !(j.free() && d.takes(j))
 		}
@@ -35,7 +38,7 @@ func (d *domain) waiting() []*job {
 // returns reports whether a job goes on in a moment that has lost its executor for the first time in a row: until then
 // nothing that comes behind it gets the memory that it had.
 func (m *Machine) returns(j *job) bool {
-	return j.record.State == wire.Queued && j.ready > m.now && j.record.Restarts <= 1
+	return j.hurt == "" && j.record.State == wire.Queued && j.ready > m.now && j.record.Restarts <= 1
 }
 
 // takesFree reports whether the device takes a job that has a choice of devices.

@@ -132,26 +132,24 @@ func TestOtherDevice(t *testing.T) {
 	w.run(3)
 	c := w.config
 	c.Device = "other"
-	with := func(r wire.Record) error {
+	with := func(r wire.Record) string {
 		s := w.stored()
 		s.Records = []wire.Record{r}
-		_, err := Restore(c, s)
-		return err
+		return Restore(c, s).jobs[0].hurt
 	}
-	restore := func() error { return with(w.records["a"]) }
-	if err := restore(); err == nil || !strings.Contains(err.Error(), "job a runs on model, and this controller is "+
-		"for other: ") {
-		t.Errorf("taking up a job of another device: %v", err)
+	restore := func() string { return with(w.records["a"]) }
+	if why := restore(); !strings.Contains(why, "it runs on model, and this controller is for other: ") {
+		t.Errorf("taking up a job of another device: %q", why)
 	}
 	parked := w.records["a"]
 	parked.State, parked.Executor, parked.Claim, parked.Granted, parked.Applied = wire.Parked, "", 0, 0, 0
-	if err := with(parked); err != nil {
-		t.Errorf("taking up a job that is parked: %v", err)
+	if why := with(parked); why != "" {
+		t.Errorf("taking up a job that is parked: it %s", why)
 	}
 	w.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: "a"}})
 	w.run(3)
-	if err := restore(); err != nil {
-		t.Errorf("taking up a job that has ended: %v", err)
+	if why := restore(); why != "" {
+		t.Errorf("taking up a job that has ended: it %s", why)
 	}
 }
 

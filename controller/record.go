@@ -52,6 +52,7 @@ type stored struct {
 	Tenants  *wire.Tenants                     `json:"tenants,omitempty"`
 
 	Placed map[string]map[graph.Digest]*planner.Profile `json:"placed,omitempty"`
+	Hurt   map[string]string                            `json:"hurt,omitempty"`
 }
 
 // begin writes what a machine starts from.
@@ -66,7 +67,7 @@ func (r *Recorder) begin(c Config, s Stored) {
 		}
 	}
 	r.to.Write(line{Config: &c, Stored: &stored{s.Records, s.Layouts, s.Orders, s.Profiles, s.Learnt, s.Settings,
-		s.Devices, s.Tenants, s.Placed}})
+		s.Devices, s.Tenants, s.Placed, s.Hurt}})
 }
 
 func (r *Recorder) graph(digest graph.Digest, g *graph.Graph) {
@@ -121,12 +122,10 @@ func Replay(in io.Reader) (steps int, err error) {
 			graphs[l.Graph.Digest()] = l.Graph
 			continue
 		case l.Config != nil && l.Stored != nil:
-			m, err = Restore(*l.Config, Stored{l.Stored.Records, graphs, l.Stored.Layouts, l.Stored.Orders,
-				l.Stored.Profiles, l.Stored.Settings, l.Stored.Tenants, l.Stored.Learnt, l.Stored.Devices,
-				l.Stored.Placed})
-			if err != nil {
-				return steps, r.Errorf("%w", err)
-			}
+			m = Restore(*l.Config, Stored{Records: l.Stored.Records, Graphs: graphs, Layouts: l.Stored.Layouts,
+				Orders: l.Stored.Orders, Profiles: l.Stored.Profiles, Settings: l.Stored.Settings,
+				Tenants: l.Stored.Tenants, Learnt: l.Stored.Learnt, Devices: l.Stored.Devices,
+				Hurt: l.Stored.Hurt, Placed: l.Stored.Placed})
 			continue
 		case m == nil:
 			return steps, r.Errorf("a step before the beginning")

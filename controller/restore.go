@@ -2,6 +2,7 @@ package controller
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,13 +27,15 @@ type Stored struct {
 	Tenants  *wire.Tenants                     // nil: there never were any
 	Learnt   *wire.Learnt                      // nil: nothing was, of this device
 	Devices  []wire.Device                     // that executors have brought
+	Hurt     map[string]string                 // why what is stored of a job cannot be used, by its name
 	// of the graphs of jobs on these, by the names of the devices
 	Placed map[string]map[graph.Digest]*planner.Profile
 }
 
 // Restore returns the machine of a controller that goes on where another ended. Executors keep their names; those that
-// were started for jobs are awaited as if this controller had started them. The error names what is missing of a job.
-func Restore(c Config, s Stored) (*Machine, error) {
+// were started for jobs are awaited as if this controller had started them. One of which
+// something is missing is held.
+func Restore(c Config, s Stored) *Machine {
 	m := NewMachine(c)
 	m.stored, m.settings = s.Orders, s.Settings
 	if s.Tenants != nil {
@@ -66,62 +69,91 @@ func Restore(c Config, s Stored) (*Machine, error) {
 		if r.State.Over() {
 			continue
 		}
-		if d == nil && (j.active() || j.placed()) {
-			return nil, fmt.Errorf("job %s runs on %s, which this controller does not know: start it for that device, "+
-				"or stop the job with one that is", r.Spec.Name, cmp.Or(r.On, r.Device))
+		if err := m.takeUp(j, &s); err != nil {
+			j.hurt = fmt.Sprintf("is held: %v; it goes on when that is mended and the controller is started anew, and "+
+				"tensile stop %s ends it", err, r.Spec.Name)
+			j.layouts = nil
+			if j.domain == nil {
+				j.domain = m.own // with whose memory it counts
+			}
 		}
-		if d == nil {
-			j.record.On = ""
-		} else {
-			j.page = d.config.Page
-		}
-		if d != nil && r.State == wire.Parked && !j.placed() && r.Device != "" &&
-			r.Device != d.config.Device {
-			j.domain, d = nil, nil // it has left a device that has gone since
-		}
-		if d != nil && r.State != wire.Queued && r.Device != "" && r.Device != d.config.Device {
-			return nil, fmt.Errorf("job %s runs on %s, and this controller is for %s: start it for that device, or "+
-				"stop the jobs with one that is",
-				r.Spec.Name, r.Device, d.config.Device)
-		}
-		if j.placed() && r.Sharing != d.config.MemorySharing {
-			return nil, fmt.Errorf("job %s runs with memory sharing %s, and this controller is for %s: start it with "+
-				"--memory-sharing %[2]s, or stop the jobs with one that is", r.Spec.Name, r.Sharing,
-				d.config.MemorySharing)
-		}
-		if j.graph = s.Graphs[r.Spec.Graph]; j.graph == nil {
-			return nil, fmt.Errorf("the graph of job %s is not in the state directory", r.Spec.Name)
-		}
-		j.findHome()
-		if d == nil {
-			continue // it is tried on those that come
-		}
-		profiles := s.Profiles
-		if r.On != "" {
-			profiles = s.Placed[r.On]
-		}
-		if j.profile = profiles[r.Spec.Graph]; j.profile == nil {
-			return nil, fmt.Errorf("job %s has no profile", r.Spec.Name)
-		}
-		d.expect(j)
-		j.assumed = slices.Clone(j.latency)
-		if err := j.restore(&d.config, s.Layouts[r.Spec.Name]); err != nil {
-			return nil, fmt.Errorf("job %s: %w", r.Spec.Name, err)
-		}
-		if name := r.Executor; name != "" && m.executors[name] == nil {
+		d = j.domain
+		if name := r.Executor; d != nil && name != "" && m.executors[name] == nil {
 			orders := m.stored[name]
 			m.executors[name] = &executor{name: name, domain: d, life: orders.Life, own: wire.Owned(name),
 				orders: orders, script: r.Spec.Script, refused: orders.Refused}
 		}
-		if r.State == wire.Unknown {
-			m.executors[r.Executor].silent = true
+		if x := m.executors[r.Executor]; x != nil && r.State == wire.Unknown {
+			x.silent = true
 		}
-		if r.Target != "" {
+		if r.Target != "" && j.hurt == "" {
 			m.moves.mover = j
 		}
 	}
 	m.awaitIdle()
-	return m, nil
+	return m
+}
+
+// otherwise says for what else the controller should have been started, where that holds for every job; "": it
+// should not. Then its flags are wrong, not what is stored.
+func (m *Machine) otherwise() (why string) {
+	for _, j := range m.jobs {
+		switch {
+		case j.record.State.Over():
+		case j.other == "":
+			return ""
+		case why == "":
+			why = fmt.Sprintf("job %s %s", j.record.Spec.Name, j.other)
+		}
+	}
+	return why
+}
+
+// takeUp takes up a job that is not over. The error says what of what is stored is missing, or wrong: it is held,
+// and all else goes on.
+func (m *Machine) takeUp(j *job, s *Stored) error {
+	d, r := j.domain, j.record
+	switch {
+	case s.Hurt[r.Spec.Name] != "":
+		return errors.New(s.Hurt[r.Spec.Name])
+	case d == nil && (j.active() || j.placed()):
+		return fmt.Errorf("it runs on %s, which this controller does not know: start it for that device",
+			cmp.Or(r.On, r.Device))
+	case d == nil:
+		j.record.On = ""
+	default:
+		j.page = d.config.Page
+	}
+	if d != nil && r.State == wire.Parked && !j.placed() && r.Device != "" && r.Device != d.config.Device {
+		j.domain, d = nil, nil // it has left a device that has gone since
+	}
+	if d != nil && r.State != wire.Queued && r.Device != "" && r.Device != d.config.Device {
+		j.other = fmt.Sprintf("runs on %s, and this controller is for %s: start it for that device", r.Device,
+			d.config.Device)
+		return errors.New("it " + j.other)
+	}
+	if j.placed() && r.Sharing != d.config.MemorySharing {
+		j.other = fmt.Sprintf("runs with memory sharing %s, and this controller is for %s: start it with "+
+			"--memory-sharing %[1]s", r.Sharing, d.config.MemorySharing)
+		return errors.New("it " + j.other)
+	}
+	if j.graph = s.Graphs[r.Spec.Graph]; j.graph == nil {
+		return errors.New("its graph is not in the state directory: put that back from a copy, or submit the job anew")
+	}
+	j.findHome()
+	if d == nil {
+		return nil // it is tried on those that come
+	}
+	profiles := s.Profiles
+	if r.On != "" {
+		profiles = s.Placed[r.On]
+	}
+	if j.profile = profiles[r.Spec.Graph]; j.profile == nil {
+		return errors.New("it has no profile: submit the job anew")
+	}
+	d.expect(j)
+	j.assumed = slices.Clone(j.latency)
+	return j.restore(&d.config, s.Layouts[r.Spec.Name])
 }
 
 // awaitIdle counts executors without jobs as out of reach until they are heard, where they may have a context: they may

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -391,7 +393,7 @@ func (r *runner) begin(p *Plan) {
 	r.errands.Go(func() {
 		defer cancel()
 		began := clock.Now()
-		planned := r.options.Plan(ctx, p)
+		planned := r.plan(ctx, p)
 		if ctx.Err() == nil {
 			if r.options.Planned != nil {
 				r.options.Planned(clock.Now() - began)
@@ -399,6 +401,19 @@ func (r *runner) begin(p *Plan) {
 			r.put(input{Input: Input{Planned: planned}})
 		}
 	})
+}
+
+// plan makes plans. A panic is a bug that fails these plans alone: the jobs say so, and where it was stands in the log.
+func (r *runner) plan(ctx context.Context, p *Plan) (planned *Planned) {
+	defer func() {
+		if bug := recover(); bug != nil {
+			r.options.Log.Error("a bug ended the making of plans: report it with these lines", "panic", bug,
+				"stack", string(debug.Stack()))
+			why := fmt.Sprintf("a bug ended the making of plans (%v): the log of the controller says where", bug)
+			planned = &Planned{Ticket: p.Ticket, Why: &NoPlan{Why: strings.ReplaceAll(why, "\n", " ")}}
+		}
+	}()
+	return r.options.Plan(ctx, p)
 }
 
 // insist does something on the bus again and again until it works: without its bus a controller can only wait.

@@ -80,6 +80,8 @@ type script struct {
 	orders  map[string]wire.Orders
 	set     *wire.Settings
 	scripts map[graph.Digest]*graph.Graph // that are stored
+	hurt    map[string]string             // of what is stored
+	through func([]Output) []Output       // what of a step's outputs is done; nil: all
 	out     strings.Builder
 }
 
@@ -190,7 +192,7 @@ func (s *script) budget(t *testing.T, d *datadriven.TestData) {
 // restart begins another machine with what is stored.
 func (s *script) restart(t *testing.T) {
 	stored := Stored{Graphs: map[graph.Digest]*graph.Graph{s.graph.Digest(): s.graph}, Layouts: s.layouts,
-		Orders: s.orders, Settings: s.set,
+		Orders: s.orders, Settings: s.set, Hurt: s.hurt,
 		Profiles: map[graph.Digest]*planner.Profile{s.graph.Digest(): s.profile()}}
 	for _, r := range s.records {
 		stored.Records = append(stored.Records, r)
@@ -205,12 +207,21 @@ func (s *script) restart(t *testing.T) {
 		stored.Devices = append(stored.Devices, s.devices[name])
 		stored.Placed[name] = stored.Profiles
 	}
-	m, err := Restore(s.config, stored)
-	if err != nil {
-		t.Fatal(err)
+	s.m = Restore(s.config, stored)
+	if s.hurt == nil {
+		allWhole(t, s.m)
 	}
-	s.m = m
-	s.do(m.Resume(s.now))
+	s.do(s.m.Resume(s.now))
+}
+
+// allWhole fails a test if a job is held since what is stored of it cannot be used.
+func allWhole(t *testing.T, m *Machine) {
+	t.Helper()
+	for _, j := range m.jobs {
+		if j.hurt != "" {
+			t.Fatalf("job %s %s", j.record.Spec.Name, j.hurt)
+		}
+	}
 }
 
 // replicate makes the graph of all jobs one of a replica of so many.
@@ -531,6 +542,9 @@ func (s *script) plannedJob(t *testing.T, line *datadriven.TestData, c *Candidat
 
 // do prints what the machine wants done, and stores what is to be stored.
 func (s *script) do(outputs []Output) {
+	if s.through != nil {
+		outputs = s.through(outputs)
+	}
 	for _, o := range outputs {
 		switch {
 		case o.Answer != nil:

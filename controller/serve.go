@@ -18,32 +18,31 @@ import (
 // restore makes the machine from what is stored.
 func (r *runner) restore() error {
 	s := Stored{Graphs: map[graph.Digest]*graph.Graph{}, Layouts: map[string][]*wire.Layout{},
-		Orders:   map[string]wire.Orders{},
+		Orders: map[string]wire.Orders{}, Hurt: map[string]string{},
 		Profiles: map[graph.Digest]*planner.Profile{}, Placed: map[string]map[graph.Digest]*planner.Profile{}}
-	var problems []error
-	err := r.present(wire.RecordKey("*"), func(value []byte) {
+	err := r.present(wire.RecordKey("*"), func(key string, value []byte) {
 		record, err := wire.DecodeAs[wire.Record](value)
 		if err != nil {
-			problems = append(problems, err)
+			r.damaged(key, err)
 			return
 		}
 		s.Records = append(s.Records, record)
 	})
 	if err == nil {
-		err = r.present(wire.OrdersKey("*"), func(value []byte) {
+		err = r.present(wire.OrdersKey("*"), func(key string, value []byte) {
 			orders, err := wire.DecodeAs[wire.Orders](value)
 			if err != nil {
-				problems = append(problems, err)
+				r.damaged(key, err)
 				return
 			}
 			s.Orders[orders.Executor] = orders
 		})
 	}
 	if err == nil {
-		err = r.present(wire.DeviceKey("*"), func(value []byte) {
+		err = r.present(wire.DeviceKey("*"), func(key string, value []byte) {
 			d, err := wire.DecodeAs[wire.Device](value)
 			if err != nil {
-				problems = append(problems, err)
+				r.damaged(key, err)
 				return
 			}
 			s.Devices = append(s.Devices, d)
@@ -51,7 +50,15 @@ func (r *runner) restore() error {
 	}
 	for _, record := range s.Records {
 		if err == nil && !record.State.Over() {
-			err = r.objects(record, &s)
+			problem := r.objects(record, &s)
+			switch {
+			case r.ctx.Err() != nil:
+				err = context.Cause(r.ctx)
+			case unanswered(problem):
+				err = problem
+			case problem != nil:
+				s.Hurt[record.Spec.Name] = strings.ReplaceAll(problem.Error(), "\n", "; ")
+			}
 		}
 	}
 	if err == nil {
@@ -63,7 +70,7 @@ func (r *runner) restore() error {
 	if err == nil {
 		s.Tenants, err = r.tenants()
 	}
-	if err = errors.Join(append(problems, err)...); err != nil {
+	if err != nil {
 		return err
 	}
 	if r.options.InForce {
@@ -72,23 +79,36 @@ func (r *runner) restore() error {
 	if !r.options.NoDevice {
 		r.options.On = r.options.Shared(r.options.On)
 	}
-	if r.machine, err = Restore(r.options.Config, s); err == nil {
-		r.options.Record.begin(r.options.Config, s)
+	r.machine = Restore(r.options.Config, s)
+	r.options.Record.begin(r.options.Config, s)
+	if why := r.machine.otherwise(); why != "" {
+		return errors.New(why)
 	}
-	return err
+	for _, j := range r.machine.jobs {
+		if j.hurt != "" {
+			r.options.Log.Error(fmt.Sprintf("job %s %s", j.record.Spec.Name, j.hurt))
+		}
+	}
+	return nil
 }
 
 // present reports the values that keys have now.
-func (r *runner) present(pattern string, each func(value []byte)) error {
-	stop, err := r.bus.Watch(r.ctx, pattern, func(_ string, value []byte) {
+func (r *runner) present(pattern string, each func(key string, value []byte)) error {
+	stop, err := r.bus.Watch(r.ctx, pattern, func(key string, value []byte) {
 		if value != nil {
-			each(value)
+			each(key, value)
 		}
 	})
 	if err == nil {
 		stop()
 	}
 	return err
+}
+
+// damaged tells that a value cannot be read. What it says is lost; all else goes on.
+func (r *runner) damaged(key string, err error) {
+	r.options.Log.Error(fmt.Sprintf("what is stored at %s cannot be read, and is passed over: put it back from a copy "+
+		"of the state folder, or submit the job again: %v", key, err))
 }
 
 // unanswered reports whether the bus could not be asked: it is not known what is stored.
@@ -162,7 +182,7 @@ func (r *runner) tenants() (*wire.Tenants, error) {
 func (r *runner) objects(record wire.Record, s *Stored) error {
 	g, err := r.graph(record.Spec.Graph)
 	if err != nil {
-		return fmt.Errorf("job %s: %w", record.Spec.Name, err)
+		return err
 	}
 	s.Graphs[record.Spec.Graph] = g
 	if record.Spec.Script {
@@ -171,7 +191,7 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 	if at := slices.IndexFunc(s.Devices, func(d wire.Device) bool { return d.Name == record.On }); at >= 0 {
 		p, err := r.describe(&s.Devices[at]).Profile(g)
 		if err != nil {
-			return fmt.Errorf("job %s, on device %s: %w", record.Spec.Name, record.On, err)
+			return fmt.Errorf("on device %s: %w", record.On, err)
 		}
 		if s.Placed[record.On] == nil {
 			s.Placed[record.On] = make(map[graph.Digest]*planner.Profile)
@@ -180,7 +200,7 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 	} else if s.Profiles[record.Spec.Graph] == nil && !r.options.NoDevice {
 		p, err := r.options.On.Profile(g)
 		if err != nil {
-			return fmt.Errorf("job %s: %w", record.Spec.Name, err)
+			return err
 		}
 		s.Profiles[record.Spec.Graph] = &p
 	}
@@ -194,7 +214,7 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 		}
 		l, err := wire.DecodeAs[wire.Layout](data)
 		if err != nil {
-			return fmt.Errorf("layout %d of job %s: %w", epoch, record.Spec.Name, err)
+			return fmt.Errorf("its layout %d: %w", epoch, err)
 		}
 		s.Layouts[record.Spec.Name] = append(s.Layouts[record.Spec.Name], &l)
 	}

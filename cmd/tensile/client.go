@@ -146,7 +146,12 @@ func logsCommand() *cobra.Command {
 	var f clientFlags
 	var follow bool
 	c := &cobra.Command{Use: "logs JOB", Short: "Print what a job has logged", Args: needOne("JOB")}
-	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
+	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) (err error) {
+		defer func() {
+			if follow && ctx.Err() != nil {
+				err = errQuiet
+			}
+		}()
 		jobs, err := recordsOf(ctx, conn, args[0])
 		if err != nil {
 			return err
@@ -170,9 +175,7 @@ func logsCommand() *cobra.Command {
 		}
 		for i, job := range jobs {
 			_, err = end(ctx, conn, job)
-			if stops[i](); ctx.Err() != nil {
-				return errQuiet
-			} else if err == nil {
+			if stops[i](); err == nil {
 				err = logs[i].rest(ctx, conn, job.Spec.Name)
 			}
 			if err != nil {

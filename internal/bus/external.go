@@ -197,7 +197,7 @@ func (c *Conn) patiently(ctx context.Context, m *nats.Msg, look func(*nats.Msg) 
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, fmt.Errorf("no answer from %s: %w", c.server(), ctx.Err())
+			return nil, fmt.Errorf("no answer from %s: %w", c.server(), context.Cause(ctx))
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (c *Conn) request(ctx context.Context, m *nats.Msg, timeout time.Duration) 
 		}
 		return a.msg, a.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("no answer from %s: %w", c.server(), ctx.Err())
+		return nil, fmt.Errorf("no answer from %s: %w", c.server(), context.Cause(ctx))
 	}
 }
 

@@ -109,7 +109,7 @@ func TestCheck(t *testing.T) {
 		{"bench", `import "example.org/x"`, "bench imports example.org/x, which is not in the table of foreign " +
 			"libraries"},
 		{"bench", `import "C"`, "bench imports C, which enters through device/cuda/driver and " +
-			"internal/fakecuda/bridge"},
+			"internal/fakecuda/bridge and internal/fakecuda/library"},
 		{"predictor", `import "gorgonia.org/cu"`, "predictor imports gorgonia.org/cu, which enters through " +
 			"device/cuda/driver"},
 		{"predictor", `import "gorgonia.org/gorgonia"`, ""},

@@ -35,6 +35,7 @@ var rows = [][]string{
 	{"device", "device/..."},
 	{"internal/fakecuda"},
 	{"internal/fakecuda/bridge"},
+	{"internal/fakecuda/library"},
 	{"task"}, // what a device is fed
 	{"workload", "planner"},
 	{"explain"},
@@ -92,20 +93,21 @@ var helpers = []string{"internal/randgraph", "internal/randjobs", "internal/rand
 	"internal/imports",
 	"internal/simtest", "internal/localbus", "internal/golden", "internal/smallnet", "internal/needs",
 	"internal/torchtest", "internal/npztest",
-	"internal/testrun", "internal/mutants", "internal/long", "internal/reap"}
+	"internal/testrun", "internal/mutants", "internal/long", "internal/reap", "internal/launches"}
 
 // foreign says which packages each foreign library enters through, the library given as a prefix of import paths.
 var foreign = map[string][]string{
-	"github.com/spf13/cobra":             {"cmd/tensile"},
-	"github.com/spf13/pflag":             {"cmd/tensile"}, // cobra's flags
-	"github.com/ebitengine/purego":       {"device/cpu/gemm"},
-	"gonum.org/v1/gonum/blas":            {"device/cpu/gemm", "predictor"}, // kernels; the predictor's forward pass
-	"gonum.org/v1/plot":                  {"bench", "report"},              // drawings
-	"github.com/nats-io":                 {"internal/bus"},
-	"gonum.org/v1/gonum/mat":             {"internal/bayes"},
-	"gorgonia.org":                       {"predictor"},
-	"gorgonia.org/cu":                    {"device/cuda/driver"},
-	"C":                                  {"device/cuda/driver", "internal/fakecuda/bridge"},
+	"github.com/spf13/cobra":       {"cmd/tensile"},
+	"github.com/spf13/pflag":       {"cmd/tensile"}, // cobra's flags
+	"github.com/ebitengine/purego": {"device/cpu/gemm"},
+	"gonum.org/v1/gonum/blas":      {"device/cpu/gemm", "predictor"}, // kernels; the predictor's forward pass
+	"gonum.org/v1/plot":            {"bench", "report"},              // drawings
+	"github.com/nats-io":           {"internal/bus"},
+	"gonum.org/v1/gonum/mat":       {"internal/bayes"},
+	"gorgonia.org":                 {"predictor"},
+	"gorgonia.org/cu":              {"device/cuda/driver"},
+	"C": {"device/cuda/driver", "internal/fakecuda/bridge",
+		"internal/fakecuda/library"},
 	"go4.org/unsafe/assume-no-moving-gc": {"predictor"}, // gorgonia does not start without it
 	"github.com/NVIDIA/go-nvml":          {"device/nvml"},
 	"github.com/prometheus":              {"metrics"},

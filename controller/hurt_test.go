@@ -1,0 +1,67 @@
+package controller
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"tensile/internal/randgraph"
+	"tensile/wire"
+)
+
+// A job of which what is stored is damaged is held: its executor goes on with it and its memory stays reserved, while
+// the other jobs are planned for without it; whatever becomes of it then, it is in nobody's way.
+func TestHurtIsHeld(t *testing.T) {
+	for _, fate := range []struct {
+		line, input string
+		state       wire.JobState
+	}{
+		{"status executor=x1 number=2 life=1 orders=1", "a id=1 state=running epoch=1 arena=1024 iteration=4",
+			wire.Training},
+		{"status executor=x1 number=2 life=1 orders=1", "a id=1 state=finished epoch=1", wire.Done},
+		{"report job=a executor=x1 epoch=1 iteration=4 times=3", "", wire.Training},
+		{"ended executor=x1 why=killed", "", wire.Queued},
+		{"stop job=a", "", wire.Ending},
+		{"ask verb=park job=a place=disk", "", wire.Parking},
+		{"ask verb=budget budget=4096", "", wire.Training},
+	} {
+		s := &script{graph: randgraph.New(rand.New(rand.NewPCG(1, 1)), randgraph.Options{Ops: 3})}
+		play := func(line, input string) {
+			command, args, err := datadriven.ParseLine(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer := s.command(t, &datadriven.TestData{Cmd: command, CmdArgs: args, Input: input})
+			t.Logf("%s\n%s", line, answer)
+		}
+		play("new budget=8192", "")
+		play("submit", "a restarts=2 checkpoints\nb restarts=2 checkpoints")
+		play("planned ticket=1", "a arena=1024\nb arena=1024")
+		play("status executor=x1 number=1 life=1 orders=1", "a id=1 state=running epoch=1 arena=1024")
+		play("status executor=x2 number=1 life=1 orders=1", "b id=2 state=running epoch=1 arena=1024")
+		s.hurt = map[string]string{"a": "its graph cannot be read"}
+		play("restart", "")
+		if why := s.m.Records()[0].Why; !strings.HasPrefix(why, "is held: its graph cannot be read; ") {
+			t.Errorf("job a: %q", why)
+		}
+		if got := s.m.own.reserved(); got != 1024 {
+			t.Errorf("%s is reserved for job a", got)
+		}
+		if o := s.orders["x1"]; len(o.Jobs) != 1 || o.Jobs[0].Epoch != 1 || o.Leave {
+			t.Errorf("the orders of job a's executor are %+v", o)
+		}
+		play(fate.line, fate.input)
+		play("submit", "c")
+		if s.asked == nil || len(s.asked.Jobs) != 2 || s.asked.Jobs[0].Spec.Name != "b" {
+			t.Errorf("after %s plans are asked for %+v", fate.line, s.asked)
+		}
+		play("tick after=2m", "")
+		for _, r := range s.m.Records() {
+			if r.Spec.Name == "a" && r.State != fate.state && r.State != wire.Unknown {
+				t.Errorf("after %s job a is %s: %s", fate.line, r.State, r.Why)
+			}
+		}
+	}
+}

@@ -1,0 +1,390 @@
+"""steps.py PART: what the parts of check.py do that are more than one command. A line that begins with @ is for the table."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FAKE = bool(os.environ.get("GPU_CHECK_FAKE"))
+WORK = os.environ.get("GPU_CHECK_WORK", os.path.join(HERE, "work"))
+END = time.monotonic() + float(os.environ.get("GPU_CHECK_LIMIT", "60")) - 2
+TENSILE = os.path.join(HERE, "tensile")
+DEVICE = ["--device", "cuda"] + (["--fake"] if FAKE else [])
+SKIPPED, DIFFERS = 77, 3
+MODEL = os.path.join(WORK, "model.json")
+
+
+def skip(why):
+    print(why)
+    sys.exit(SKIPPED)
+
+
+def left():
+    return max(0.5, END - time.monotonic())
+
+
+def run(words, limit=None, env=None, name=None):
+    """Runs a command and returns its status, None at the limit, and what it printed; all of it is kept in a file of its name."""
+    print("$", " ".join(words), flush=True)
+    try:
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, errors="replace",
+                              timeout=min(limit or left(), left()), env=dict(os.environ, **(env or {})))
+        status, out, err = done.returncode, done.stdout, done.stderr
+    except subprocess.TimeoutExpired as e:
+        status, out, err = None, (e.stdout or b"").decode(errors="replace"), (e.stderr or b"").decode(errors="replace")
+    except OSError as e:
+        status, out, err = 127, "", str(e)
+    if name:
+        with open(name + ".out", "w") as f:
+            f.write(out)
+    elif len(out) < 200000:
+        print(out)
+    if err:
+        print(err[-20000:], file=sys.stderr, flush=True)
+    return status, out, err
+
+
+def why(status, out, err):
+    last = next((s.strip() for s in reversed((out + "\n" + err).splitlines()) if s.strip()), "nothing printed")
+    return ("over its time" if status is None else f"status {status}") + ": " + last[:110]
+
+
+def document(out):
+    try:
+        d = json.loads(out)
+        return d if isinstance(d, dict) else {}
+    except ValueError:
+        return {}
+
+
+def find(d, key):
+    """The first value of a key anywhere in a document."""
+    if isinstance(d, dict):
+        if key in d:
+            return d[key]
+        d = list(d.values())
+    if isinstance(d, list):
+        for x in d:
+            got = find(x, key)
+            if got is not None:
+                return got
+    return None
+
+
+def warm():
+    if not FAKE:
+        run([sys.executable, os.path.join(HERE, "card.py"), "warm", "2"], 15)
+
+
+def card(word):
+    sys.exit(subprocess.call([sys.executable, os.path.join(HERE, "card.py"), word]))
+
+
+def machine():
+    for words in (["uname", "-a"], ["date"], ["nproc"], ["free", "-m"], ["df", "-h"], ["cat", "/proc/meminfo"], ["bash", "-c", "ulimit -a"],
+                  ["ldconfig", "-p"], ["bash", "-c", "ls -l /dev/nvidia*"], ["nvcc", "--version"], [TENSILE, "--version"], ["nvidia-smi", "-q"],
+                  ["nvidia-smi", "topo", "-m"],
+                  [sys.executable, "-c", "import torch;print(torch.__version__,torch.version.cuda,torch.backends.cudnn.version())"]):
+        status, out, err = run(words, 4)
+        if words[0] in (TENSILE, sys.executable, "nvcc") or words == ["nproc"]:
+            line = next((s for s in reversed(out.splitlines()) if s.strip()), "") if status == 0 else "no: " + why(status, out, err)
+            print(f"@ {os.path.basename(words[0])} {line.strip()[:100]}")
+    with open("/proc/meminfo") as f:
+        print("@", ", ".join(" ".join(s.split()) for s in f if s.startswith(("MemTotal", "MemAvailable", "HugePages_Total"))))
+
+
+def devices():
+    for turn in range(2):
+        begun = time.monotonic()
+        status, out, err = run([TENSILE, "devices", "--json"], 9, name=f"devices-{turn}")
+        d = document(out)
+        if status != 0 or not d:
+            print("@", why(status, out, err))
+            sys.exit(1)
+        print(f"@ {time.monotonic() - begun:.2f} s: context {find(d, 'context_bytes')}, {json.dumps(find(d, 'gpus') or find(d, 'missing'))[:110]}")
+    if not FAKE and not find(d, "gpus"):
+        sys.exit("tensile devices lists no GPU")
+
+
+def wanted():
+    with open(os.path.join(HERE, "digests.txt")) as f:
+        return [line.split(None, 1) for line in f.read().splitlines() if line.strip() and not line.startswith("#")]
+
+
+def digests(rows=None, limit=None):
+    """Compares digests with those of the interpreter, and stops at the first run that takes too long."""
+    rows, same, differ, failed = rows or wanted(), 0, 0, 0
+    for want, words in rows:
+        status, out, err = run([TENSILE, "run", *words.split(), *DEVICE, "--no-calibrate", "--json"], limit)
+        got = find(document(out), "digest")
+        if got == want:
+            same += 1
+        elif status == 0 and got:
+            differ += 1
+            print(f"@ other bits: {words}: {got}, not {want}")
+        else:
+            failed += 1
+            print(f"@ {words}: {why(status, out, err)}")
+        if status is None:
+            break
+    print(f"@ {same} of {len(rows)} digests as committed")
+    sys.stdout.flush()
+    sys.exit(DIFFERS if differ else 1 if failed or not same else 0)
+
+
+def digest():
+    digests(wanted()[:1])
+
+
+def hot():
+    try:
+        digests()
+    except SystemExit as e:
+        code = e.code
+    words = ["lenet", "--batch", "16", "--iterations", "3"] if FAKE else ["resnet50", "--batch", "16", "--iterations", "60"]
+    status, out, err = run([TENSILE, "run", *words, *DEVICE, "--budget", "60%", "--no-calibrate", "--compare", "--json"], name="train")
+    d = document(out)
+    print(f"@ {words[0]} at 60 %: " + (figures(d) if status == 0 and d else why(status, out, err)))
+    sys.exit(code or (0 if status == 0 else 1))
+
+
+def ops():
+    """Names the first op of each network of digests.txt that writes something else than the interpreter."""
+    wrong = 0
+    for _, words in wanted():
+        status, out, err = run([TENSILE, "debug", "ops", *words.split(), *DEVICE, "--against", os.path.join(HERE, "ops.txt")])
+        wrong += status != 0
+        print("@", words.split()[0] + ":", why(status, out, err) if status != 0 else "every op writes what it should")
+    sys.exit(f"{wrong} networks have ops that write something else, or were not carried out" if wrong else 0)
+
+
+def conformance():
+    binary = os.path.join(HERE, "conformance.test")
+    if FAKE:
+        skip("the suite runs on the fake driver in make test-gpu-fake")
+    if not os.access(binary, os.X_OK):
+        sys.exit("conformance.test is not here")
+    status, out, err = run([binary, "-test.v", "-test.timeout", f"{int(left())}s"], name="conformance")
+    passed = re.findall(r"^\s*--- PASS: (\S+)", out, re.M)
+    failed = re.findall(r"^\s*--- FAIL: (\S+)", out, re.M)
+    print(f"@ {len(passed)} checks passed, {len(failed)} failed {' '.join(failed[:4])}")
+    for line in re.findall(r"^\s+\S+_test\.go:\d+: .*", out, re.M)[:6] if failed else ():
+        print("@", line.strip()[:140])
+    if status != 0 or failed:
+        sys.exit(why(status, out, err))
+    if not passed:
+        sys.exit("no check ran: " + (re.findall(r".*needs an NVIDIA GPU.*", out) or ["the suite printed nothing"])[0].strip())
+
+
+def assembly():
+    if not shutil.which("ptxas"):
+        skip("ptxas is not here")
+    arch = "sm_90"
+    for name in sorted(os.listdir(os.path.join(HERE, "ptx"))):
+        cubin = name[:-4] + ".cubin"
+        status, out, err = run(["ptxas", "-v", "-arch", arch, "-o", cubin, os.path.join(HERE, "ptx", name)], 10)
+        registers = [int(n) for n in re.findall(r"Used (\d+) registers", out + err)]
+        spilled = re.findall(r"Function properties for (\S+)\n\s*\d+ bytes stack frame, ([1-9]\d*) bytes spill stores", out + err)
+        print(f"@ {name}: " + (f"at most {max(registers, default=0)} registers, spills {spilled or 'none'}" if status == 0 else
+                               why(status, out, err)))
+        if name in ("conv.ptx", "product.ptx") and status == 0 and shutil.which("cuobjdump"):
+            run(["cuobjdump", "-sass", cubin], 10, name=name[:-4] + ".sass")
+
+
+def sanitizers():
+    tool = shutil.which("compute-sanitizer")
+    if FAKE or not tool:
+        skip("compute-sanitizer is for a GPU" if FAKE else "compute-sanitizer is not here")
+    bad = []
+    for check, words in (("memcheck", "lenet --batch 4 --iterations 1"), ("memcheck", "bert:1,16,2 --sequence 8 --vocabulary 150 --batch 4 --iterations 1"),
+                         ("racecheck", "lenet --batch 4 --iterations 1"), ("initcheck", "lenet --batch 4 --iterations 1"),
+                         ("synccheck", "lenet --batch 4 --iterations 1"),
+                         ("racecheck", "gnmt:3,16 --sequence 4 --vocabulary 150 --batch 4 --iterations 1")):
+        status, out, err = run([tool, "--tool", check, "--error-exitcode", "9", TENSILE, "run", *words.split(), *DEVICE, "--share", "--no-calibrate"],
+                               20)
+        said = (re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", out + err) or [why(status, out, err)])[0]
+        print(f"@ {check} {words.split()[0]}: {said[:120]}")
+        bad += [check] if status != 0 else []
+    sys.exit("reports of " + " ".join(bad) if bad else 0)
+
+
+def rates():
+    warm()
+    status, out, err = run([TENSILE, "debug", "rates", *DEVICE])
+    if status == 0 and "PRODUCT" not in out:
+        sys.exit("debug rates printed no table")
+    for line in out.splitlines() if status == 0 else ():
+        if line.strip():
+            print("@", " ".join(line.split())[:140])
+    sys.exit(0 if status == 0 else why(status, out, err))
+
+
+def calibrate():
+    if FAKE:
+        skip("the fake driver has no time of its own")
+    warm()
+    status, out, err = run([TENSILE, "calibrate", *DEVICE, "--time", "40s", "--output", MODEL + ".new", "--samples", "samples.json"])
+    if status != 0:
+        sys.exit(why(status, out, err))
+    os.replace(MODEL + ".new", MODEL)
+    shutil.copy(MODEL, "model.json")
+    print("@", out.strip().splitlines()[-1][:140] if out.strip() else "it printed nothing")
+
+
+def figures(d):
+    keys = ("eor", "eor_low", "eor_high", "start_eor", "arena_bytes", "vanilla_peak_live_bytes", "stall_ms", "bit_identical")
+    return ", ".join(f"{k} {x:.4g}" if isinstance(x, float) else f"{k} {x}" for k in keys for x in [find(d, k)] if x is not None)
+
+
+def train():
+    """EOR with limits, against a run without a plan, with the model of calibrate where it is there. Each limit needs none of the others."""
+    warm()
+    nets = [("lenet", 16, 3)] if FAKE else [("resnet50", 16, 200), ("resnet50", 64, 60), ("vgg16", 16, 80)]
+    model = [["--predictor", MODEL]] if os.path.exists(MODEL) else []
+    failed = 0
+    jobs = [(n, limit, m) for limit in ("60%", "80%", "40%") for n in nets for m in (model or [["--no-calibrate"]])]
+    if model:
+        jobs.append((nets[0], "60%", ["--no-calibrate"]))
+    for (name, batch, turns), limit, how in jobs:
+        if FAKE and limit == "40%":
+            limit = "55%"  # less does not hold the largest step
+        if left() < 6:
+            print(f"@ {name} {batch} {limit}: no time was left")
+            failed += limit == "60%"  # the first of each network are to run
+            continue
+        status, out, err = run([TENSILE, "run", name, "--batch", str(batch), "--iterations", str(turns), *DEVICE, "--budget", limit, *how,
+                                "--compare", "--json"], max(5, left() / 2), name=f"{name}-{batch}-{limit[:-1]}-{how[0].strip('-')}")
+        d = document(out)
+        ok = status == 0 and find(d, "bit_identical") is True
+        failed += not ok
+        print(f"@ {name} b{batch} {limit} {how[0].strip('-')}: " + (figures(d) if d and status == 0 else why(status, out, err)))
+    sys.exit(f"{failed} trainings failed" if failed else 0)
+
+
+def ncu():
+    if FAKE or not shutil.which("ncu"):
+        skip("ncu is for a GPU" if FAKE else "ncu is not here")
+    status, out, err = run(["ncu", "--set", "full", "--clock-control", "none", "--csv", "--page", "raw", "--target-processes", "all",
+                            "--kernel-name", "regex:conv_128|conv_dw_128|conv_64|product_nn_128|product_nt_64|batch_norm|stats_chunks|relu|softmax",
+                            "--launch-count", "12", sys.executable, os.path.join(HERE, "kernels.py"), "once"], name="ncu")
+    print(f"@ {len(out.splitlines())} lines of ncu.out")
+    sys.exit(0 if status == 0 else why(status, out, err))
+
+
+def pages():
+    card("pages")
+
+
+def pin():
+    card("pin")
+
+
+def launch():
+    card("launch")
+
+
+def probe():
+    card("probe")
+
+
+def jobs():
+    """Two jobs: one after the other, in processes, with --share, with gates."""
+    warm()
+    net = ["lenet", "lenet", "--batch", "8", "--iterations", "3"] if FAKE else ["resnet50", "vgg16", "--batch", "16", "--iterations", "40"]
+    failed, seen = 0, set()
+    for name, more in ("alone", None), ("processes", ["--isolate"]), ("share", ["--share"]), ("gates", ["--share", "--memory-sharing", "gates"]):
+        begun = time.monotonic()
+        if more is None:
+            got = [run([TENSILE, "run", n, *net[2:], *DEVICE, "--no-calibrate", "--json", "--seed", str(1 + i)], name=f"alone-{i}")
+                   for i, n in enumerate(net[:2])]  # the second of two jobs has the next seed
+        else:
+            got = [run([TENSILE, "run", *net, *DEVICE, "--no-calibrate", "--budget", "70%", "--json", *more], name=name)]
+        bad = [why(*g) for g in got if g[0] != 0]
+        digests = re.findall(r'"digest": *"([0-9a-f]+)"', "".join(g[1] for g in got))
+        failed += bool(bad)
+        if not bad:
+            seen.add(tuple(digests))
+        print(f"@ {name}: " + (bad[0] if bad else f"{time.monotonic() - begun:.1f} s, digests {' '.join(x[:8] for x in digests)}"))
+    if len(seen) > 1:
+        print("@ the jobs come to other bits together than alone")
+    sys.exit(f"{failed} ways failed" if failed else 1 if len(seen) > 1 else 0)
+
+
+def bridge_smoke():
+    if FAKE:
+        skip("stage 3 runs the small networks on the cpu")
+    bridge(["--small"])
+
+
+def bridge(more=()):
+    python = sys.executable if not FAKE else os.environ.get("PYTHON", "/usr/bin/python3")
+    check = "import torch; print('ok' if torch.cuda.is_available() else 'no GPU')"
+    status, out, err = run([python, "-c", check], 30)
+    if status != 0:
+        skip(f"{python} has no torch")
+    if "ok" not in out and not FAKE:
+        skip("this torch sees no GPU")
+    words = [python, os.path.join(HERE, "torch_bridge.py"), TENSILE, "cpu" if FAKE else "cuda"]
+    with open(words[1]) as f:  # the script of the day may have no options
+        known = f.read()
+    words += [m for m in (["--small"] if FAKE else list(more)) if m in known] + (["--json", "bridge.json"] if "--json" in known else [])
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
+    last = ""
+    for line in child.stdout:  # line by line: what was printed before a limit counts
+        print("@" if not line.startswith((" ", "Traceback")) else " ", line.rstrip(), flush=True)
+        last = line.strip() or last
+    sys.exit(last if child.wait() else 0)
+
+
+def failures():
+    """Memory that is taken, an executor that is killed, SIGTERM; and nothing is left on the card."""
+    def used():
+        status, out, _ = run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"], 10)
+        return int(out.split()[0]) if status == 0 and out.split() and out.split()[0].isdigit() else None
+    before, failed = used(), 0
+    net = ["lenet", "--batch", "16"] if FAKE else ["resnet50", "--batch", "64"]
+    if not FAKE:
+        ballast = subprocess.Popen([sys.executable, "-c", "import sys; sys.path.insert(0, sys.argv[1])\nfrom cuda import Driver\nd = Driver()\n"
+                                    "a = d.alloc(d.free()[0] - (3 << 30)); print('there', flush=True); sys.stdin.read()", HERE],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        ballast.stdout.readline()
+        status, out, err = run([TENSILE, "run", *net, "--iterations", "5", *DEVICE, "--no-calibrate"], 20)
+        print(f"@ with 3 GiB free: {why(status, out, err)}")
+        ballast.kill()
+        ballast.wait()
+    for name, number, child in ("SIGTERM", signal.SIGTERM, False), ("kill -9 of an executor", signal.SIGKILL, True):
+        p = subprocess.Popen([TENSILE, "run", *net, "--iterations", "100000", *DEVICE, "--no-calibrate"], stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, errors="replace")
+        time.sleep(3 if FAKE else 8)
+        victim = p.pid
+        if child:
+            with open(f"/proc/{p.pid}/task/{p.pid}/children") as f:
+                victim = int((f.read().split() or [0])[0])
+        if not victim:
+            print(f"@ {name}: there is no child process")
+        else:
+            os.kill(victim, number)
+        try:
+            out = p.communicate(timeout=15)[0]
+            ended = p.returncode
+        except subprocess.TimeoutExpired:
+            if not child:
+                failed += 1
+            p.kill()  # with a child that is killed the run may go on with another
+            out, ended = p.communicate()[0], "still running after 15 s"
+        print(f"@ {name}: {ended}: " + next((s.strip() for s in reversed(out.splitlines()) if s.strip()), "")[:110])
+    if before is not None:
+        time.sleep(2)
+        after = used()
+        print(f"@ memory used before {before} MiB, after {after} MiB")
+        failed += after is None or after > before + 64
+    sys.exit(f"{failed} failures were not met as they should" if failed else 0)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1].replace("-", "_")]()
