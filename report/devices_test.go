@@ -33,7 +33,8 @@ func TestDevices(t *testing.T) {
 		{cuda.Properties{Name: "Tesla T4", Bus: "00000000:65:00.0", Major: 7, Minor: 5,
 			Memory: 15 * graph.GiB, Exclusive: true}, 100 * graph.MiB},
 	}
-	d := NewDevices(CPU{"cpu", 4, 3 * graph.GiB}, seen, usable, nil, errors.Join(errors.New("a line"), errors.New("another")))
+	d := NewDevices(CPU{"cpu", 4, 3 * graph.GiB}, seen, usable, nil,
+		errors.Join(errors.New("a line"), errors.New("another")))
 	var b strings.Builder
 	if err := d.WriteTable(&b); err != nil {
 		t.Fatal(err)

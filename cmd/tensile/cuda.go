@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,6 +52,36 @@ func openCUDA(f *planFlags) (*cuda.Device, error) {
 	}
 	f.context = contextOf(d.Bus(), os.Getpid(), before, gpus())
 	return d, nil
+}
+
+// tellDriver sets what CUDA's driver, which is not loaded yet, reads from the environment, where the user has not. The
+// driver loads kernels with their modules, so that what a context takes is known once a device is open; and what it has
+// made of them it keeps in a folder that can be written, so that executors, which are started later, find it there.
+func tellDriver() {
+	if _, isSet := os.LookupEnv("CUDA_MODULE_LOADING"); !isSet {
+		os.Setenv("CUDA_MODULE_LOADING", "EAGER")
+	}
+	_, isSet := os.LookupEnv("CUDA_CACHE_PATH")
+	if home, err := os.UserHomeDir(); isSet || err == nil && canWrite(filepath.Join(home, ".nv", "ComputeCache")) {
+		return
+	}
+	if caches, err := os.UserCacheDir(); err == nil {
+		if own := filepath.Join(caches, "tensile", "ComputeCache"); canWrite(own) {
+			os.Setenv("CUDA_CACHE_PATH", own)
+		}
+	}
+}
+
+// canWrite reports whether files can be made in a folder, which it makes if it is not there.
+func canWrite(folder string) bool {
+	if os.MkdirAll(folder, 0o700) != nil {
+		return false
+	}
+	f, err := os.CreateTemp(folder, "tensile")
+	if err != nil {
+		return false
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name())) == nil
 }
 
 // gpu is a device that is on PCI: a cuda.Device or cuda.Pager.

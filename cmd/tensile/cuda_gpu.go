@@ -9,6 +9,7 @@ import (
 
 // cudaDriver returns CUDA's driver, of which no device is open.
 func cudaDriver() (cuda.Driver, error) {
+	tellDriver()
 	if err := driver.Load(); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -80,5 +82,37 @@ func TestContextOf(t *testing.T) {
 		if got := contextOf(test.bus, 7, before, test.after); got != test.want {
 			t.Errorf("the context at %s beside %+v is %v, want %v", test.bus, test.after, got, test.want)
 		}
+	}
+}
+
+// The driver keeps what it compiles in the home of the user, elsewhere if nothing can be written there, and where the
+// user says.
+func TestTellDriver(t *testing.T) {
+	home, caches := t.TempDir(), t.TempDir()
+	for _, test := range []struct{ home, path, want string }{
+		{home, "", ""},
+		{"/dev/null", "", filepath.Join(caches, "tensile", "ComputeCache")},
+		{"/dev/null", "elsewhere", "elsewhere"},
+	} {
+		t.Setenv("HOME", test.home)
+		t.Setenv("XDG_CACHE_HOME", caches)
+		t.Setenv("CUDA_CACHE_PATH", test.path) // it is as it was in the end
+		t.Setenv("CUDA_MODULE_LOADING", "")
+		os.Unsetenv("CUDA_MODULE_LOADING")
+		if test.path == "" {
+			os.Unsetenv("CUDA_CACHE_PATH")
+		}
+		tellDriver()
+		loading := os.Getenv("CUDA_MODULE_LOADING")
+		if got := os.Getenv("CUDA_CACHE_PATH"); got != test.want || loading != "EAGER" {
+			t.Errorf("home %s, path %q: CUDA_CACHE_PATH is %q, want %q", test.home, test.path, got, test.want)
+		}
+	}
+	t.Setenv("CUDA_MODULE_LOADING", "LAZY")
+	if tellDriver(); os.Getenv("CUDA_MODULE_LOADING") != "LAZY" {
+		t.Error("what the user has set is changed")
+	}
+	if left, err := os.ReadDir(filepath.Join(home, ".nv", "ComputeCache")); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }

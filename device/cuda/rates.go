@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -10,44 +11,55 @@ import (
 	"tensile/graph"
 )
 
-// Rates are what a device does when nothing else runs on it, by its own events.
+// Rates are what a device does when nothing else runs on it, by its own events, in the fastest of several runs and in
+// their median.
 type Rates struct {
-	Copies   []CopyRate    `json:"copies"`
-	Products []ProductRate `json:"products"`
-	Overlap  Overlap       `json:"overlap"`
+	Copies      []CopyRate    `json:"copies"`
+	Products    []ProductRate `json:"products"`
+	Overlap     Overlap       `json:"overlap"`
+	CopiesAfter []CopyRate    `json:"copies_after"` // once more: how far the device is the same at both ends
+}
+
+// Took is how long something took.
+type Took struct {
+	Best   time.Duration `json:"best_ns"`
+	Median time.Duration `json:"median_ns"`
 }
 
 // CopyRate is how long copies of pinned memory take, each direction alone and both at once.
 type CopyRate struct {
-	Bytes   graph.Bytes   `json:"bytes"`
-	Out     time.Duration `json:"out_ns"` // device to host
-	In      time.Duration `json:"in_ns"`
-	BothOut time.Duration `json:"both_out_ns"`
-	BothIn  time.Duration `json:"both_in_ns"`
+	Bytes   graph.Bytes `json:"bytes"`
+	Out     Took        `json:"out"` // device to host
+	In      Took        `json:"in"`
+	BothOut Took        `json:"both_out"`
+	BothIn  Took        `json:"both_in"`
 }
 
-// ProductRate is how long the product of two square matrices of float32 takes, 2*Side^3 operations.
+// ProductRate is how long the product of two square matrices of float32 takes, 2*Side^3 operations. The elements are
+// random: products of equal ones take less power, and so are faster.
 type ProductRate struct {
-	Side int           `json:"side"`
-	Took time.Duration `json:"took_ns"`
+	Side int  `json:"side"`
+	Took Took `json:"took"`
 }
 
 // Overlap is how long a product and copies in both directions take alone and beside each other.
 type Overlap struct {
-	Side     int           `json:"side"`
-	Bytes    graph.Bytes   `json:"bytes"` // of each direction
-	Product  time.Duration `json:"product_ns"`
-	Copies   time.Duration `json:"copies_ns"`
-	Together time.Duration `json:"together_ns"`
+	Side     int         `json:"side"`
+	Bytes    graph.Bytes `json:"bytes"` // of each direction
+	Product  Took        `json:"product"`
+	Copies   Took        `json:"copies"`
+	Together Took        `json:"together"`
 }
 
 // Hidden is the part of the shorter of both that did not add to the time of the longer.
 func (o Overlap) Hidden() float64 {
-	return float64(o.Product+o.Copies-o.Together) / float64(max(1, min(o.Product, o.Copies)))
+	product, copies, together := o.Product.Best, o.Copies.Best, o.Together.Best
+	return float64(product+copies-together) / float64(max(1, min(product, copies)))
 }
 
-// Rates measures copies of these sizes and products of these sides, at least one of each. No job may be open.
-func (d *Device) Rates(sizes []graph.Bytes, sides []int) (r Rates, err error) {
+// Rates measures copies of these sizes and products of these sides, at least one of each, after products have kept the
+// device busy for a while: the clocks of one that was idle rise slowly. No job may be open.
+func (d *Device) Rates(sizes []graph.Bytes, sides []int, warm time.Duration) (r Rates, err error) {
 	defer d.enter()()
 	m := meter{d: d}
 	defer func() { err = errors.Join(err, m.close()) }()
@@ -55,22 +67,16 @@ func (d *Device) Rates(sizes []graph.Bytes, sides []int) (r Rates, err error) {
 	if err := m.open(size, side); err != nil {
 		return Rates{}, fmt.Errorf("measure the rates of %s: %w", d.Name(), err)
 	}
-	for _, size := range sizes {
-		c := CopyRate{Bytes: size}
-		c.Out = m.best(m.out(size))[0]
-		c.In = m.best(m.in(size))[0]
-		both := m.best(m.out(size), m.in(size))
-		c.BothOut, c.BothIn = both[0], both[1]
-		r.Copies = append(r.Copies, c)
+	for begin := d.Now(); m.err == nil && d.Now()-begin < warm; {
+		_, m.err = d.timed(m.streams[:1], []work{m.product(side)})
 	}
+	r.Copies = m.copies(sizes)
 	for _, side := range sides {
-		r.Products = append(r.Products, ProductRate{side, m.best(m.product(side))[0]})
+		r.Products = append(r.Products, ProductRate{side, m.took(m.product(side))[0]})
 	}
-	o := Overlap{Side: side, Bytes: size}
-	o.Product = slices.Max(m.best(m.product(side)))
-	o.Copies = slices.Max(m.best(m.out(size), m.in(size)))
-	o.Together = slices.Max(m.best(m.product(side), m.out(size), m.in(size)))
-	r.Overlap = o
+	r.Overlap = Overlap{Side: side, Bytes: size, Product: m.all(m.product(side)),
+		Copies: m.all(m.out(size), m.in(size)), Together: m.all(m.product(side), m.out(size), m.in(size))}
+	r.CopiesAfter = m.copies(sizes)
 	if m.err != nil {
 		return Rates{}, fmt.Errorf("measure the rates of %s: %w", d.Name(), m.err)
 	}
@@ -104,17 +110,27 @@ func (m *meter) open(size graph.Bytes, side int) (err error) {
 		}
 	}
 	matrix := graph.Bytes(side) * graph.Bytes(side) * graph.ElementBytes
-	for _, at := range []*Address{&m.a, &m.b, &m.c} {
-		if *at, err = driver.Alloc(matrix); err != nil {
-			return err
+	random := rand.New(rand.NewPCG(1, 1))
+	for _, h := range m.hosts {
+		content := h.at(0, size).Float32()
+		for i := range content {
+			content[i] = 2*random.Float32() - 1
 		}
-		if err := driver.Fill(m.streams[0], *at, 0x3f800000, side*side); err != nil { // ones
+	}
+	for i, at := range m.there {
+		if err := driver.CopyIn(m.streams[0], at, m.hosts[i].at(0, size)); err != nil {
 			return err
 		}
 	}
-	for _, at := range m.there {
-		if err := driver.Fill(m.streams[0], at, 0, int(size/graph.ElementBytes)); err != nil {
+	for i, at := range []*Address{&m.a, &m.b, &m.c} {
+		if *at, err = driver.Alloc(matrix); err != nil {
 			return err
+		}
+		for done := graph.Bytes(0); done < matrix; done += size { // over and over, if a copy is less than a matrix
+			part := m.hosts[i%2].at(0, min(size, matrix-done))
+			if err := driver.CopyIn(m.streams[0], *at+Address(done), part); err != nil {
+				return err
+			}
 		}
 	}
 	if m.scratch, err = driver.Alloc(max(8, m.call(side).need)); err != nil {
@@ -180,14 +196,50 @@ func (m *meter) product(side int) work {
 	}
 }
 
-// best is how long work takes that begins together, each on a stream of its own.
-func (m *meter) best(all ...work) []time.Duration {
-	took := make([]time.Duration, len(all))
+// repeats are how often each thing is timed.
+const repeats = 5
+
+// runs times work that begins together, each on a stream of its own.
+func (m *meter) runs(all []work) [][]time.Duration {
 	if m.err == nil {
-		var err error
-		if took, err = m.d.best(m.streams[:len(all)], all...); err != nil {
-			m.err, took = err, make([]time.Duration, len(all))
+		runs, err := m.d.runs(repeats, m.streams[:len(all)], all)
+		if err == nil {
+			return runs
 		}
+		m.err = err
+	}
+	return [][]time.Duration{make([]time.Duration, len(all))}
+}
+
+// took is how long each of such work takes.
+func (m *meter) took(all ...work) []Took {
+	runs := m.runs(all)
+	took := make([]Took, len(all))
+	for i := range took {
+		var times []time.Duration
+		for _, r := range runs {
+			times = append(times, r[i])
+		}
+		slices.Sort(times)
+		took[i] = Took{runs[0][i], times[len(times)/2]}
 	}
 	return took
+}
+
+// all is how long it takes until all of such work has ended.
+func (m *meter) all(all ...work) Took {
+	runs := m.runs(all)
+	return Took{slices.Max(runs[0]), slices.Max(runs[len(runs)/2])}
+}
+
+// copies measures copies of sizes.
+func (m *meter) copies(sizes []graph.Bytes) []CopyRate {
+	var rates []CopyRate
+	for _, size := range sizes {
+		c := CopyRate{Bytes: size, Out: m.took(m.out(size))[0], In: m.took(m.in(size))[0]}
+		both := m.took(m.out(size), m.in(size))
+		c.BothOut, c.BothIn = both[0], both[1]
+		rates = append(rates, c)
+	}
+	return rates
 }

@@ -39,17 +39,23 @@ func Remedied(err error) error {
 	return fmt.Errorf("%w: %s", err, remedies[e.Code])
 }
 
-// Barred says what keeps this process from the device files of GPUs, which are in dir, and what can be done about it;
-// "" if nothing does. open opens a file for reading and writing.
-func Barred(dir string, open func(name string) error) string {
+// Barred is Remedied for a driver that finds no GPU, which looks for the device files of GPUs in dir: what keeps this
+// process from them, and what can be done about it. open opens a file for reading and writing.
+func Barred(err error, dir string, open func(name string) error) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Code != NoDevice && e.Code != OperatingSystem && e.Code != Unknown || open(dir+"/dxg") == nil { // WSL
+		return Remedied(err)
+	}
 	for _, name := range []string{"nvidiactl", "nvidia0", "nvidia-uvm"} {
 		path := filepath.Join(dir, name)
-		switch err := open(path); {
-		case errors.Is(err, fs.ErrPermission):
-			return path + " may not be opened by this user: have an administrator add the user to the group of the file"
-		case errors.Is(err, fs.ErrNotExist) && name == "nvidiactl":
-			return path + " is not there: start the container with --gpus all, or load the kernel module nvidia"
+		switch problem := open(path); {
+		case errors.Is(problem, fs.ErrPermission):
+			return fmt.Errorf("%w: this user may not open %s: have an administrator add the user to the file's group",
+				err, path)
+		case errors.Is(problem, fs.ErrNotExist) && name == "nvidiactl":
+			return fmt.Errorf("%w: there is no %s: start the container with --gpus all, or load the kernel module "+
+				"nvidia", err, path)
 		}
 	}
-	return ""
+	return Remedied(err)
 }

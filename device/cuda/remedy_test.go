@@ -68,25 +68,31 @@ func openingFails(t *testing.T, call string, code cuda.Code) error {
 
 // The device files say why the driver finds no GPU.
 func TestBarred(t *testing.T) {
+	all := map[string]error{"nvidiactl": nil, "nvidia0": nil, "nvidia-uvm": nil}
 	for name, test := range map[string]struct {
+		code  cuda.Code
 		files map[string]error // that are there
 		want  string
 	}{
-		"all are there": {map[string]error{"nvidiactl": nil, "nvidia0": nil, "nvidia-uvm": nil}, ""},
-		"another GPU":   {map[string]error{"nvidiactl": nil, "nvidia3": nil}, ""},
-		"no permission": {map[string]error{"nvidiactl": nil, "nvidia0": fs.ErrPermission},
-			"/dev/nvidia0 may not be opened"},
-		"no device files": {nil, "/dev/nvidiactl is not there: start the container with --gpus all"},
+		"all are there":   {cuda.NoDevice, all, "see whether nvidia-smi lists a GPU"},
+		"another GPU":     {cuda.Unknown, map[string]error{"nvidiactl": nil, "nvidia3": nil}, "nvidia-modprobe -u"},
+		"another reason":  {cuda.SystemNotReady, nil, "start nvidia-fabricmanager"},
+		"Windows":         {cuda.NoDevice, map[string]error{"dxg": nil}, "see whether nvidia-smi lists a GPU"},
+		"no device files": {cuda.NoDevice, nil, "there is no /dev/nvidiactl: start the container with --gpus all"},
+		"no permission": {cuda.NoDevice, map[string]error{"nvidiactl": nil, "nvidia0": fs.ErrPermission},
+			"this user may not open /dev/nvidia0: "},
 	} {
-		got := cuda.Barred("/dev", func(path string) error {
+		first := &cuda.Error{Call: "cuInit", Code: test.code, Text: "words"}
+		got := cuda.Barred(first, "/dev", func(path string) error {
 			err, ok := test.files[strings.TrimPrefix(path, "/dev/")]
 			if !ok {
 				err = fs.ErrNotExist
 			}
 			return err
 		})
-		if !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
-			t.Errorf("%s: %q", name, got)
+		if !strings.HasPrefix(got.Error(), first.Error()+": ") || !strings.Contains(got.Error(), test.want) ||
+			strings.Contains(got.Error(), "\n") {
+			t.Errorf("%s: %v; want %s", name, got, test.want)
 		}
 	}
 }

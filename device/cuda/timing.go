@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -10,18 +11,28 @@ type work func(s Stream) error
 
 // best is how long work takes that begins together, each on a stream of its own: of a few runs, after one that warms
 // up, that in which all of it had ended first.
-func (d *Device) best(streams []Stream, all ...work) (best []time.Duration, err error) {
-	const runs = 4
-	for run := range runs {
-		took, err := d.timed(streams, all)
-		if err != nil {
+func (d *Device) best(streams []Stream, all ...work) ([]time.Duration, error) {
+	took, err := d.runs(3, streams, all)
+	if err != nil {
+		return nil, err
+	}
+	return took[0], nil
+}
+
+// runs times work that begins together, after a run that warms up. That in which all of it had ended first comes first.
+func (d *Device) runs(n int, streams []Stream, all []work) ([][]time.Duration, error) {
+	if _, err := d.timed(streams, all); err != nil {
+		return nil, err
+	}
+	runs := make([][]time.Duration, n)
+	for i := range runs {
+		var err error
+		if runs[i], err = d.timed(streams, all); err != nil {
 			return nil, err
 		}
-		if run == 1 || run > 1 && slices.Max(took) < slices.Max(best) {
-			best = took
-		}
 	}
-	return best, nil
+	slices.SortStableFunc(runs, func(a, b []time.Duration) int { return cmp.Compare(slices.Max(a), slices.Max(b)) })
+	return runs, nil
 }
 
 // timed has streams wait for one event, puts work on them, and returns when each had ended after that event.

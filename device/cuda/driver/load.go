@@ -40,10 +40,7 @@ var load = sync.OnceValue(func() error {
 		return fmt.Errorf("no NVIDIA driver (%s): install it to use a GPU", C.GoString(problem))
 	case code != C.CUDA_SUCCESS:
 		err := failed("cuInit", int(code))
-		if why := cuda.Barred("/dev", open); why != "" {
-			return fmt.Errorf("%w: %s", err, why)
-		}
-		return cuda.Remedied(err)
+		return cuda.Barred(err, "/dev", open)
 	}
 	return nil
 })
