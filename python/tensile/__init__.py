@@ -12,6 +12,7 @@ import sys
 
 from . import hooks, link
 from .session import Session, say
+from .storages import lies, storage_of
 
 __all__ = ["join", "home", "leave"]
 
@@ -137,6 +138,8 @@ def _unsupported(model):
     if len(devices) > 1 or devices[0].split(":")[0] not in ("cpu", "cuda"):
         return (f"the model's parameters are on {', '.join(devices)}: join a model that is on one device, a CPU or a "
                 "CUDA GPU, after it was moved there")
+    if any(p.layout == torch.strided and not lies(storage_of(p), p.device) for p in model.parameters()):
+        return "the model has parameters without memory of their own (DTensor, fake tensors): join one of plain tensors"
     if devices[0] != "cpu" and devices[0] != f"cuda:{torch.cuda.current_device()}":
         return (f"the model is on {devices[0]}, and cuda:{torch.cuda.current_device()} is the current device: say "
                 "torch.cuda.set_device before tensile.join")

@@ -9,21 +9,21 @@ what it allocates beside its outputs. What changes between two ops is written by
 import torch
 
 from .events import Events, Peak, highest, now_ns
-from .storages import (Unsupported, Weak, arguments, checksum, generators, identity, leaves, random_state, resizable,
-                       restored, results, same_state, saved, set_random_state, storage_of, view)
+from .storages import (Unsupported, Weak, arguments, checksum, generators, identity, leaves, lies, random_state,
+                       resizable, restored, results, same_state, saved, set_random_state, storage_of, view)
 
 
 class Seen:
     """A storage that an op was seen to touch."""
 
-    __slots__ = ("id", "weak", "bytes", "born", "died", "stays", "made", "unseen", "sum")
+    __slots__ = ("id", "weak", "bytes", "born", "died", "elsewhere", "stays", "made", "unseen", "sum")
 
-    def __init__(self, tensor, born, made):
-        storage = storage_of(tensor)
+    def __init__(self, storage, born, made, elsewhere):
         self.id, self.weak, self.bytes = storage._cdata, Weak(storage), storage.nbytes()
         self.born, self.died = born, None  # numbers of ops; before the op died it was gone
         self.made = made  # by an op, not from outside
-        self.stays = False  # it cannot be resized, or is to stay where it is
+        self.elsewhere = elsewhere  # on another device than the script's, such as the host: no plan counts or moves it
+        self.stays = elsewhere  # or it cannot be resized, or is to stay where it is
         self.unseen = False  # something that is no op may write it
         self.sum = None  # checksum at the begin of a probed cycle, or after the last op that touched it there
 
@@ -72,8 +72,8 @@ _SEEDED = getattr(getattr(torch, "Tag", None), "nondeterministic_seeded", None)
 
 
 class Recorder:
-    def __init__(self, device="cpu"):
-        self.device = device
+    def __init__(self, device):
+        self.device = device  # of the storages that are planned
         self.known = {}  # id -> Seen, of those that live
         self.young = {}  # those of the last two cycles, which are polled before each op
         self.at = 0
@@ -103,7 +103,7 @@ class Recorder:
     def sum(self, among):
         """Notes what is in storages, for compare."""
         for s in among:
-            storage = s.weak.get() if s.weak and s.bytes and not s.unseen else None
+            storage = s.weak.get() if s.weak and s.bytes and not (s.unseen or s.elsewhere) else None
             s.sum = checksum(storage) if storage is not None and storage.nbytes() == s.bytes else None
 
     def resume(self):
@@ -122,7 +122,8 @@ class Recorder:
         i = identity(tensor)
         s = self.known.get(i)
         if s is None:
-            s = Seen(tensor, self.at, made)
+            storage = storage_of(tensor)
+            s = Seen(storage, self.at, made, not lies(storage, self.device))
             self.known[i] = self.young[i] = s
         return s
 
@@ -144,9 +145,9 @@ class Recorder:
             out = self.probe(r, func, args, kwargs)
             self.sum(dict.fromkeys(r.ins + r.outs))
         else:
-            begun = now_ns(self.device)
+            begun = now_ns(self.device.type)
             out = func(*args, **kwargs)
-            r.ns = now_ns(self.device) - begun
+            r.ns = now_ns(self.device.type) - begun
             self.outputs(r, out)
         self.records.append(r)
         self.at += 1
@@ -175,31 +176,35 @@ class Recorder:
         def key(tensor):
             return storage_of(tensor)
 
-        storages = {s: s.weak.get() for s in dict.fromkeys(r.ins)}
+        storages = {s: s.weak.get() for s in dict.fromkeys(r.ins) if not s.elsewhere}
         before = {s: view(storages[s]).clone() for s in storages if s.bytes}
         own = generators(args, kwargs)
         try:
-            random = random_state(self.device, own)
+            random = random_state(self.device.type, own)
         except RuntimeError:
             random = None  # of a generator that does not tell its state
         again = saved(args, key), saved(kwargs, key)
-        events = (Peak() if self.device == "cuda" else Events()).start()
+        events = (Peak() if self.device.type == "cuda" else Events()).start()
         try:
-            begun = now_ns(self.device)
+            begun = now_ns(self.device.type)
             out = func(*args, **kwargs)
-            r.ns = now_ns(self.device) - begun
+            r.ns = now_ns(self.device.type) - begun
         finally:
             sizes = events.stop()
-        drawn = random_state(self.device, own) if random else None
+        drawn = random_state(self.device.type, own) if random else None
         r.random = bool(own) or _SEEDED in getattr(func, "tags", ()) or not same_state(random, drawn)
         self.outputs(r, out)
         most, _ = highest(sizes)
-        r.scratch = max(0, most - sum(s.bytes for s in r.fresh))
+        made = {s for s in r.fresh if not s.elsewhere}
+        r.scratch = max(0, most - sum(s.bytes for s in made))
         for s in before:
             if s.stays or storages[s].nbytes() != s.bytes:
                 r.once = True
             elif not torch.equal(view(storages[s]), before[s]):
                 r.writes.add(s)
+        if len(storages) < len(set(r.ins)):  # nobody tells when what is elsewhere is written
+            r.once, r.looks = True, r.aliases() and bool(storages)
+            return out
         if random is None or not str(func).startswith(_KNOWN):
             r.once, r.looks = True, r.aliases()
             return out
@@ -207,7 +212,7 @@ class Recorder:
             r.looks = looks(func, again)
             r.once = r.looks
             return out
-        if r.once or not (r.fresh or r.writes):
+        if r.once or not (made or r.writes):
             r.once = True
             return out
         self.twice(r, func, again, before, storages, out, random, drawn)
@@ -225,7 +230,7 @@ class Recorder:
             args, kwargs = restored(again[0], lambda s: s), restored(again[1], lambda s: s)
             theirs = results(func(*args, **kwargs))
             return len(theirs) == len(mine) and all(
-                _same(a, b) for a, b, s in zip(mine, theirs, r.outs) if s in r.fresh) and all(
+                _same(a, b) for a, b, s in zip(mine, theirs, r.outs) if s in r.fresh and not s.elsewhere) and all(
                 torch.equal(view(storages[s]), after[s]) for s in after)
 
         try:

@@ -16,7 +16,7 @@ except (ImportError, AttributeError):
 def _levels():
     """Returns the variables with the level from which on torch's C++ parts log: its own, or glog's."""
     found = []
-    for name in "_ZN3c1022FLAGS_caffe2_log_levelE", "_ZN3fLI17FLAGS_minloglevelE":
+    for name in "_ZN3c1022FLAGS_caffe2_log_levelE", "FLAGS_caffe2_log_level", "_ZN3fLI17FLAGS_minloglevelE":
         try:
             found.append(ctypes.c_int.in_dll(ctypes.CDLL(torch._C.__file__), name))
         except (OSError, ValueError):
@@ -47,7 +47,7 @@ class Events:
                 self.levels = [level.value for level in _log_levels]
                 for level in _log_levels:
                     level.value = max(level.value, _ERROR)
-            except RuntimeError:
+            except Exception:  # another profiler runs, or this torch wants other words
                 pass
         return self
 
@@ -57,7 +57,12 @@ class Events:
         for level, value in zip(_log_levels, self.levels):
             level.value = value
         sizes = []
-        for thread in _disable_profiler_legacy():
+        try:
+            threads = _disable_profiler_legacy()
+        except RuntimeError:  # it began elsewhere, such as within a backward pass
+            self.known = False
+            return []
+        for thread in threads:
             dropped, depth = None, 0  # bytes that playback takes away
             for e in thread:
                 kind = e.kind()

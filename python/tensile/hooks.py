@@ -109,7 +109,7 @@ def install(session):
 
     def at_home(old):
         def run(*args, **kwargs):
-            session.home()
+            session.home(args[0] if args else None)
             session.reading += 1  # addresses that torch asks for meanwhile it keeps to itself
             try:
                 return old(*args, **kwargs)

@@ -64,14 +64,14 @@ class Iteration:
             a.ns = b.ns = min(a.ns, b.ns)
 
     def _carried(self, s):
-        return s.born < self.start and (s.died is None or s.died > self.end)
+        return not s.elsewhere and s.born < self.start and (s.died is None or s.died > self.end)
 
     def _slots(self, everyone, parameters):
         used = dict.fromkeys(s for r in self.records for s in r.ins + r.outs)
         self.held = 0
         for s in everyone:
             if s not in used and s.born < self.start and s.died is not None and self.start < s.died <= self.end:
-                self.held += s.bytes
+                self.held += 0 if s.elsewhere else s.bytes
         parameters = set(parameters)
         for s in used:
             if s.bytes == 0:
@@ -81,7 +81,7 @@ class Iteration:
             t.fixed = s.stays
             t.role = ("parameter" if s.id in parameters else "state") if t.persistent else ""
             t.name = f"{t.role or 's'}{t.number}"
-            if t.fixed:
+            if t.fixed and not s.elsewhere:
                 self.held += s.bytes
             self.slots.append(t)
             self.slot_of[s] = t
@@ -227,6 +227,8 @@ def _boundary(everyone, begun, n):
     change = [0] * (n + 1)
     alive = 0
     for s in everyone:
+        if s.elsewhere:
+            continue
         if s.born < begun and (s.died is None or s.died > begun):
             alive += s.bytes
         elif begun <= s.born < begun + n:

@@ -9,8 +9,8 @@ import torch
 
 from .copies import Direct, Streams
 from .events import dropping, now_ns
-from .storages import (Tensor, Weak, arguments, generators, identity, leaves, random_state, restored, results, saved,
-                       set_random_state, storage_of, view)
+from .storages import (Tensor, Weak, arguments, emptied, generators, identity, leaves, lies, random_state, restored,
+                       results, saved, set_random_state, storage_of, view)
 
 OUT, DROP, FORGET, IN, AGAIN, RELEASE = range(6)
 
@@ -35,14 +35,14 @@ class Clock:
         self.player, self.step, self.call = player, step, call
 
     def __call__(self, *args, **kwargs):
-        begun = now_ns(self.player.device)
+        begun = now_ns(self.player.device.type)
         out = self.call(*args, **kwargs)
-        self.player.took[self.step] += now_ns(self.player.device) - begun
+        self.player.took[self.step] += now_ns(self.player.device.type) - begun
         return out
 
 
 class Player:
-    def __init__(self, iteration, device="cpu", copies=None):
+    def __init__(self, iteration, device):
         self.iteration, self.device = iteration, device
         n = len(iteration.slots)
         self.bound = [0] * n  # per slot: the id of its storage
@@ -51,7 +51,7 @@ class Player:
         self.now = [-1] * n  # version that the script has
         self.on = [-1] * n  # version on the device
         self.host = [-1] * n  # version on the host
-        self.copies = copies or (Streams if device == "cuda" else Direct)(iteration.slots)
+        self.copies = (Streams if device.type == "cuda" else Direct)(iteration.slots)
         self.away = set()  # numbers of slots whose version on the device is not the script's
         self.saved = {}  # op of the graph -> its last arguments
         self.fixed = set()  # slots that turned out to be of one size for good
@@ -119,7 +119,8 @@ class Player:
             c.save = g if g in again else None
             fresh = []
             for leaf, s in enumerate(r.outs):
-                if s in r.fresh and s.bytes and s not in fresh_seen:
+                given = s.elsewhere and s in self._came(p) and s not in r.ins
+                if (s in r.fresh or given) and s.bytes and s not in fresh_seen:
                     fresh_seen.add(s)
                     fresh.append((leaf, it.slot_of[s].number, r.shapes[leaf]))
             c.fresh = tuple(fresh)
@@ -347,8 +348,12 @@ class Player:
             t = tensors[leaf]
             s = storage_of(t)
             i = ids[leaf]
-            if s.nbytes() != size:
-                raise Differs(f"op {self.pos}, {c.func}, has an operand of another size")
+            elsewhere = self.iteration.slots[n].storage.elsewhere
+            if s.nbytes() != size or lies(s, self.device) == elsewhere:
+                raise Differs(f"op {self.pos}, {c.func}, has an operand of another size, or on another device")
+            if elsewhere:
+                self.bound[n] = i
+                continue
             if i in self.lasting or any(self.bound[m] == i and m != n and self.weak[m] and not self.weak[m].expired()
                                         for m in self.managed):
                 raise Differs(f"op {self.pos}, {c.func}, has other operands")
@@ -367,7 +372,7 @@ class Player:
         state = None
         if c.random:
             try:
-                state = random_state(self.device, generators(args, kwargs))
+                state = random_state(self.device.type, generators(args, kwargs))
             except RuntimeError:
                 raise Differs(f"op {self.pos}, {func}, has a generator that does not tell its state") from None
         if self.pos == g.at[0]:
@@ -431,13 +436,12 @@ class Player:
         version, self.on[n] = self.on[n], -1
         self.away.add(n)
         self.copies.settle(n)
-        try:
-            if self.measured:
-                with dropping(s.nbytes()):
-                    s.resize_(0)
-            else:
-                s.resize_(0)
-        except RuntimeError:  # something else, such as numpy, shares its memory
+        if self.measured:
+            with dropping(s.nbytes()):
+                gone = emptied(s)
+        else:
+            gone = emptied(s)
+        if not gone:  # something else, such as numpy, shares its memory
             self.fixed.add(n)
             self.on[n] = version
             self.away.discard(n)

@@ -39,7 +39,7 @@ class Writer:
         pass
 
     def iteration(self, session, graph, plan, wall):
-        self.device = session.device
+        self.device = session.device.type
 
     def left(self, session):
         pass

@@ -45,7 +45,7 @@ class Session(TorchDispatchMode):
         self.inside = False  # ops are this session's own, though the mode is on
         self.phase = "forward"
         self.stepping = False  # an optimizer is making a step
-        self.device = parameters[0].device.type if parameters else "cpu"
+        self.device = parameters[0].device if parameters else torch.device("cpu")
         self.recorder = Recorder(self.device)
         self.course = self._record
         self.stage = "look"
@@ -198,7 +198,7 @@ class Session(TorchDispatchMode):
     def _measure(self, begins):
         """Measures what the allocator has at most in an iteration, by its own events or figures."""
         p = self.player
-        if self.device == "cuda":
+        if self.device.type == "cuda":
             if begins:
                 torch.cuda.reset_peak_memory_stats()
             else:
@@ -243,7 +243,7 @@ class Session(TorchDispatchMode):
 
     def _wall(self, limit):
         """Has torch refuse what would make its allocator keep more than the limit; 0: it has none."""
-        if self.device != "cuda":
+        if self.device.type != "cuda":
             return
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
@@ -364,9 +364,9 @@ class Session(TorchDispatchMode):
 
     # what the mode does not see
 
-    def home(self):
-        """Brings all back that is away: what reads memory without an op finds it there."""
-        if self.off or self.course != self._play:
+    def home(self, reads=None):
+        """Brings all back that is away: what reads memory without an op finds it there. Of a tensor elsewhere nothing is."""
+        if self.off or self.course != self._play or isinstance(reads, torch.Tensor) and reads.device != self.device:
             return
         self.off = True
         try:
@@ -383,7 +383,7 @@ class Session(TorchDispatchMode):
     def lend(self, memory, name):
         """Leaves the memory of a tensor or a storage where it is from now on: something else than torch is going to
         read it, or to write it, of which no op tells."""
-        if self.off or threading.get_ident() != self.thread:
+        if self.off or threading.get_ident() != self.thread or memory.device != self.device:
             return
         self.home()
         if self.reading:
@@ -433,7 +433,7 @@ class Session(TorchDispatchMode):
             for p in trained.values():
                 kept = self.optimizer.state.get(p, {}).values()
                 for t in (p, p.grad, *(v for v in kept if isinstance(v, torch.Tensor))):
-                    if t is None or t.layout != torch.strided or t.device.type != self.device:
+                    if t is None or t.layout != torch.strided or t.device != self.device:
                         continue
                     s = storage_of(t)
                     if identity(t) in away or not s.nbytes() or not resizable(s):

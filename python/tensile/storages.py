@@ -98,9 +98,29 @@ def checksum(storage):
     return total
 
 
-def resizable(storage):
+def lies(storage, device):
+    """Reports whether a storage lies on a device, and has the memory that it says it has: those of meta tensors, of wrapped
+    tensors (DTensor) and of some zeros have none."""
     try:
-        storage.resize_(storage.nbytes())
+        return storage.device == device and (storage.nbytes() == 0 or torch._C.StorageBase.data_ptr(storage) != 0)
+    except RuntimeError:
+        return False
+
+
+def resizable(storage):
+    if hasattr(storage, "resizable"):  # resize_ gives it other memory, and ends the process if that is shared
+        return storage.resizable() and not storage.is_shared()
+    return _resized(storage, storage.nbytes())
+
+
+def emptied(storage):
+    """Takes a storage's memory away, and reports whether that can be done."""
+    return (not hasattr(storage, "resizable") or resizable(storage)) and _resized(storage, 0)
+
+
+def _resized(storage, count):
+    try:
+        storage.resize_(count)
         return True
     except RuntimeError:
         return False
