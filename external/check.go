@@ -235,6 +235,7 @@ func (i Iteration) check() error {
 	between(c, "reserved_bytes", i.Reserved, 0, int64(graph.MaxBytes))
 	between(c, "host_bytes", i.Host, 0, int64(graph.MaxBytes))
 	between(c, "faults", i.Faults, 0, maxNumber)
+	between(c, "retries", i.Retries, 0, maxNumber)
 	if i.Plan != 0 && i.Graph == 0 {
 		c.fail("plan %d is followed by a graph that was not sent", i.Plan)
 	}

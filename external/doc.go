@@ -76,6 +76,8 @@
 //	                         iteration, not in those before
 //	           [host_bytes]  the most that contents of storages had on the host
 //	           [faults]      storages brought back since they were used before their time
+//	           [retries]     allocations that failed at the limit and were tried again, perhaps another way: such an
+//	                         iteration does not count as planned, and more is left free beside the plan
 //	           [loss]        a number
 //	passive    iteration     complete ones before this one
 //	           why           in one line

@@ -96,6 +96,7 @@ type Iteration struct {
 	Reserved  graph.Bytes     `json:"reserved_bytes"`
 	Host      graph.Bytes     `json:"host_bytes,omitzero"`
 	Faults    int             `json:"faults,omitzero"`
+	Retries   int             `json:"retries,omitzero"` // allocations that failed at the limit and were tried again
 	Loss      *float64        `json:"loss,omitempty"`
 }
 

@@ -15,6 +15,7 @@ import (
 type Summary struct {
 	Iterations int         `json:"iterations"`
 	Planned    int         `json:"planned_iterations"` // of them, followed a plan to the end
+	Retried    int         `json:"retried_iterations"` // of them, did so with allocations that failed: not in Planned
 	Graphs     int         `json:"graphs"`
 	Plans      int         `json:"plans"`
 	Limit      graph.Bytes `json:"limit_bytes"`   // 0: none
@@ -56,6 +57,7 @@ type sent struct {
 	steps    []graph.OpID
 	bytes    graph.Bytes
 	applied  bool
+	raised   bool             // the reserve was raised, as an allocation had failed beside it
 	followed int              // iterations
 	program  *program.Program // that it is, of a guest
 }
@@ -127,7 +129,8 @@ func (t *conversation) applied(a *external.Applied) (*sent, error) {
 }
 
 // iterated takes what an iteration took, and returns the plan that it followed; nil: none. What its allocator had
-// reserved beyond the plan, from the second iteration on, is the reserve.
+// reserved beyond the plan, from the second iteration on, is the reserve, and a part of the plan more where allocations
+// failed beside it: what they lacked is not told.
 func (t *conversation) iterated(i *external.Iteration) (*sent, error) {
 	s := &t.summary
 	if i.Graph > len(t.graphs) || i.Plan > int64(len(t.sent)) {
@@ -145,13 +148,21 @@ func (t *conversation) iterated(i *external.Iteration) (*sent, error) {
 		return nil, fmt.Errorf("iteration %d of graph %d with %d steps cannot have followed plan %d", i.Iteration,
 			i.Graph, len(i.Steps), i.Plan)
 	}
-	s.Planned++
+	if i.Retries > 0 {
+		s.Retried++
+	} else {
+		s.Planned++
+	}
 	if p.followed++; p.followed == 1 { // it began with what was there without the plan
 		s.Unplanned = max(s.Unplanned, i.Touched)
 		return p, nil
 	}
 	s.Touched = max(s.Touched, i.Touched)
 	s.Reserve = max(s.Reserve, i.Reserved-p.bytes)
+	if i.Retries > 0 && !p.raised {
+		p.raised = true
+		s.Reserve += max(1, p.bytes/32)
+	}
 	return p, nil
 }
 

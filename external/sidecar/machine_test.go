@@ -52,6 +52,29 @@ func talk(m *Machine, messages ...external.Message) (sent []external.Plan, fail 
 	return sent, fail
 }
 
+// TestRetries shows that iterations in which allocations failed do not count as planned, and have one lower plan made,
+// though all that the allocator kept was within the limit.
+func TestRetries(t *testing.T) {
+	plain, _ := talk(NewMachine(0), hello, recorded(1, 1))
+	limit := plain[1].Bytes + 64
+	m := NewMachine(limit)
+	tight := external.Iteration{Iteration: 5, Graph: 1, Plan: 2, Reserved: limit, Retries: 3}
+	sent, fail := talk(m, hello, recorded(1, 1), external.Applied{Plan: 2}, tight)
+	if fail != nil || len(sent) != 2 || m.Summary().Reserve != 0 {
+		t.Fatalf("after the first iteration: sent %v, failed with %v", sent, fail)
+	}
+	reserve := limit - sent[1].Bytes + sent[1].Bytes/32
+	sent, fail = talk(m, tight, tight)
+	if fail != nil || len(sent) != 1 || sent[0].Bytes > limit-reserve {
+		t.Fatalf("after the second: sent %v, failed with %v", sent, fail)
+	}
+	enough := external.Iteration{Iteration: 8, Graph: 1, Plan: 3, Reserved: sent[0].Bytes}
+	sent, fail = talk(m, external.Applied{Plan: 3}, enough, enough)
+	if s := m.Summary(); fail != nil || len(sent) > 0 || s.Reserve != reserve || s.Planned != 2 || s.Retried != 3 {
+		t.Errorf("sent %v, failed with %v, summary %+v", sent, fail, s)
+	}
+}
+
 // TestGraphs shows that each of several graphs gets a plan within the limit, held bytes included, and that what its
 // allocator has beyond a plan has only the plan of that graph made again, once, and lower.
 func TestGraphs(t *testing.T) {

@@ -8,7 +8,7 @@ what it allocates beside its outputs. What changes between two ops is written by
 
 import torch
 
-from .events import Events, Peak, highest, now_ns
+from .events import Events, Times, highest
 from .storages import (Unsupported, Weak, arguments, checksum, generators, identity, leaves, lies, random_state,
                        resizable, restored, results, same_state, saved, set_random_state, storage_of, view)
 
@@ -33,6 +33,9 @@ class Record:
 
     __slots__ = ("func", "ins", "outs", "shapes", "fresh", "writes", "random", "once", "empty", "overwrites",
                  "scratch", "ns", "phase", "looks", "grad", "types")
+
+    def took(self, ns):
+        self.ns = ns
 
     def view(self):
         """Reports whether it touches no bytes, and does not look whether they are there."""
@@ -72,8 +75,10 @@ _SEEDED = getattr(getattr(torch, "Tag", None), "nondeterministic_seeded", None)
 
 
 class Recorder:
-    def __init__(self, device):
+    def __init__(self, device, figures=None):
         self.device = device  # of the storages that are planned
+        self.figures = figures  # of CUDA's allocator
+        self.times = Times(device)
         self.known = {}  # id -> Seen, of those that live
         self.young = {}  # those of the last two cycles, which are polled before each op
         self.at = 0
@@ -83,6 +88,7 @@ class Recorder:
 
     def cycle(self):
         """Ends a cycle and begins the next one; returns the number of its first op and its records."""
+        self.times.read()
         self.poll(self.known)
         records, begun, self.records = self.records, self.begun, []
         self.young = {i: s for i, s in self.known.items() if s.born >= begun}
@@ -108,6 +114,7 @@ class Recorder:
 
     def resume(self):
         """Begins a cycle after ops that were not recorded."""
+        self.times.forget()
         self.poll(self.known)
         self.records, self.begun, self.young = [], self.at, {}
 
@@ -145,12 +152,16 @@ class Recorder:
             out = self.probe(r, func, args, kwargs)
             self.sum(dict.fromkeys(r.ins + r.outs))
         else:
-            begun = now_ns(self.device.type)
-            out = func(*args, **kwargs)
-            r.ns = now_ns(self.device.type) - begun
+            out = self.timed(r, func, args, kwargs)
             self.outputs(r, out)
         self.records.append(r)
         self.at += 1
+        return out
+
+    def timed(self, r, func, args, kwargs):
+        begun = self.times.begin()
+        out = func(*args, **kwargs)
+        self.times.end(begun, r.took)
         return out
 
     def outputs(self, r, out):
@@ -184,11 +195,9 @@ class Recorder:
         except RuntimeError:
             random = None  # of a generator that does not tell its state
         again = saved(args, key), saved(kwargs, key)
-        events = (Peak() if self.device.type == "cuda" else Events()).start()
+        events = (self.figures or Events()).start()
         try:
-            begun = now_ns(self.device.type)
-            out = func(*args, **kwargs)
-            r.ns = now_ns(self.device.type) - begun
+            out = self.timed(r, func, args, kwargs)
         finally:
             sizes = events.stop()
         drawn = random_state(self.device.type, own) if random else None

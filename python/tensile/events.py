@@ -1,4 +1,4 @@
-"""What the allocator does while something runs, by torch's own events."""
+"""What the allocator does while something runs, and how long that takes."""
 
 import ctypes
 import time
@@ -80,23 +80,94 @@ class Events:
         return sizes
 
 
-class Peak:
-    """The same of CUDA's allocator, of which its own figures tell the highest."""
+class Figures:
+    """The figures of CUDA's allocator. To have the peaks of an iteration they are set back at its start; the script is told
+    the highest since it has set them back itself."""
+
+    def __init__(self, device):
+        self.device = device.index
+        self.stats = getattr(torch._C, "_cuda_memoryStats", None)
+        self.reset = getattr(torch._C, "_cuda_resetPeakMemoryStats", None)
+        self.kept = {}  # (figure, pool) -> the highest peak before it was set back here
+        self.failures = 0  # of allocations
+
+    def take(self):
+        """Returns the figures, and sets the peaks back."""
+        stats = self.stats(self.device)
+        for name, pools in stats.items():
+            if isinstance(pools, dict):
+                for pool, figure in pools.items():
+                    self.kept[name, pool] = max(self.kept.get((name, pool), 0), figure["peak"])
+        self.reset(self.device)
+        return stats
+
+    def failed(self, stats):
+        """Returns how many allocations have failed since it was last asked: they were tried again, or another way."""
+        before, self.failures = self.failures, stats["num_alloc_retries"] + stats["num_ooms"]
+        return self.failures - before
 
     def start(self):
-        torch.cuda.reset_peak_memory_stats()
-        self.base = torch.cuda.memory_allocated()
+        """Begins as Events do."""
+        self.base = self.take()["allocated_bytes"]["all"]["current"]
         return self
 
     def stop(self):
-        return [torch.cuda.max_memory_allocated() - self.base]
+        return [self.stats(self.device)["allocated_bytes"]["all"]["peak"] - self.base]
+
+    # hooks of what tells the script
+
+    def told(self, old):
+        def run(device):
+            stats = old(device)
+            if device == self.device:
+                for (name, pool), peak in self.kept.items():
+                    if name in stats:
+                        figure = stats[name][pool]
+                        figure["peak"] = max(figure["peak"], peak)
+            return stats
+        return run
+
+    def set_back(self, old):
+        def run(device):
+            if device == self.device:
+                self.kept.clear()
+            return old(device)
+        return run
 
 
-def now_ns(device):
-    """Returns a time in nanoseconds at which the device has done what it was given."""
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter_ns()
+class Times:
+    """Takes the times of ops: on CUDA between two events of the stream, which are read later, so that nothing waits."""
+
+    pool = []  # events of CUDA that nobody uses
+
+    def __init__(self, device):
+        self.cuda = device.type == "cuda"
+        self.taken = []  # begin, end, and what is told the nanoseconds
+
+    def begin(self):
+        if not self.cuda:
+            return time.perf_counter_ns()
+        event = self.pool.pop() if self.pool else torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def end(self, begun, tell):
+        """Tells the nanoseconds since begin: at once, or when they are read."""
+        if self.cuda:
+            self.taken.append((begun, self.begin(), tell))
+        else:
+            tell(time.perf_counter_ns() - begun)
+
+    def read(self):
+        for begun, end, tell in self.taken:
+            end.synchronize()
+            tell(round(begun.elapsed_time(end) * 1e6))
+        self.forget()
+
+    def forget(self):
+        for begun, end, _ in self.taken:
+            self.pool += begun, end
+        self.taken = []
 
 
 _DROP = "tensile.drop "

@@ -136,6 +136,11 @@ def install(session):
             return session.beside(old, args, kwargs) if session.seen() else old(*args, **kwargs)
         return run
 
+    if session.figures is not None:
+        for name in "_cuda_memoryStats", "_accelerator_getDeviceStats":
+            hooks.wrap(torch._C, name, session.figures.told)
+        for name in "_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats":
+            hooks.wrap(torch._C, name, session.figures.set_back)
     hooks.wrap(torch.autograd, "backward", backward)
     for name in "item", "__float__":
         hooks.wrap(torch.Tensor, name, told)

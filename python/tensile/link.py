@@ -35,7 +35,7 @@ def reserved(device):
 
 def hello(device):
     name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
-    memory = (torch.cuda.get_device_properties(0).total_memory if device == "cuda"
+    memory = (torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory if device == "cuda"
               else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     body = {"kind": device, "name": name, "memory_bytes": memory,
             "least_bytes": 1 << 20 if device == "cuda" else LEAST}
@@ -106,6 +106,8 @@ class Link:
                 body["host_bytes"] = host
             if p.faults:
                 body["faults"], p.faults = p.faults, 0
+            if plan and session.retries:
+                body["retries"] = session.retries
         if session.loss is not None and math.isfinite(session.loss):
             body["loss"] = session.loss
         self.send("iteration", body)

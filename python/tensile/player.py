@@ -8,7 +8,7 @@ decides what the script computes.
 import torch
 
 from .copies import Direct, Streams
-from .events import dropping, now_ns
+from .events import Times, dropping
 from .storages import (Tensor, Weak, arguments, emptied, generators, identity, leaves, lies, random_state, restored,
                        results, saved, set_random_state, storage_of, view)
 
@@ -35,10 +35,14 @@ class Clock:
         self.player, self.step, self.call = player, step, call
 
     def __call__(self, *args, **kwargs):
-        begun = now_ns(self.player.device.type)
+        times = self.player.times
+        begun = times.begin()
         out = self.call(*args, **kwargs)
-        self.player.took[self.step] += now_ns(self.player.device.type) - begun
+        times.end(begun, self.took)
         return out
+
+    def took(self, ns):
+        self.player.took[self.step] += ns
 
 
 class Player:
@@ -69,6 +73,7 @@ class Player:
         self.program = None
         self.measured = False  # events of the allocator are taken
         self.took = None  # of each step of the plan, in nanoseconds, while that is measured
+        self.times = Times(device)
         self.pos = 0
         self.load(None)
 
@@ -94,6 +99,7 @@ class Player:
         self.copies.reserve(copied)
         self.steps = 0
         self.took, step_of = None, [0] * n
+        self.times.forget()
         done = 0
         for p, r in enumerate(it.records):
             c = Check()
@@ -193,6 +199,7 @@ class Player:
                         setattr(c, name, getattr(usual, name))
                     c.call = Clock(self, self.step_of[g], usual.call)
                 self.clocked.append(c)
+        self.times.forget()
         self.checks = self.clocked if on else self.usual
         self.took = [0] * self.steps if on else None
 

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .capture import Recorder, digest, mark_fixed, written
 from .copies import on_host
-from .events import Events, highest
+from .events import Events, Figures, highest
 from .iteration import Iteration
 from .load import load
 from .player import Differs, Player
@@ -46,7 +46,8 @@ class Session(TorchDispatchMode):
         self.phase = "forward"
         self.stepping = False  # an optimizer is making a step
         self.device = parameters[0].device if parameters else torch.device("cpu")
-        self.recorder = Recorder(self.device)
+        self.figures = Figures(self.device) if self.device.type == "cuda" else None
+        self.recorder = Recorder(self.device, self.figures)
         self.course = self._record
         self.stage = "look"
         self.cycle = None  # of the probed cycle: its first op's number and its records
@@ -68,6 +69,8 @@ class Session(TorchDispatchMode):
         self.strange = 0  # how often that was so before another backward pass
         self.marked = True  # there was a step since the boundary
         self.touched = self.reserved = 0  # the most that the allocator had and kept, as last measured
+        self.retries = 0  # allocations of the newest iteration that failed and were tried again
+        self.tight = False  # it was said that there were some
         self.failed = 0  # iterations in a row that were not the recorded one
         self.iterations = 0
         self.why = None  # how this iteration differed
@@ -184,7 +187,10 @@ class Session(TorchDispatchMode):
         p = self.player
         self.marked = False
         self._measure(False)
+        if first and self.figures is not None:  # what came before is in no iteration
+            self._figures()
         if p.took is not None and p.pos == p.ops:
+            p.times.read()
             self.steps = p.took
         plan = self.planner.take()
         if plan is not None:
@@ -195,15 +201,17 @@ class Session(TorchDispatchMode):
             self.followed += 1
             p.clock(self.followed % self.samples == CLOCKED)
 
+    def _figures(self):
+        """Measures what CUDA's allocator had at most since this was last called."""
+        stats = self.figures.take()
+        self.touched = stats["allocated_bytes"]["all"]["peak"]
+        self.reserved = stats["reserved_bytes"]["all"]["peak"]
+        return self.figures.failed(stats)
+
     def _measure(self, begins):
-        """Measures what the allocator has at most in an iteration, by its own events or figures."""
+        """Measures what the allocator of a CPU has at most in an iteration, by its own events."""
         p = self.player
-        if self.device.type == "cuda":
-            if begins:
-                torch.cuda.reset_peak_memory_stats()
-            else:
-                self.touched = torch.cuda.max_memory_allocated()
-                self.reserved = torch.cuda.max_memory_reserved()
+        if self.figures is not None:
             return
         if not begins:
             if self.events is not None:
@@ -274,6 +282,7 @@ class Session(TorchDispatchMode):
         self.trained, self.foreign, self.strange, self.marked = None, False, 0, True
         now = time.perf_counter_ns()
         wall, self.begun = now - self.begun, now
+        self.retries = self._figures() if self.figures is not None and self.course != self._record else 0
         if self.off:
             self.planner.iteration(self, 0, 0, wall)
             return
@@ -281,6 +290,12 @@ class Session(TorchDispatchMode):
             p = self.player
             if p.pos == p.ops - p.iteration.tail:
                 self.failed, self.tries, self.why = 0, TRIES, None
+                if self.retries and self.plan and not self.tight:
+                    self.tight = True
+                    say(f"iteration {self.iterations}: {self.retries} allocations failed at the limit and were tried "
+                        "again; a kernel may have taken another way with less memory, to other bits, so such an "
+                        "iteration does not count as planned, and the next plan leaves more free; a larger --memory "
+                        "helps; this is said once")
                 self.planner.iteration(self, self.number, self.plan, wall)
                 return
             self._lost(f"the step ends at op {p.pos}, ended at op {p.ops - p.iteration.tail}")
@@ -365,7 +380,7 @@ class Session(TorchDispatchMode):
     # what the mode does not see
 
     def home(self, reads=None):
-        """Brings all back that is away: what reads memory without an op finds it there. Of a tensor elsewhere nothing is."""
+        """Brings all back that is away: what reads memory without an op finds it there. It may tell which tensor."""
         if self.off or self.course != self._play or isinstance(reads, torch.Tensor) and reads.device != self.device:
             return
         self.off = True

@@ -99,8 +99,8 @@ def checksum(storage):
 
 
 def lies(storage, device):
-    """Reports whether a storage lies on a device, and has the memory that it says it has: those of meta tensors, of wrapped
-    tensors (DTensor) and of some zeros have none."""
+    """Reports whether a storage lies on a device, and has the memory that it says it has: those of meta tensors, of
+    wrapped tensors (DTensor) and of some zeros have none."""
     try:
         return storage.device == device and (storage.nbytes() == 0 or torch._C.StorageBase.data_ptr(storage) != 0)
     except RuntimeError:

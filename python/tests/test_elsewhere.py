@@ -1,7 +1,7 @@
-"""Storages on another device than the script's, as a batch on the host is where a GPU trains: no plan counts or moves them.
+"""Storages on another device than the script's, as a batch is where a GPU trains: no plan counts or moves them.
 
-One device stands for two: a storage of certain sizes counts as the host's, so that all is computed and compared. Or the model is
-on meta, where nothing is computed, and torch itself refuses to mix devices.
+One device stands for two: a storage of certain sizes counts as the host's, so that all is computed and compared. Or the
+model is on meta, where nothing is computed, and torch itself refuses to mix devices.
 """
 
 import random
