@@ -23,7 +23,6 @@ type children struct {
 	dir    string   // of the state
 	flags  []string // of each executor's device
 	bound  bool     // they end when this process does, however it ends
-	alone  bool     // no other controller starts executors of this state
 	paced  bool     // they train up to an iteration that they are told, and rest there
 	until  int      // the last that they were told
 
@@ -129,9 +128,6 @@ func (c *children) lives(name string) (ended []string, lives, known bool) {
 	}
 	if lives, known = lifelock.Lives(c.folder(), name); known && !lives {
 		ended = lifelock.Ended(c.folder(), name)
-	}
-	if !known && c.alone && !lifelock.Exists(c.folder(), name) {
-		return nil, false, true // its files went with it, when it had ended
 	}
 	return ended, lives, known
 }

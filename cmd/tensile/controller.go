@@ -248,7 +248,6 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	describer := &describer{own: own.device}
 	defer describer.close()
 	executors := newChildren(server, f.state, &f.plan, f.bound)
-	executors.alone = !external
 	if f.bound {
 		defer executors.end(false)
 	}

@@ -141,12 +141,6 @@ func Lives(folder, name string) (lives, known bool) {
 	return held, err == nil
 }
 
-// Exists reports whether there is the file of a lock, or that cannot be told.
-func Exists(folder, name string) bool {
-	_, err := os.Stat(path(folder, name))
-	return !errors.Is(err, fs.ErrNotExist)
-}
-
 // Ended returns the lives that have held the lock of a name, the newest first, if nobody holds it.
 func Ended(folder, name string) []string {
 	f, err := os.Open(path(folder, name))
