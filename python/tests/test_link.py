@@ -158,6 +158,9 @@ class Link(Sidecar):
         """A script that follows no plan rests and ends like any other."""
         sparse = SCRIPT.replace("    optimizer.step()", "    if i == 1:\n        torch.eye(3).to_sparse()\n"
                                 "    optimizer.step()")
+        for i, heard in (3, "counter"), (5, "stopping"):  # it trains on while the sidecar answers, and is not to end before it has
+            sparse = sparse.replace("    print", f"    planner = tensile._session.planner\n    while i == {i} and planner.sock and "
+                                    f"not planner.{heard}:\n        planner._read(None)\n    print", 1)
         alone, _ = self.run_script()
 
         def planner(kind, body):
