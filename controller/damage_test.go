@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -59,6 +60,26 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What cannot be read at all, such as a record of another release, ends the start with a line that names it: memory
+// of the executor that it is of would not be reserved.
+func TestUnreadable(t *testing.T) {
+	for _, key := range []string{wire.RecordKey("a"), wire.OrdersKey("x1"), wire.DeviceKey("d")} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newOffice(t)
+			f.stop()
+			defer f.bus.Close()
+			must(t, f.bus.Put(t.Context(), key, []byte("{}")))
+			o := Options{Config: f.planner.Config, On: f.planner.On, Plan: f.plan,
+				Log: slog.New(slog.DiscardHandler)}
+			err := Run(t.Context(), f.bus, o)
+			want := "what is stored at " + key + " cannot be read: "
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		})
 	}
 }
 

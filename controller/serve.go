@@ -20,10 +20,11 @@ func (r *runner) restore() error {
 	s := Stored{Graphs: map[graph.Digest]*graph.Graph{}, Layouts: map[string][]*wire.Layout{},
 		Orders: map[string]wire.Orders{}, Hurt: map[string]string{},
 		Profiles: map[graph.Digest]*planner.Profile{}, Placed: map[string]map[graph.Digest]*planner.Profile{}}
+	var problems []error
 	err := r.present(wire.RecordKey("*"), func(key string, value []byte) {
 		record, err := wire.DecodeAs[wire.Record](value)
 		if err != nil {
-			r.damaged(key, err)
+			problems = append(problems, damaged(key, err))
 			return
 		}
 		s.Records = append(s.Records, record)
@@ -32,7 +33,7 @@ func (r *runner) restore() error {
 		err = r.present(wire.OrdersKey("*"), func(key string, value []byte) {
 			orders, err := wire.DecodeAs[wire.Orders](value)
 			if err != nil {
-				r.damaged(key, err)
+				problems = append(problems, damaged(key, err))
 				return
 			}
 			s.Orders[orders.Executor] = orders
@@ -42,7 +43,7 @@ func (r *runner) restore() error {
 		err = r.present(wire.DeviceKey("*"), func(key string, value []byte) {
 			d, err := wire.DecodeAs[wire.Device](value)
 			if err != nil {
-				r.damaged(key, err)
+				problems = append(problems, damaged(key, err))
 				return
 			}
 			s.Devices = append(s.Devices, d)
@@ -70,7 +71,7 @@ func (r *runner) restore() error {
 	if err == nil {
 		s.Tenants, err = r.tenants()
 	}
-	if err != nil {
+	if err = errors.Join(append(problems, err)...); err != nil {
 		return err
 	}
 	if r.options.InForce {
@@ -105,10 +106,11 @@ func (r *runner) present(pattern string, each func(key string, value []byte)) er
 	return err
 }
 
-// damaged tells that a value cannot be read. What it says is lost; all else goes on.
-func (r *runner) damaged(key string, err error) {
-	r.options.Log.Error(fmt.Sprintf("what is stored at %s cannot be read, and is passed over: put it back from a copy "+
-		"of the state folder, or submit the job again: %v", key, err))
+// damaged says that a value cannot be read. Nothing can go on without it: an executor that it names may live, and have
+// memory that nobody would reserve.
+func damaged(key string, err error) error {
+	return fmt.Errorf("what is stored at %s cannot be read: put the state folder back from a copy, or start the "+
+		"release that wrote it: %w", key, err)
 }
 
 // unanswered reports whether the bus could not be asked: it is not known what is stored.
