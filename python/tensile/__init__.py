@@ -99,7 +99,8 @@ def _expandable():
     import torch
 
     if not any(os.environ.get(name) for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")):
-        change = getattr(torch.cuda.memory, "_set_allocator_settings", None)
+        change = getattr(torch._C, "_accelerator_setAllocatorSettings", None)  # or its name before torch 2.9
+        change = change or getattr(torch.cuda.memory, "_set_allocator_settings", None)
         if change is not None:
             change("expandable_segments:True")
 
@@ -130,7 +131,7 @@ def _unsupported(model):
     import torch
 
     kinds = [type(m).__name__ for m in model.modules()]
-    if "OptimizedModule" in kinds:
+    if "OptimizedModule" in kinds or any(getattr(m, "_compiled_call_impl", None) for m in model.modules()):
         return "torch.compile makes code whose ops cannot be seen"
     if "DistributedDataParallel" in kinds or "FullyShardedDataParallel" in kinds:
         return "training over several processes (DDP, FSDP) is not supported"

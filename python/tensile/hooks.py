@@ -126,6 +126,22 @@ def install(session):
             return old(memory, *args, **kwargs)
         return run
 
+    def scaled(old):
+        def step(scaler, optimizer, *args, **kwargs):
+            before = session.iterations
+            out = old(scaler, optimizer, *args, **kwargs)
+            if optimizer is session.optimizer and session.iterations == before:  # left out, as gradients are infinite
+                session.mark()
+            return out
+        return step
+
+    def graphed(old):
+        def run(*args, **kwargs):
+            if not session.off:
+                session.stop("the script uses a CUDA graph, in which addresses are fixed")
+            return old(*args, **kwargs)
+        return run
+
     def loading(old):
         def run(*args, **kwargs):
             return session.load(old, args, kwargs) if session.seen() else old(*args, **kwargs)
@@ -141,6 +157,9 @@ def install(session):
             hooks.wrap(torch._C, name, session.figures.told)
         for name in "_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats":
             hooks.wrap(torch._C, name, session.figures.set_back)
+    hooks.wrap(getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler, "step", scaled)
+    for name in "capture_begin", "replay":
+        hooks.wrap(torch.cuda.CUDAGraph, name, graphed)
     hooks.wrap(torch.autograd, "backward", backward)
     for name in "item", "__float__":
         hooks.wrap(torch.Tensor, name, told)

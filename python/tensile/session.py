@@ -20,6 +20,7 @@ from .storages import Unsupported, Untyped, Weak, arguments, identity, resizable
 
 TRIES = 2
 STRANGE = 8  # backward passes, before each of which parameters had changed by no step, until it is passive
+HIGHER = getattr(torch._ops, "HigherOrderOperator", ())
 CLOCKED = 4  # which of the iterations of a plan is the first to have its steps measured
 
 
@@ -34,6 +35,8 @@ class Session(TorchDispatchMode):
     iteration(...), passive(iteration, why, always). take() gives the newest plan that was not taken yet, or None;
     step(session) is called after each step of the optimizer, and may end the script.
     """
+
+    supports_higher_order_operators = True  # such as torch.cond: else torch ends the script
 
     samples = 32  # of so many iterations of a plan, the times of one's steps are measured
     measures = 2  # iterations of each plan in which the allocator's events are taken
@@ -92,6 +95,9 @@ class Session(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if self.off or self.inside:
+            return func(*args, **(kwargs or {}))
+        if isinstance(func, HIGHER):
+            self.stop(f"{func} runs ops that cannot be seen")
             return func(*args, **(kwargs or {}))
         return self.course(func, args, kwargs or {})
 
