@@ -39,6 +39,28 @@ def reused(run, late, iterations=10):
         yield loss.item()
 
 
+def rounds(run, how, iterations=10):
+    """Storages that go round: the next batch is there while one is used, a list of batches, a loss that is kept."""
+    model = torch.nn.Sequential(torch.nn.Linear(24, 32), torch.nn.Tanh(), torch.nn.Linear(32, 16))
+    o = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    run.join(model, o)
+    batches, loss = [torch.randn(16, 24) for _ in range(3)], None
+    for i in range(iterations):
+        x = batches[i % 3]
+        if how == "ahead":
+            batches[(i + 1) % 3] = torch.randn(16, 24)
+        o.zero_grad(set_to_none=True)
+        new = model(x).pow(2).mean()
+        if how == "kept" and loss is not None:
+            yield loss.item()
+        loss = new
+        loss.backward()
+        o.step()
+        yield loss.item()
+        if how != "kept":
+            loss = None
+
+
 class Bits(unittest.TestCase):
     def setUp(self):
         torch.set_num_threads(1)
@@ -64,6 +86,12 @@ class Bits(unittest.TestCase):
                 iterations = 50 if scripts.LONG else 12
                 self.same(scripts.plain, seeds=[len(network) + len(optimizer)], planned=iterations - 4, network=network,
                           optimizer=optimizer, iterations=iterations)
+
+    def test_storages_that_go_round(self):
+        """What is another storage in each iteration does not last, though it is older than the iteration."""
+        for how in "ahead", "list", "kept":
+            with self.subTest(how=how):
+                self.same(rounds, planned=7, how=how)
 
     def test_none_or_zero(self):
         self.same(scripts.plain, none=False)

@@ -50,7 +50,7 @@ class Torch2(unittest.TestCase):
                 p, said = self.trains(each=lambda i, loss, at=at: loss if i != at else loss + torch.cond(
                     torch.tensor(True), lambda x: x * 2, lambda x: x * 3, (loss.detach(),)))
                 self.assertEqual(len(said), 1)
-                self.assertRegex(said[0], "passive from now on: cond runs ops that cannot be seen")
+                self.assertRegex(said[0], "passive from now on: .*cond.* ops that cannot be seen")
                 self.assertEqual([bool(plan) for _, plan, _ in p.iterations], [3 <= i < at for i in range(14)])
 
     @newer
