@@ -298,6 +298,21 @@ def digest(records):
     return tuple((r.func, of(r.ins), of(r.outs), tuple(r.shapes)) for r in records)
 
 
+def first_difference(before, records):
+    """Returns the first op in which two cycles differ, in words."""
+    numbers = {}, {}
+    for i, (a, b) in enumerate(zip(before, records)):
+        if a.func is not b.func:
+            return f"op {i} is {b.func}, was {a.func}"
+        if a.shapes != b.shapes:
+            x, y = next((tuple(x), tuple(y)) for x, y in zip(a.shapes, b.shapes) if x != y)
+            return f"op {i}, {b.func}, makes a tensor of shape {y}, made one of {x}"
+        x, y = ([n.setdefault(s, len(n)) for s in r.ins + r.outs] for r, n in zip((a, b), numbers))
+        if x != y:
+            return f"op {i}, {b.func}, has other operands"
+    return f"{len(records)} ops, were {len(before)}"
+
+
 def mark_fixed(storages):
     """Notes which storages cannot be resized."""
     for s in storages:

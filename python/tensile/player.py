@@ -592,11 +592,16 @@ class Player:
                                          if (t.persistent or t.storage.born < self.iteration.start) and not t.fixed
                                          and t.number not in self.away)
 
-    def home(self):
-        """Brings all back that is away."""
-        for n in sorted(self.away):
+    def home(self, storage=None):
+        """Brings all back that is away, or one storage, by its id."""
+        if storage is None:
+            slots, coming = sorted(self.away), self.copies.coming
+        else:
+            slots = [n for n in self.away if self.bound[n] == storage]
+            coming = [n for n in (*slots, *self.copies.coming) if self.bound[n] == storage]
+        for n in slots:
             self.bring(n)
-        self._use(self.copies.coming)
+        self._use(coming)
 
     def _use(self, slots):
         for n in [n for n in slots if n in self.copies.coming]:

@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import modes
-from .capture import Recorder, digest, mark_fixed, written
+from .capture import Recorder, digest, first_difference, mark_fixed, written
 from .copies import on_host
 from .events import Events, Figures, highest
 from .iteration import Iteration
@@ -21,6 +21,7 @@ from .storages import Unsupported, Untyped, Weak, arguments, identity, resizable
 
 
 TRIES = 2
+UNLIKE = 3  # pairs of iterations that were not alike, from which on it pauses before it looks again
 STRANGE = 8  # backward passes, before each of which parameters had changed by no step, until it is passive
 HIGHER = getattr(torch._ops, "HigherOrderOperator", ())
 CLOCKED = 4  # which of the iterations of a plan is the first to have its steps measured
@@ -69,7 +70,10 @@ class Session(TorchDispatchMode):
         self.recorder = Recorder(self.device, self.figures)
         self.course = self._record
         self.stage = "look"
-        self.cycle = None  # of the probed cycle: its first op's number and its records
+        self.cycle = None  # of the probed cycle: its first op's number, its digest and its records
+        self.looked = None  # of the cycle before, where only two that are alike are worth a probe: the same
+        self.unlike = 0  # how often two cycles in a row were not alike, since some were
+        self.pause = 0  # steps until it looks again
         self.graphs = 0  # that were sent
         self.players = {}  # digest -> (number of the graph, player)
         self.player = self.number = None
@@ -412,6 +416,11 @@ class Session(TorchDispatchMode):
                 return
             self._lost(f"the step ends at op {p.pos}, ended at op {p.ops - p.iteration.tail}")
         self.planner.iteration(self, 0, 0, wall)
+        if self.pause:
+            self.pause -= 1
+            if not self.pause:
+                self._again()
+            return
         if self.course == self._pass:
             if self.why is not None:
                 self.failed += 1
@@ -425,11 +434,29 @@ class Session(TorchDispatchMode):
             if self.failed < 2:
                 self.count = 0
                 return
-            self.failed = 0
-            self.stage, self.course = "look", self._record
-            self.recorder.resume()
+            self._again()
             return
         self._recorded()
+
+    def _again(self):
+        """Records from the next op on, after some that were not recorded."""
+        self.failed, self.looked = 0, None
+        self.stage, self.course = "look", self._record
+        self.recorder.resume()
+
+    def _unlike(self, before, records):
+        """Two cycles in a row were not alike. A script of no steady shape is looked at ever more seldom."""
+        self.unlike += 1
+        if self.unlike < UNLIKE:
+            self._probe()
+            return
+        if self.unlike == UNLIKE and not self.players:
+            why = f"no two iterations in a row were alike: {first_difference(before, records)}"
+            self.passive(why)
+            say(f"{why}; it trains without a plan until two are, and looks for that ever more seldom; batches of one "
+                "size help")
+        self.pause, self.cycle = 2 ** (self.unlike - UNLIKE), None
+        self.course, self.count = self._pass, -1
 
     def _probe(self):
         self.stage = "probe"
@@ -460,7 +487,12 @@ class Session(TorchDispatchMode):
         if key in self.players and self.players[key][1].lasting <= ids:
             self._return(key)
         elif self.stage == "look":
-            self._probe()
+            if self.unlike < UNLIKE or self.looked is not None and self.looked[0] == key:
+                self._probe()
+            elif self.looked is None:
+                self.looked = key, records
+            else:
+                self._unlike(self.looked[1], records)
         elif self.stage == "probe":
             self.cycle, self.stage = (begun, key, records), "check"
         elif self.cycle[1] == key:
@@ -471,7 +503,7 @@ class Session(TorchDispatchMode):
             self.planner.graph(self.players[key][0], made)
             self._return(key)
         else:
-            self._probe()
+            self._unlike(self.cycle[2], records)
 
     def _return(self, key):
         number, player = self.players[key]
@@ -479,18 +511,19 @@ class Session(TorchDispatchMode):
             self.player.load(None)
             self.plan, self.steps = 0, None
         self.number, self.player = number, player  # with its plan, if it is the one that was followed before
-        self.cycle = None
+        self.cycle, self.unlike = None, 0
         self.course, self.count, self.tries = self._pass, 0, TRIES
 
     # what the mode does not see
 
     def home(self, reads=None):
-        """Brings all back that is away: what reads memory without an op finds it there. It may tell which tensor."""
-        if self.off or self.course != self._play or isinstance(reads, torch.Tensor) and reads.device != self.device:
+        """Brings back what is away: what reads memory without an op finds it there. Of a tensor only its own storage."""
+        if self.off or self.course != self._play:
             return
+        one = type(reads) in (torch.Tensor, torch.nn.Parameter) and reads.layout == torch.strided
         try:
             with self.lock, modes.own():
-                self.player.home()
+                self.player.home(identity(reads) if one else None)
         except Exception as e:
             self.broken(e)
 
