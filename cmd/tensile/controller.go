@@ -419,6 +419,9 @@ func (f *controllerFlags) control(ctx context.Context, server hub, o controller.
 	if err := os.MkdirAll(f.state, 0o700); err != nil {
 		return err
 	}
+	if err := bus.MarkFormat(f.state); err != nil {
+		return err
+	}
 	// It stays: another controller may answer.
 	if err := bus.WriteCredentials(filepath.Join(f.state, clientFile), server.Credentials(bus.Client)); err != nil {
 		return err
