@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/wire"
 )
 
@@ -103,5 +104,106 @@ func TestUpgrade(t *testing.T) {
 	for _, job := range []string{"stays", "lost", "later"} {
 		c.settles(job, smallJob)
 	}
+	c.end()
+}
+
+// The files in which NATS keeps records are damaged while no controller runs: bits are flipped, blocks cut, files and
+// streams removed. The next controller says of which jobs records were lost or older ones, and goes on with all of them:
+// those that train, and one that is parked. The journal is damaged, too; then the store counts.
+func TestClusterDamagedStore(t *testing.T) {
+	long.Only(t)
+	t.Parallel()
+	c := startCluster(t, 8*graph.MiB)
+	names := []string{"a", "b", "c", "p"}
+	for _, name := range names {
+		c.saves(name, forever, "--checkpoint", "20it")
+	}
+	c.train(nil, names...)
+	c.tell("park", "p")
+	c.in(wire.Parked, "p")
+	streams := filepath.Join(c.state, "nats", "jetstream", "$G", "streams")
+	blocks := func() []string {
+		found, err := filepath.Glob(filepath.Join(strings.ReplaceAll(streams, "$", "\\$"), "KV_record", "msgs", "*.blk"))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no blocks are in %s: %v", streams, err)
+		}
+		return found
+	}
+	change := func(path string, to func([]byte) []byte) {
+		write(t, path, string(to(read(t, path))))
+	}
+	flip := func(from, to int) func(text []byte) []byte { // in hundredths of the file
+		return func(text []byte) []byte {
+			for i := len(text) * from / 100; i < len(text)*to/100; i++ {
+				text[i] ^= 0x5a
+			}
+			return text
+		}
+	}
+	cut := func(text []byte) []byte { return text[:len(text)/3] }
+	const told = `^the store of the state folder was damaged: values were `
+	journal := filepath.Join(c.state, "journal")
+	for _, damage := range []struct {
+		what  string
+		harm  func()
+		tells string
+	}{
+		{"half a block is flipped", func() { change(blocks()[0], flip(50, 100)) }, told},
+		{"a block is cut", func() { change(blocks()[0], cut) }, told},
+		{"blocks are removed", func() {
+			for _, path := range blocks() {
+				os.Remove(path)
+			}
+		}, told},
+		{"records and orders are removed", func() {
+			os.RemoveAll(filepath.Join(streams, "KV_record"))
+			os.RemoveAll(filepath.Join(streams, "KV_orders"))
+		}, told},
+		{"the journal is flipped", func() { change(journal, flip(10, 20)) }, `journal was damaged: [0-9]+ of its lines`},
+		{"the journal is removed", func() { os.Remove(journal) }, `journal was damaged: 1 of its lines`},
+		{"the journals are removed", func() {
+			os.Remove(journal)
+			os.Remove(journal + ".before")
+		}, ""},
+		{"the journal is flipped and records are removed", func() {
+			change(journal, flip(50, 60))
+			os.RemoveAll(filepath.Join(streams, "KV_record"))
+		}, told},
+	} {
+		// Everybody has written since, so that the newest write of all, of which nothing is said, is not the only one.
+		before := c.train(c.jobs(), "a", "b", "c")
+		for i, name := range []string{"a", "b", "c", "p"} {
+			c.tell("priority", name, fmt.Sprint(2+(before[name].Spec.Priority+i)%7))
+		}
+		before = c.jobs()
+		c.signal(syscall.SIGKILL)
+		c.ends(-1, "")
+		damage.harm()
+		again := *c
+		again.family = start(t, c.dir, "controller", "--state", c.state, "--budget", fmt.Sprint(int64(c.budget)),
+			"--memory-sharing", "none")
+		if c = &again; damage.tells != "" {
+			t.Logf("%s: %q", damage.what, c.line(damage.tells))
+		}
+		c.line("^controller of ")
+		after := c.train(before, "a", "b", "c")
+		for _, name := range names {
+			was, is := before[name], after[name]
+			if is.Incarnation != was.Incarnation || is.Executor != was.Executor ||
+				is.Spec.Priority != was.Spec.Priority || strings.Contains(is.Why, "held") {
+				t.Errorf("%s: job %s was %+v and is %+v", damage.what, name, was, is)
+			}
+		}
+		if r := after["p"]; r.State != wire.Parked || len(after) != len(names) {
+			t.Errorf("%s: of %d jobs the parked one is %s: %s", damage.what, len(after), r.State, r.Why)
+		}
+	}
+	c.tell("stop", "a", "b", "c")
+	for _, name := range names[:3] { // which have trained for too long to be trained again
+		c.in(wire.Halted, name)
+	}
+	c.tell("resume", "p")
+	c.train(c.jobs(), "p")
+	c.settles("p", smallJob)
 	c.end()
 }
