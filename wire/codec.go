@@ -66,8 +66,8 @@ func Encode(m Message) []byte {
 	return text
 }
 
-// Numbered is what Encode has returned with a number above 0 in its envelope. Whoever stores values under one key numbers
-// them, so that it can be told which of two is newer; a reader of the message passes over it.
+// Numbered is what Encode has returned with a number above 0 in its envelope. Whoever stores values under one key
+// numbers them, so that it can be told which of two is newer; a reader of the message passes over it.
 func Numbered(message []byte, number int64) []byte {
 	end := len(message) - 1 // before the last bracket
 	return fmt.Appendf(message[:end:end], ",\"number\":%d}", number)

@@ -142,6 +142,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 		f.share, f.plan.apart = f.share || f.plan.simulated() && !*isolate, *isolate
 		return nil
 	}
+	c.AddCommand(backupCommand(), restoreCommand())
 	return c
 }
 

@@ -108,8 +108,8 @@ func TestUpgrade(t *testing.T) {
 }
 
 // The files in which NATS keeps records are damaged while no controller runs: bits are flipped, blocks cut, files and
-// streams removed. The next controller says of which jobs records were lost or older ones, and goes on with all of them:
-// those that train, and one that is parked. The journal is damaged, too; then the store counts.
+// streams removed. The next controller says of which jobs records were lost or older ones, and goes on with all of
+// them: those that train, and one that is parked. The journal is damaged, too; then the store counts.
 func TestClusterDamagedStore(t *testing.T) {
 	long.Only(t)
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestClusterDamagedStore(t *testing.T) {
 	c.in(wire.Parked, "p")
 	streams := filepath.Join(c.state, "nats", "jetstream", "$G", "streams")
 	blocks := func() []string {
-		found, err := filepath.Glob(filepath.Join(strings.ReplaceAll(streams, "$", "\\$"), "KV_record", "msgs", "*.blk"))
+		found, err := filepath.Glob(filepath.Join(streams, "KV_record", "msgs", "*.blk"))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("no blocks are in %s: %v", streams, err)
 		}
@@ -159,8 +159,8 @@ func TestClusterDamagedStore(t *testing.T) {
 			os.RemoveAll(filepath.Join(streams, "KV_record"))
 			os.RemoveAll(filepath.Join(streams, "KV_orders"))
 		}, told},
-		{"the journal is flipped", func() { change(journal, flip(10, 20)) }, `journal was damaged: [0-9]+ of its lines`},
-		{"the journal is removed", func() { os.Remove(journal) }, `journal was damaged: 1 of its lines`},
+		{"the journal is flipped", func() { change(journal, flip(10, 20)) }, `journal was damaged: [0-9]+ of`},
+		{"the journal is removed", func() { os.Remove(journal) }, `journal was damaged: 1 of`},
 		{"the journals are removed", func() {
 			os.Remove(journal)
 			os.Remove(journal + ".before")
@@ -170,7 +170,7 @@ func TestClusterDamagedStore(t *testing.T) {
 			os.RemoveAll(filepath.Join(streams, "KV_record"))
 		}, told},
 	} {
-		// Everybody has written since, so that the newest write of all, of which nothing is said, is not the only one.
+		// All have written since, so that the newest write, of which nothing is said, is not all.
 		before := c.train(c.jobs(), "a", "b", "c")
 		for i, name := range []string{"a", "b", "c", "p"} {
 			c.tell("priority", name, fmt.Sprint(2+(before[name].Spec.Priority+i)%7))

@@ -52,6 +52,7 @@ var rows = [][]string{
 	{"controller"},
 	{"metrics"},
 	{"internal/bus"},
+	{"internal/backup"},
 	{"report"},
 	{"live"}, // what people see of all that
 	{"internal/page"},

@@ -15,7 +15,9 @@ var patterns = []string{wire.OrdersKey("*"), wire.DeviceKey("*"), wire.RecordKey
 
 // isKept reports whether a key is.
 func isKept(key string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return strings.HasPrefix(key, strings.TrimSuffix(p, "*")) })
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		return strings.HasPrefix(key, strings.TrimSuffix(pattern, "*"))
+	})
 }
 
 // setting begins the key of an object among [wire.Administration].

@@ -223,8 +223,8 @@ func (j *Journal) mend(ctx context.Context, bus wire.Bus, stored map[string][]by
 		}
 	}
 	if t.end(j.log); newer > 0 {
-		j.log(fmt.Sprintf("the journal of the state folder did not have the newest %d values of its store, as after a loss "+
-			"of power: they count", newer))
+		j.log(fmt.Sprintf("the journal of the state folder did not have the newest %d values of its store, as after a "+
+			"loss of power: they count", newer))
 	}
 	return nil
 }

@@ -307,3 +307,31 @@ func TestBounded(t *testing.T) {
 		t.Errorf("the file is %v: %v", info, err)
 	}
 }
+
+// A write beside a thousand jobs, with what new files take now and then.
+func BenchmarkPut(b *testing.B) {
+	bus := localbus.New()
+	defer bus.Close()
+	j, err := Open(b.TempDir(), func(line string) { b.Log(line) })
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer j.Close()
+	follow, err := j.Follow(b.Context(), bus)
+	if err != nil {
+		b.Fatal(err)
+	}
+	value := func(i int) []byte {
+		return wire.Encode(wire.Orders{Executor: "a", Number: int64(i), Life: strings.Repeat("x", 1000)})
+	}
+	for i := range 1000 {
+		if err := follow.Put(b.Context(), wire.OrdersKey(fmt.Sprint("x", i)), value(0)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := 0; b.Loop(); i++ {
+		if err := follow.Put(b.Context(), wire.OrdersKey(fmt.Sprint("x", i%1000)), value(i)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
