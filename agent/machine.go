@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/lease"
 	"tensile/wire"
 )
 
@@ -18,10 +19,11 @@ type Machine struct {
 	orders  int64  // number of the newest
 	link    wire.Rates
 	lease   wire.Lease // zero: jobs share no memory
-	leave   bool       // ordered
-	sent    string     // away: why this process is refused
-	drain   error      // the process was interrupted: jobs end, and none begins
-	account []string   // what has become of jobs since then, a line each
+	waits   map[lease.Job]string
+	leave   bool     // ordered
+	sent    string   // away: why this process is refused
+	drain   error    // the process was interrupted: jobs end, and none begins
+	account []string // what has become of jobs since then, a line each
 	left    bool
 
 	online bool
@@ -81,7 +83,7 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	case in.Online != nil:
 		m.connection(*in.Online)
 	case in.Tick:
-		m.news = true
+		m.news, m.waits = true, in.Waits
 		m.retry()
 	case in.Drain != nil:
 		m.drain, m.news = in.Drain, true
@@ -269,7 +271,11 @@ func (m *Machine) report() {
 		if j.next != nil {
 			s.Jobs = append(s.Jobs, wire.JobStatus{Name: j.spec.Name, State: wire.Waiting, Arena: j.status.Arena})
 		} else {
-			s.Jobs = append(s.Jobs, j.said())
+			said := j.said()
+			if said.Error == "" && !said.State.Over() {
+				said.Error = m.waits[lease.Job(j.spec.Name)]
+			}
+			s.Jobs = append(s.Jobs, said)
 		}
 	}
 	m.say(Output{Status: s})

@@ -228,7 +228,11 @@ func (r *runner) loop(ctx context.Context, served <-chan struct{}) bool {
 				}
 			}
 		case <-beat.C:
-			if r.listen() || r.step(clock.Now(), Input{Tick: true}) {
+			tick := Input{Tick: true}
+			if r.lease != nil {
+				tick.Waits = r.lease.Waits()
+			}
+			if r.listen() || r.step(clock.Now(), tick) {
 				return true
 			}
 		case <-interrupt:
