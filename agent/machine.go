@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -27,6 +28,7 @@ type Machine struct {
 	left    bool
 
 	online bool
+	away   time.Duration // since when there is no connection
 	alone  time.Duration // since when there is neither a connection nor work
 	said   int64         // number of the newest status
 	news   bool          // something is not in that status
@@ -47,6 +49,8 @@ type Process struct {
 	Brings   *wire.Device  `json:"brings,omitempty"` // its device; nil: it is that of the controller
 	// how long it waits without work for a controller that is away; 0: an hour
 	Alone time.Duration `json:"alone_ns,omitzero"`
+	// how long its jobs train without a controller before they leave with a checkpoint; 0: for ever
+	Orphan time.Duration `json:"orphan_ns,omitzero"`
 }
 
 // NewMachine returns the machine of an executor without jobs.
@@ -55,6 +59,9 @@ func NewMachine(p Process) *Machine { return &Machine{process: p, news: true} }
 // Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. After a
 // Leave there is nothing more to do.
 func (m *Machine) Step(now time.Duration, in Input) []Output {
+	if m.now == 0 {
+		m.away, m.alone = now, now
+	}
 	m.now = max(m.now, now)
 	m.out = nil
 	if m.left {
@@ -89,6 +96,11 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 		m.drain, m.news = in.Drain, true
 	case in.Quit != nil:
 		m.quit(in.Quit)
+	}
+	if m.online {
+		m.away = m.now
+	} else if o := m.process.Orphan; o > 0 && m.now-m.away > o && m.drain == nil {
+		m.drain = fmt.Errorf("its executor has had no controller for %v", o)
 	}
 	m.advance()
 	if m.online || !m.idle() {
