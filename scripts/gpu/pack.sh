@@ -8,7 +8,7 @@ mkdir -p "$out/launches" "$out/python"
 "$GO" build -tags gpu -ldflags "-s -w" -o "$out/tensile" ./cmd/tensile
 "$GO" test -c -tags gpu -ldflags "-s -w" -o "$out/conformance.test" ./device/cuda/driver
 strip -s "$out/tensile" "$out/conformance.test"
-cp scripts/gpu/*.py scripts/torch_bridge.py device/cuda/kernels/testdata/digests.txt "$out/"
+cp scripts/gpu/*.py scripts/torch_resnet.py device/cuda/kernels/testdata/digests.txt "$out/"
 cp device/cuda/kernels/testdata/ops.txt "$out/"
 cp -r device/cuda/kernels/ptx "$out/"
 mkdir "$out/python/tensile" && cp python/tensile/*.py "$out/python/tensile/"

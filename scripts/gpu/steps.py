@@ -184,7 +184,10 @@ def conformance():
 def assembly():
     if not shutil.which("ptxas"):
         skip("ptxas is not here")
-    arch = "sm_90"
+    _, out, _ = run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"], 5)
+    asked = re.match(r"(\d+)\.(\d)\s", out)
+    arch = "sm_" + ("".join(asked.groups()) if asked else "90")
+    print("@ for", arch)
     for name in sorted(os.listdir(os.path.join(HERE, "ptx"))):
         cubin = name[:-4] + ".cubin"
         status, out, err = run(["ptxas", "-v", "-arch", arch, "-o", cubin, os.path.join(HERE, "ptx", name)], 10)
@@ -242,7 +245,8 @@ def figures(d):
 
 
 def train():
-    """EOR with limits, against a run without a plan, with the model of calibrate where it is there. Each limit needs none of the others."""
+    """EOR with limits, against a run without a plan, and what was predicted, with the model of calibrate where it is there. Each limit needs
+    none of the others."""
     warm()
     nets = [("lenet", 16, 3)] if FAKE else [("resnet50", 16, 200), ("resnet50", 64, 60), ("vgg16", 16, 80)]
     model = [["--predictor", MODEL]] if os.path.exists(MODEL) else []
@@ -262,7 +266,10 @@ def train():
         d = document(out)
         ok = status == 0 and find(d, "bit_identical") is True
         failed += not ok
-        print(f"@ {name} b{batch} {limit} {how[0].strip('-')}: " + (figures(d) if d and status == 0 else why(status, out, err)))
+        print(f"@ {name} b{batch} {limit} {how[0].strip('-')}: " + (figures(d) if d and status == 0 else why(status, out, err)), flush=True)
+        if ok:
+            status, out, err = run([TENSILE, "plan", name, "--batch", str(batch), *DEVICE, "--budget", limit, *how, "--json"], 15)
+            print("@   predicted: " + (f"eor {find(document(out), 'eor')}" if status == 0 else why(status, out, err)))
     sys.exit(f"{failed} trainings failed" if failed else 0)
 
 
@@ -313,32 +320,6 @@ def jobs():
     if len(seen) > 1:
         print("@ the jobs come to other bits together than alone")
     sys.exit(f"{failed} ways failed" if failed else 1 if len(seen) > 1 else 0)
-
-
-def bridge_smoke():
-    if FAKE:
-        skip("stage 3 runs the small networks on the cpu")
-    bridge(["--small"])
-
-
-def bridge(more=()):
-    python = sys.executable if not FAKE else os.environ.get("PYTHON", "/usr/bin/python3")
-    check = "import torch; print('ok' if torch.cuda.is_available() else 'no GPU')"
-    status, out, err = run([python, "-c", check], 30)
-    if status != 0:
-        skip(f"{python} has no torch")
-    if "ok" not in out and not FAKE:
-        skip("this torch sees no GPU")
-    words = [python, os.path.join(HERE, "torch_bridge.py"), TENSILE, "cpu" if FAKE else "cuda"]
-    with open(words[1]) as f:  # the script of the day may have no options
-        known = f.read()
-    words += [m for m in (["--small"] if FAKE else list(more)) if m in known] + (["--json", "bridge.json"] if "--json" in known else [])
-    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
-    last = ""
-    for line in child.stdout:  # line by line: what was printed before a limit counts
-        print("@" if not line.startswith((" ", "Traceback")) else " ", line.rstrip(), flush=True)
-        last = line.strip() or last
-    sys.exit(last if child.wait() else 0)
 
 
 def failures():
