@@ -66,6 +66,7 @@ PARTS = (
     Part(3, "bridge", 230, ("torch_bridge.py", "tensile", "--json", "bridge.json"), lines=60),
     Part(3, "rivals", 60, ("torch_rivals.py",)),
     Part(3, "per-op", 40, ("torch_per_op.py", "tensile"), lines=12),
+    Part(3, "cases", 110, ("torch_cases.py", "tensile"), lines=32),
     Part(3, "failures", 60),
     Part(3, "hot", 50, lines=10),
 )
@@ -142,10 +143,10 @@ class Stage:
             self.kill(part)
         row["seconds"] = round(time.monotonic() - begun, 1)
         said, wrong = text(file + ".txt"), text(file + ".err")
-        row["lines"] = [line[1:].strip()[:150] for line in said.splitlines() if line.startswith("@")]
-        last = next((s.strip() for s in reversed((said + "\n" + wrong).splitlines()) if s.strip()), "it printed nothing")[:150]
+        row["lines"] = [line[1:].strip()[:150] for line in said.splitlines() if line.startswith("@ ")]
+        last = next((s.strip().removeprefix("@ ") for s in reversed((said + "\n" + wrong).splitlines()) if s.strip()), "it printed nothing")[:150]
         row["status"] = status
-        if status == 0:
+        if status == 0 and row["lines"]:
             row["result"] = "ok"
         elif status == SKIPPED:
             row["lines"].append(last)
@@ -156,8 +157,8 @@ class Stage:
                 self.rows.append(row)
                 raise stopped
         else:
-            row["result"] = f"FAILED ({status})"
-            row["lines"].append(last)
+            row["result"] = f"FAILED ({status})" if status else "FAILED (no row)"
+            row["lines"] += [last] * (last not in row["lines"])
         return row
 
     def kill(self, part):

@@ -113,8 +113,8 @@ def line(row):
     said = [row["result"]]
     if "ms" in row:
         said.append(f"{row['ms']:.1f} ms")
-    said += [f"{key} {row[key] / MIB:.0f} MiB" for key in ("allocated", "reserved", "plan") if row.get(key)]
-    said += [f"{row[key]} {key}" for key in ("retries", "ooms", "faults") if row.get(key)]
+    said += [f"{key} {row[key] / MIB:.0f} MiB" for key in ("allocated", "reserved", "plan", "limit") if row.get(key)]
+    said += [f"{row[key]} {key}" for key in ("planned", "retries", "ooms", "faults") if row.get(key)]
     return f"{row['name']} {row['way']}: " + ", ".join(said)
 
 
@@ -149,14 +149,12 @@ def script(name, how, device, small):
     torch, device = torch_kit.torch_here(device)
     torch_kit.deterministic(torch)
     model, batch = torch_kit.network(torch, name, small=small)
-    batches = [batch() for _ in range(2)]
-    if device == "cuda":
-        batches = [tuple(t.pin_memory() for t in b) for b in batches]
+    inputs = [t.pin_memory() if device == "cuda" else t for t in batch()]
     model = model.to(device)
     optimizer = torch_kit.adam(torch, model, how)
 
-    def iteration(i):
-        x, y = (t.to(device, non_blocking=True) for t in batches[i % 2])
+    def iteration(_):
+        x, y = (t.to(device, non_blocking=True, copy=True) for t in inputs)
         optimizer.zero_grad(set_to_none=True)
         loss = torch.nn.functional.cross_entropy(model(x), y)
         loss.backward()

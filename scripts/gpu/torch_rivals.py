@@ -24,8 +24,8 @@ def step(way):
     if way == "compile, budget 0.5":
         if not hasattr(torch, "compile"):
             return "this torch has no compile"
-        import torch._functorch.config
-        torch._functorch.config.activation_memory_budget = 0.5
+        from torch._functorch import config
+        config.activation_memory_budget = 0.5
         forward = torch.compile(model, **torch_kit.COMPILE)
     elif way == "checkpoint":
         def forward(x):
