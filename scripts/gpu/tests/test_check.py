@@ -13,6 +13,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 KIT = os.path.dirname(HERE)
+sys.dont_write_bytecode = True  # the folder of the repository stays as it is
 TOOLS = ("nvidia-smi", "nvcc", "ptxas", "cuobjdump", "compute-sanitizer", "ncu")
 BROKEN = {  # how programs are broken: what a shell does, and what a module of Python does when it is imported
     "hangs": ("setsid sleep 3000 & sleep 3000", "import time; time.sleep(3000)"),
