@@ -48,6 +48,7 @@ type controllerFlags struct {
 	executors string      // file with their login there
 
 	silence, giveUp time.Duration
+	orphan          time.Duration
 	preempt         bool
 	inForce         bool // no memory sharing was asked for: that of jobs which run goes on
 	quota           folderFlags
@@ -110,6 +111,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 		"how long an executor may say nothing before it counts as out of reach")
 	c.Flags().DurationVar(&f.giveUp, "give-up", 5*time.Minute,
 		"how long the jobs of an executor that is out of reach wait for it before they go on elsewhere")
+	registerOrphan(c, &f.orphan)
 	c.Flags().BoolVar(&f.preempt, "preempt", false,
 		"park jobs of lower priority that have trained for a minute for one that waits, when shrinking is not "+
 			"enough; they come back")
@@ -248,6 +250,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	describer := &describer{own: own.device}
 	defer describer.close()
 	executors := newChildren(server, f.state, &f.plan, f.bound)
+	executors.flags = append(executors.flags, "--orphan", f.orphan.String())
 	if f.bound {
 		defer executors.end(false)
 	}
