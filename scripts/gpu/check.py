@@ -50,7 +50,7 @@ PARTS = (
     Part(1, "sanitizers", 80, lines=6),
     Part(1, "rates", 40),
     Part(1, "bridge-smoke", 40, ("torch_bridge.py", "tensile", "--small"), lines=15),
-    Part(1, "torch", 50, ("torch_step.py",), lines=14),
+    Part(1, "torch", 75, ("torch_step.py",), lines=14),
 
     Part(2, "digest", 20),
     Part(2, "ops", 60, remedy=True),
@@ -64,7 +64,7 @@ PARTS = (
     Part(2, "jobs", 45),
 
     Part(3, "bridge", 230, ("torch_bridge.py", "tensile", "--json", "bridge.json"), lines=60),
-    Part(3, "rivals", 60, ("torch_rivals.py",)),
+    Part(3, "rivals", 75, ("torch_rivals.py",)),
     Part(3, "per-op", 40, ("torch_per_op.py", "tensile"), lines=12),
     Part(3, "cases", 110, ("torch_cases.py", "tensile"), lines=32),
     Part(3, "failures", 60),

@@ -20,7 +20,9 @@ import torch_kit
 HERE = os.path.dirname(os.path.abspath(__file__))
 NETWORKS = ("resnet50", "gpt2", "vit")
 OPTIMIZERS = ("default", "fused", "foreach=False")
-WAYS = ("alone", "none", "60%", "80%", "40%")  # in the order in which they are missed least
+FIRST, REST = ("alone", "none", "60%"), ("80%", "40%")
+# Optimizers and ways, in the order in which they would be missed if there was no time for all.
+PASSES = (("default", FIRST), ("fused", FIRST), ("default", REST), ("foreach=False", FIRST), ("fused", REST), ("foreach=False", REST))
 MIB = 1 << 20
 
 
@@ -28,12 +30,12 @@ class Runs:
     """Runs of scripts that end with torch_kit.train, one process each, compared with the run of the same script alone."""
 
     def __init__(self, tensile, most):
-        self.tensile, self.most, self.rows = os.path.abspath(tensile), most, []
+        self.tensile, self.most, self.rows, self.by_name = os.path.abspath(tensile), most, [], {}
         self.end = time.monotonic() + float(os.environ.get("GPU_CHECK_LIMIT", "inf")) - 5
 
     def compare(self, name, words, ways):
         """Runs a script in these ways, prints a line of each, and returns their rows by way."""
-        rows = {}
+        rows = self.by_name.setdefault(name, {})
         for way in ways:
             row = rows[way] = {"name": name, "way": way, "result": "ok"}
             self.rows.append(row)
@@ -114,7 +116,7 @@ def line(row):
     if "ms" in row:
         said.append(f"{row['ms']:.1f} ms")
     said += [f"{key} {row[key] / MIB:.0f} MiB" for key in ("allocated", "reserved", "plan", "limit") if row.get(key)]
-    said += [f"{row[key]} {key}" for key in ("planned", "retries", "ooms", "faults") if row.get(key)]
+    said += [f"{row[key]} {key}" for key in ("planned", "retried", "retries", "ooms", "faults") if row.get(key)]
     return f"{row['name']} {row['way']}: " + ", ".join(said)
 
 
@@ -148,9 +150,8 @@ def script(name, how, device, small):
     """The script that each run is."""
     torch, device = torch_kit.torch_here(device)
     torch_kit.deterministic(torch)
-    model, batch = torch_kit.network(torch, name, small=small)
+    model, batch = torch_kit.network(torch, device, name, small=small)
     inputs = [t.pin_memory() if device == "cuda" else t for t in batch()]
-    model = model.to(device)
     optimizer = torch_kit.adam(torch, model, how)
 
     def iteration(_):
@@ -175,9 +176,8 @@ def main():
     torch_kit.torch_here(args.device)
     runs = Runs(args.tensile, 60 if args.device == "cuda" else 600)
     more = ["--small"] if args.small else []
-    for turn, how in enumerate(OPTIMIZERS):
-        for name in NETWORKS[turn:turn + 1] if args.small else NETWORKS:
-            ways = ("alone", "none", "60%") if args.small else WAYS
+    for how, ways in [(how, FIRST) for how in OPTIMIZERS] if args.small else PASSES:
+        for name in [NETWORKS[OPTIMIZERS.index(how)]] if args.small else NETWORKS:
             runs.compare(f"{name} {how}", [os.path.join(HERE, "torch_bridge.py"), "script", name, how, args.device, *more], ways)
             if args.json:
                 with open(args.json, "w") as f:

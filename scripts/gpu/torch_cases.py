@@ -21,9 +21,8 @@ class Case:
 
     def __init__(self, torch, device):
         self.torch, self.device = torch, device
-        self.model, make = torch_kit.network(torch, self.name, self.size, SMALL)
+        self.model, make = torch_kit.network(torch, device, self.name, self.size, SMALL)
         self.batch = make()
-        self.model = self.model.to(device)
         self.optimizer = self.make_optimizer()
 
     def make_optimizer(self):

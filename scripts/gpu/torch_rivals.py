@@ -14,8 +14,8 @@ STEPS = 3 if torch_kit.FAKE else 15
 
 
 def step(way):
-    model, batch = torch_kit.network(torch, "resnet50", small=torch_kit.FAKE)
-    model, (x, y) = model.to(device), (t.to(device) for t in batch())
+    model, batch = torch_kit.network(torch, device, "resnet50", small=torch_kit.FAKE)
+    x, y = (t.to(device) for t in batch())
     optimizer = torch.optim.Adam(model.parameters())
     layers = list(model)
     quarter = len(layers) // 4 + 1

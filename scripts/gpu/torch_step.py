@@ -17,8 +17,8 @@ def step(what):
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = setting in ("tf32", "compiled")
     if setting == "compiled" and not hasattr(torch, "compile"):
         return "this torch has no compile"
-    model, make = torch_kit.network(torch, name, int(batch[1:]), torch_kit.FAKE)
-    model, (x, y) = model.to(device), (t.to(device) for t in make())
+    model, make = torch_kit.network(torch, device, name, int(batch[1:]), torch_kit.FAKE)
+    x, y = (t.to(device) for t in make())
     if setting == "bf16" and name == "resnet50":
         model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     optimizer = torch.optim.Adam(model.parameters())
