@@ -17,11 +17,13 @@ func TestKit(t *testing.T) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		t.Skip("the fake driver is a library on linux/amd64")
 	}
-	for program, debian := range map[string]string{"gcc": "gcc", "strip": "binutils", "xz": "xz-utils", "python3": "python3"} {
-		needs.Program(t, program, debian)
-	}
+	needs.Program(t, "gcc", "gcc")
+	needs.Program(t, "strip", "binutils")
+	needs.Program(t, "xz", "xz-utils")
+	needs.Program(t, "python3", "python3")
 	packed, there := filepath.Join(t.TempDir(), "gpu-check"), t.TempDir()
-	carryOut(t, "../..", nil, "sh", "-c", `settings=$(internal/cudaabi/build.sh) && eval "$settings" && GO=go scripts/gpu/pack.sh `+packed)
+	carryOut(t, "../..", nil, "sh", "-c",
+		`settings=$(internal/cudaabi/build.sh) && eval "$settings" && GO=go scripts/gpu/pack.sh `+packed)
 	carryOut(t, there, nil, "tar", "xf", packed+".tar.xz")
 	kit := filepath.Join(there, "gpu-check")
 	carryOut(t, "../..", []string{"GO=go"}, "scripts/gpu/fake.sh", filepath.Join(kit, "libfakecuda.so"))
@@ -32,10 +34,10 @@ func TestKit(t *testing.T) {
 				python = needs.Torch(t)
 			}
 			// Limits of an hour: other work may take all of the machine.
-			said := carryOut(t, kit, nil, python, "check.py", stage, filepath.Join(there, stage), "--fake", "--scale", "60")
-			t.Logf("%s", said)
+			results := filepath.Join(there, stage)
+			t.Logf("%s", carryOut(t, kit, nil, python, "check.py", stage, results, "--fake", "--scale", "60"))
 			for _, name := range []string{"table.txt", "table.json", "results.tgz"} {
-				if _, err := os.Stat(filepath.Join(there, stage, name)); err != nil {
+				if _, err := os.Stat(filepath.Join(results, name)); err != nil {
 					t.Error(err)
 				}
 			}

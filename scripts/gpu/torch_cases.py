@@ -128,7 +128,10 @@ class State(Case):
 
 
 class Triton(Case):
-    """SGD with momentum by a Triton kernel, which gets addresses"""
+    """SGD with momentum by a Triton kernel, which gets addresses: parameters, gradients and momentum stay where they are"""
+    name = "gpt2"
+    size = None if SMALL else 4
+
     def make_optimizer(self):
         if self.device == "cpu":
             os.environ["TRITON_INTERPRET"] = "1"
