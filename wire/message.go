@@ -98,7 +98,7 @@ type Orders struct {
 	Executor string `json:"executor"`
 	// the device that it has brought; "": it has that of the controller
 	On     string `json:"on,omitzero"`
-	Number int64  `json:"number" bound:"sum"` // the larger is the newer, over restarts of the controller too
+	Number int64  `json:"number" bound:"count"` // the larger is the newer, over restarts of the controller too
 	// those that are not named are to end at once, and to be forgotten
 	Jobs  []Assignment `json:"jobs"`
 	Leave bool         `json:"leave,omitzero"`
