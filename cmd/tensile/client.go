@@ -36,7 +36,7 @@ func defaultState() string {
 	return filepath.Join(home, ".local", "state", "tensile")
 }
 
-// checkState returns the error of a state folder that there cannot be.
+// checkState returns the error of a state folder that there cannot be, or that is of another form.
 func checkState(state string) error {
 	info, err := os.Stat(state)
 	switch {
@@ -47,7 +47,7 @@ func checkState(state string) error {
 	case errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("--state %s lies below a file: name a folder", state)
 	}
-	return nil
+	return bus.CheckFormat(state)
 }
 
 // clientFlags say which controller is meant.
@@ -108,6 +108,9 @@ func noController(state string, err error) error {
 
 // ask sends a request to the controller.
 func ask(ctx context.Context, conn wire.Bus, q wire.Request) (wire.Answer, error) {
+	if err := wire.Check(q); err != nil {
+		return wire.Answer{}, fmt.Errorf("%s: %w", q.Verb, err)
+	}
 	data, err := conn.Ask(ctx, wire.ControlSubject, wire.Encode(q))
 	// it connects to its own server a little later
 	for tries := 0; errors.Is(err, wire.ErrNobody) && tries < 10 && ctx.Err() == nil; tries++ {
