@@ -23,6 +23,7 @@ import (
 	"tensile/device"
 	"tensile/graph"
 	"tensile/internal/bus"
+	"tensile/internal/journal"
 	"tensile/internal/leader"
 	"tensile/internal/web"
 	"tensile/planner"
@@ -143,6 +144,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 		f.share, f.plan.apart = f.share || f.plan.simulated() && !*isolate, *isolate
 		return nil
 	}
+	c.AddCommand(backupCommand(), restoreCommand())
 	return c
 }
 
@@ -227,7 +229,12 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	defer server.Close()
 	external := f.servers.urls != ""
 	page := new(page)
-	if !external { // else there is a page in each term
+	var kept *journal.Journal
+	if !external { // else there is a page in each term, and the servers see to what they store
+		if kept, err = journal.Open(f.state, warn); err != nil {
+			return err
+		}
+		defer kept.Close()
 		if page, err = f.openPage(warn); err != nil {
 			return err
 		}
@@ -286,7 +293,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if external {
 		err = f.control(ctx, server, o, f.terminal(out))
 	} else if err = page.mount(ctx, server, f, &o); err == nil {
-		err = control(ctx, server, o)
+		err = control(ctx, server, kept, o)
 	}
 	if !errors.Is(err, errInterrupted) {
 		return err
@@ -396,8 +403,8 @@ func (f *controllerFlags) serve(log func(string)) (*bus.Server, error) {
 	return server, nil
 }
 
-// control is a controller on a server of this process.
-func control(ctx context.Context, server hub, o controller.Options) error {
+// control is a controller on a server of this process. What it stores is kept in a journal, too, unless that is nil.
+func control(ctx context.Context, server hub, kept *journal.Journal, o controller.Options) error {
 	options := bus.ConnOptions{}
 	if o.Log != nil {
 		options.Log = lines(o.Log, slog.LevelWarn)
@@ -407,7 +414,14 @@ func control(ctx context.Context, server hub, o controller.Options) error {
 		return err
 	}
 	defer conn.Close()
-	return controller.Run(ctx, conn, o)
+	if kept == nil {
+		return controller.Run(ctx, conn, o)
+	}
+	followed, err := kept.Follow(ctx, conn, wire.TenantsObject, wire.SettingsObject(o.On.Identity))
+	if err != nil {
+		return fmt.Errorf("compare the journal with the store: %w", err)
+	}
+	return controller.Run(ctx, followed, o)
 }
 
 // control is a controller on servers of others, whenever it leads. Its page is there then, at an address that
@@ -420,6 +434,9 @@ func (f *controllerFlags) control(ctx context.Context, server hub, o controller.
 	}
 	defer conn.Close()
 	if err := os.MkdirAll(f.state, 0o700); err != nil {
+		return err
+	}
+	if err := bus.MarkFormat(f.state); err != nil {
 		return err
 	}
 	// It stays: another controller may answer.
