@@ -106,13 +106,16 @@ func (m *Machine) sendAway(x *executor, s *wire.Status, why string) {
 	x.life, x.refused, m.changed = s.Life, &wire.Refusal{Life: s.Life, Why: why}, true
 }
 
+// maxSeen is the largest number of orders that a process is believed to have seen: others come after it.
+const maxSeen = 1 << 52
+
 // join takes an executor in that was not started from here, or that was given up too early.
 func (m *Machine) join(s *wire.Status) *executor {
 	x := &executor{name: s.Executor, own: wire.Owned(s.Executor), orders: m.stored[s.Executor]}
 	if old := m.executors[s.Executor]; old != nil {
 		x.orders = old.orders
 	}
-	x.orders.Number = max(x.orders.Number, s.Orders)
+	x.orders.Number = max(x.orders.Number, min(s.Orders, maxSeen))
 	var why string
 	if x.domain, why = m.domainOf(s); why == "" {
 		why = m.otherLease(x, s)

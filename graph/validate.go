@@ -12,7 +12,7 @@ import (
 // region of the host: no sum of one of each overflows.
 const (
 	MaxBytes = Bytes(1) << 46
-	MaxTotal = Bytes(1) << 60
+	MaxTotal = Bytes(1) << 52
 )
 
 // Validate checks the graph against the rules of its kinds and the meaning of versions. It returns every problem it

@@ -45,7 +45,7 @@ func TestValidateRejects(t *testing.T) {
 				g.Storages = append(g.Storages, Storage{ID: StorageID(len(g.Storages)), Name: string(rune('a' + i%26)),
 					Role: Activation, Bytes: MaxBytes})
 			}
-		}, "the storages have more than 1152921504606846976 bytes together"},
+		}, "the storages have more than 4503599627370496 bytes together"},
 		{"parameter without init", func(g *Graph) { g.Storages[2].Init = nil },
 			"storage w: persistent storages, and no others, have an init"},
 		{"activation with init", func(g *Graph) { g.Storages[3].Init = &Init{Kind: InitOne} },

@@ -3,7 +3,6 @@ package wire
 import (
 	"fmt"
 	"maps"
-	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,10 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"tensile/cost"
 	"tensile/graph"
 	"tensile/plan"
-	"tensile/scheduler"
 )
 
 // MaxLosses is the number of losses that fit a Result. A job of more iterations keeps none.
@@ -44,9 +41,6 @@ func (c *checker) text(what, text string) {
 	}
 }
 
-// maxNumber bounds the numbers of orders and statuses: larger ones nobody comes to.
-const maxNumber = 1 << 53
-
 // maxText bounds texts that others keep and pass on. One byte may be six in JSON.
 const maxText = 8 << 10
 
@@ -54,13 +48,6 @@ const maxText = 8 << 10
 func (c *checker) short(what, text string) {
 	if c.text(what, text); len(text) > maxText {
 		c.fail("%s has %d bytes, and %d at most", what, len(text), maxText)
-	}
-}
-
-// atMost checks a number that others go on from.
-func atMost[N int64 | graph.Bytes | time.Duration](c *checker, what string, n, limit N) {
-	if n > limit {
-		c.fail("%s is %d, and cannot be more than %d", what, int64(n), int64(limit))
 	}
 }
 
@@ -75,15 +62,6 @@ func atLeast[N int | int64 | graph.Bytes | time.Duration](c *checker, what strin
 func among[S ~string](c *checker, what string, word S, words ...S) {
 	if !slices.Contains(words, word) {
 		c.fail("there is no %s %s (there are %v)", what, clip(string(word)), words)
-	}
-}
-
-// rates checks limits of copies.
-func (c *checker) rates(r Rates) {
-	for _, rate := range [...]cost.BytesPerSecond{r.Out, r.In} {
-		if !(rate >= 0) || math.IsInf(float64(rate), 0) { // NaN too
-			c.fail("link is %v bytes a second, and must be 0 or more", float64(rate))
-		}
 	}
 }
 
@@ -113,29 +91,16 @@ func (c *checker) spec(s *Spec) {
 	if s.Device != "" {
 		c.name("device", s.Device)
 	}
-	atLeast(c, "checkpoint every_ns", s.Checkpoint.Every, 0)
-	atLeast(c, "checkpoint iterations", s.Checkpoint.Iterations, 0)
-	atLeast(c, "keep_checkpoints", s.Keep, 0)
-	atLeast(c, "restarts", s.Restarts, 0)
 	c.digest(s.Graph)
-	atLeast(c, "iterations", s.Iterations, 0)
-	atMost(c, "iterations", int64(s.Iterations), maxNumber)
-	atLeast(c, "priority", s.Priority, 0)
-	atMost(c, "priority", int64(s.Priority), scheduler.MaxWeight)
-	c.ofScript(s.Held, s.Least)
-	if !(s.SwapRate >= 0 && s.SwapRate <= 1) { // NaN too
-		c.fail("max_swap_rate is %v, and must lie in 0 to 1", s.SwapRate)
-	}
 }
 
 func (c *checker) replica(r Replica) {
-	atLeast(c, "replica group", r.Group, 0)
 	switch {
 	case r.Of == 0:
 		if r != (Replica{}) {
 			c.fail("replica number %d of group %d says not of how many it is", r.Number, r.Group)
 		}
-	case r.Of < 2 || r.Of > graph.MaxReplicas || r.Number < 0 || r.Number >= r.Of:
+	case r.Of < 2 || r.Of > graph.MaxReplicas || r.Number >= r.Of:
 		c.fail("replica %d of %d: there are 2 to %d, with numbers from 0", r.Number, r.Of, graph.MaxReplicas)
 	}
 }
@@ -158,39 +123,13 @@ func (c *checker) meeting(m *Meeting) {
 	c.sha256("certificate", m.Certificate)
 }
 
-// ofScript checks what a script has beside its graph, and what it does not move.
-func (c *checker) ofScript(held, least graph.Bytes) {
-	for what, n := range map[string]graph.Bytes{"held_bytes": held, "least_bytes": least} {
-		if atLeast(c, what, n, 0); n > graph.MaxBytes {
-			c.fail("%s is %d, and cannot be more than %d", what, int64(n), int64(graph.MaxBytes))
-		}
-	}
-}
-
-// allocated checks what a script says of its allocator.
-func (c *checker) allocated(a *Allocated) {
-	if a == nil {
-		return
-	}
-	for what, n := range map[string]graph.Bytes{"plan_bytes": a.Plan, "reserve_bytes": a.Reserve,
-		"touched_bytes": a.Touched} {
-		if atLeast(c, what, n, 0); n > graph.MaxTotal {
-			c.fail("%s is %d, and cannot be more than %d", what, int64(n), int64(graph.MaxTotal))
-		}
-	}
-}
-
 func (c *checker) checkpoint(p *Checkpoint) {
 	if p == nil {
 		return
 	}
-	atLeast(c, "checkpoint iteration", p.Iteration, 0)
-	atLeast(c, "checkpoint bytes", p.Bytes, 0)
 	c.short("checkpoint file", p.File)
 	c.short("checkpoint host", p.Host)
 	c.short("checkpoint folder", p.Folder)
-	atLeast(c, "checkpoint took_ns", p.Took, 0)
-	atMost(c, "checkpoint took_ns", p.Took, MaxTook)
 }
 
 func (c *checker) result(r *Result) {
@@ -200,22 +139,7 @@ func (c *checker) result(r *Result) {
 	if len(r.Losses) > MaxLosses {
 		c.fail("there are %d losses, and at most %d fit a message", len(r.Losses), MaxLosses)
 	}
-	for storage := range r.Weights {
-		if storage < 0 {
-			c.fail("weights has the storage %d", storage)
-		}
-	}
-	atLeast(c, "begin_ns", r.Begin, 0)
 	atLeast(c, "end_ns", r.End, r.Begin)
-	atLeast(c, "left_ns", r.Left, 0)
-	atLeast(c, "first_ns", r.First, 0)
-	atLeast(c, "stall_ns", r.Stall, 0)
-	atLeast(c, "gate_ns", r.Gate, 0)
-	atLeast(c, "touched_bytes", r.Touched, 0)
-	atLeast(c, "arena_bytes", r.Arena, 0)
-	atLeast(c, "slot_peak_bytes", r.SlotPeak, 0)
-	atLeast(c, "plans", r.Plans, 0)
-	atLeast(c, "transition_ns", r.Transition, 0)
 	c.short("saved", r.Saved)
 	c.short("stored", r.Stored)
 }
@@ -242,26 +166,15 @@ func (o Orders) check() error {
 	c := new(checker)
 	c.name("executor", o.Executor)
 	c.short("device", o.On)
-	atLeast(c, "number", o.Number, 0)
 	for i := range o.Jobs {
 		c.spec(&o.Jobs[i].Spec)
-		atLeast(c, "epoch", o.Jobs[i].Epoch, 0)
-		atLeast(c, "incarnation", o.Jobs[i].Incarnation, 0)
-		atLeast(c, "from", o.Jobs[i].From, 0)
 		among(c, "place to park", o.Jobs[i].Park, "", InMemory, OnDisk)
-		atLeast(c, "number of a trace", o.Jobs[i].Trace.Number, 0)
-		atLeast(c, "iterations of a trace", o.Jobs[i].Trace.Iterations, 0)
 		c.short("unplanned", o.Jobs[i].Unplanned)
-		atLeast(c, "at", o.Jobs[i].At, 0)
 		c.meeting(o.Jobs[i].Neighbour)
 	}
 	once(c, o.Jobs, func(j *Assignment) string { return j.Spec.Name })
-	c.rates(o.Link)
 	if o.Lease != nil {
 		among(c, "memory sharing", o.Lease.Sharing, Gates, Shift, Pairs, Slices)
-		atLeast(c, "capacity_bytes", o.Lease.Capacity, 0)
-		atLeast(c, "number of the capacity", o.Lease.Number, 0)
-		atLeast(c, "page_bytes", o.Lease.Page, 0)
 		if o.Lease.Name != "" {
 			c.name("lease", o.Lease.Name)
 		}
@@ -281,11 +194,6 @@ func (s Status) check() error {
 	c.short("host", s.Host)
 	c.short("folder", s.Folder)
 	c.short("place", s.Place)
-	atLeast(c, "since_ns", s.Since, 0)
-	atLeast(c, "number", s.Number, 0)
-	atMost(c, "number", s.Number, maxNumber)
-	atLeast(c, "orders", s.Orders, 0)
-	atMost(c, "orders", s.Orders, maxNumber)
 	c.short("life", s.Life)
 	for _, life := range s.Dead {
 		c.name("dead life", life)
@@ -297,25 +205,12 @@ func (s Status) check() error {
 		j := &s.Jobs[i]
 		c.name("job", j.Name)
 		among(c, "state", j.State, Waiting, Running, Resting, Finished, Stopped, Failed, Suspended)
-		atLeast(c, "incarnation", j.Incarnation, 0)
 		c.checkpoint(j.Checkpoint)
-		atLeast(c, "epoch", j.Epoch, 0)
-		atLeast(c, "arena_bytes", j.Arena, 0)
-		if j.Free != nil {
-			atLeast(c, "free_bytes", *j.Free, 0)
-			atMost(c, "free_bytes", *j.Free, graph.MaxTotal)
-		}
-		atLeast(c, "iteration", j.Iteration, 0)
-		atMost(c, "iteration", int64(j.Iteration), maxNumber)
-		atLeast(c, "begun", j.Begun, 0)
-		atMost(c, "begun", int64(j.Begun), maxNumber)
-		atLeast(c, "since", j.Since, 0)
 		c.meeting(j.Meets)
 		if len(j.Error) > maxText {
 			c.fail("error has %d bytes, and %d at most", len(j.Error), maxText)
 		}
 		c.result(j.Result)
-		c.allocated(j.Script)
 	}
 	once(c, s.Jobs, func(j *JobStatus) string { return j.Name })
 	return c.err
@@ -325,28 +220,9 @@ func (r Report) check() error {
 	c := new(checker)
 	c.name("executor", r.Executor)
 	c.name("job", r.Job)
-	atLeast(c, "epoch", r.Epoch, 0)
-	atLeast(c, "incarnation", r.Incarnation, 0)
-	atLeast(c, "iteration", r.Iteration, 0)
-	atMost(c, "iteration", int64(r.Iteration), maxNumber)
-	for _, s := range r.Steps {
-		atLeast(c, "steps_ns", s, 0)
-		atMost(c, "steps_ns", s, maxNumber)
-	}
-	atLeast(c, "stall_ns", r.Stall, 0)
-	atMost(c, "stall_ns", r.Stall, maxNumber)
-	atLeast(c, "gate_ns", r.Gate, 0)
-	atMost(c, "gate_ns", r.Gate, maxNumber)
-	atLeast(c, "wall_ns", r.Wall, 0)
-	atMost(c, "wall_ns", r.Wall, maxNumber)
-	atLeast(c, "touched_bytes", r.Touched, 0)
 	for _, m := range r.Copies {
 		among(c, "kind of copy", m.Kind, plan.Out, plan.In)
-		atLeast(c, "storage", int(m.Storage), 0)
-		atLeast(c, "after", m.After, -1)
-		atLeast(c, "start_ns", m.Start, 0)
 		atLeast(c, "end_ns", m.End, m.Start)
-		atLeast(c, "stall_ns", m.Stall, 0)
 	}
 	return c.err
 }
@@ -359,16 +235,13 @@ func (l Layout) check() error {
 	c.name("job", l.Plan.Job)
 	atLeast(c, "epoch", l.Plan.Epoch, 1)
 	c.digest(l.Plan.Graph)
-	if atLeast(c, "arena_bytes", l.Arena, 0); l.Arena > graph.MaxTotal {
-		c.fail("arena_bytes is %d, and cannot be more than %d", l.Arena, graph.MaxTotal)
-	}
 	for _, o := range l.Offsets {
-		if o < 0 || o > l.Arena {
+		if o > l.Arena {
 			c.fail("offset %d lies outside the arena of %d bytes", o, l.Arena)
 		}
 	}
 	for _, o := range l.Scratch {
-		if o < 0 || o > l.Arena {
+		if o > l.Arena {
 			c.fail("scratch at %d lies outside the arena of %d bytes", o, l.Arena)
 		}
 	}
@@ -400,32 +273,25 @@ func (r Request) check() error {
 		c.name("job", r.Job)
 		among(c, "place to park", r.Place, InMemory, OnDisk)
 	case SetBudget:
-		atLeast(c, "budget_bytes", r.Budget, 0)
 		c.short("device", r.Device)
 	case SetWeight:
 		c.name("job", r.Job)
 		atLeast(c, "priority", r.Priority, 1)
-		atMost(c, "priority", int64(r.Priority), scheduler.MaxWeight)
 	case Forget:
 		c.name("executor", r.Executor)
 	case Drain:
 		c.name("device", r.Device)
 	case SetShare:
 		c.name("tenant", r.Tenant)
-		atLeast(c, "share", r.Share, 0)
-		atMost(c, "share", int64(r.Share), MaxShare)
 	case TraceJob:
 		c.name("job", r.Job)
 		atLeast(c, "iterations", r.Iterations, 1)
 	case Explain:
 		c.name("job", r.Job)
 		c.short("storage", r.Storage)
-		atLeast(c, "priority", r.Priority, 0)
-		atMost(c, "priority", int64(r.Priority), scheduler.MaxWeight)
 	case SetGraph:
 		c.name("job", r.Job)
 		c.digest(r.Graph)
-		c.ofScript(r.Held, r.Least)
 	}
 	return c.err
 }
@@ -433,9 +299,6 @@ func (r Request) check() error {
 func (a Answer) check() error {
 	c := new(checker)
 	c.short("device", a.Device)
-	atLeast(c, "budget_bytes", a.Budget, 0)
-	atLeast(c, "host_memory_bytes", a.HostMemory, 0)
-	c.rates(a.Link)
 	for i := range a.Jobs {
 		c.record(&a.Jobs[i])
 	}
@@ -445,26 +308,13 @@ func (a Answer) check() error {
 	for _, t := range a.Tenants {
 		c.short("tenant", t.Name)
 		atLeast(c, "share", t.Share, 1)
-		atLeast(c, "running jobs", t.Running, 0)
-		atLeast(c, "waiting jobs", t.Waiting, 0)
-		atLeast(c, "served_ns", t.Served, 0)
-		if !(t.Speed >= 0) { // NaN too
-			c.fail("speed is %v, and cannot be negative", t.Speed)
-		}
 	}
 	c.text("trouble", a.Trouble)
 	c.short("credentials", a.Credentials)
 	return c.err
 }
 
-func (r Recorded) check() error {
-	c := new(checker)
-	for _, d := range r.Latency {
-		atLeast(c, "latency_ns", d, 0)
-		atMost(c, "latency_ns", d, MaxLatency)
-	}
-	return c.err
-}
+func (Recorded) check() error { return nil }
 
 func (r Record) check() error {
 	c := new(checker)
@@ -481,58 +331,25 @@ func (c *checker) record(r *Record) {
 	for _, h := range r.Held {
 		c.name("executor that holds bytes", h.Executor)
 		c.short("life that holds bytes", h.Life)
-		atLeast(c, "incarnation that holds bytes", h.Incarnation, 0)
-		atLeast(c, "held bytes", h.Bytes, 0)
-		atLeast(c, "held host_bytes", h.Host, 0)
 		c.short("device of held bytes", h.On)
 	}
 	if r.Executor != "" {
 		c.name("executor", r.Executor)
 	}
-	for _, n := range []struct {
-		what string
-		n    int64
-	}{
-		{"order", r.Seq}, {"epoch", r.Epoch}, {"cleared_epoch", r.Cleared}, {"granted_epoch", r.Granted},
-		{"applied_epoch", r.Applied},
-		{"need_bytes", int64(r.Need)}, {"base_bytes", int64(r.Base)},
-		{"claim_bytes", int64(r.Claim)}, {"arena_bytes", int64(r.Arena)},
-		{"slot_peak_bytes", int64(r.SlotPeak)}, {"iteration", int64(r.Iteration)}, {"replans", int64(r.PlansMade)},
-		{"plans", int64(r.Plans)}, {"budget_bytes", int64(r.Budget)}, {"starts", r.Incarnation}, {"from",
-			int64(r.From)},
-		{"at", int64(r.At)},
-		{"restarts", int64(r.Restarts)}, {"host_bytes", int64(r.Host)},
-		{"submitted_ns", int64(r.Submitted)}, {"waiting_ns", int64(r.Waiting)}, {"pace_ns", int64(r.Pace)},
-		{"gate_ns", int64(r.Gate)},
-	} {
-		atLeast(c, n.what, n.n, 0)
-	}
 	if r.Base > r.Claim {
 		c.fail("base_bytes is %d, and cannot be more than claim_bytes, %d", int64(r.Base), int64(r.Claim))
 	}
-	if !(r.Speed >= 0) { // NaN too
-		c.fail("expected_speed is %v, and cannot be negative", r.Speed)
-	}
-	if !(r.Slowdown >= 0) {
-		c.fail("slowdown is %v, and cannot be negative", r.Slowdown)
-	}
-	if !(r.Measured >= 0) {
-		c.fail("measured_slowdown is %v, and cannot be negative", r.Measured)
-	}
-	c.rates(r.Link)
 	c.short("device that it is on", r.On)
 	c.short("target", r.Target)
 	c.short("latencies", r.Latencies)
 	c.short("device", r.Device)
 	c.result(r.Result)
-	c.allocated(r.Script)
 	c.short("unplanned", r.Unplanned)
 }
 
 func (s Settings) check() error {
 	c := new(checker)
 	c.short("device", s.Device)
-	atLeast(c, "budget_bytes", s.Budget, 0)
 	return c.err
 }
 
@@ -541,7 +358,6 @@ func (t Tenants) check() error {
 	for _, name := range slices.Sorted(maps.Keys(t.Shares)) {
 		c.name("tenant", name)
 		atLeast(c, "share", t.Shares[name], 1)
-		atMost(c, "share", int64(t.Shares[name]), MaxShare)
 	}
 	for _, d := range t.Debts {
 		if d.Device != "" {
@@ -560,7 +376,6 @@ func (l Leadership) check() error {
 	c.short("where", l.Where)
 	c.short("lease", l.Lease)
 	atLeast(c, "term", l.Term, 1)
-	atLeast(c, "beat", l.Beat, 0)
 	return c.err
 }
 
@@ -583,8 +398,6 @@ func (l Learnt) check() error {
 			c.fail("op %s is there twice", clip(s))
 		}
 		seen[op.Signature] = true
-		atLeast(c, "latency_ns", op.Latency, 0)
-		atMost(c, "latency_ns", op.Latency, MaxLatency)
 		atLeast(c, "reports", op.Reports, 1)
 	}
 	return c.err

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -23,36 +24,30 @@ type envelope struct {
 	Number  int64           `json:"number,omitzero"` // of the write by which it was stored; see Numbered
 }
 
-// readers read the body of each kind of message.
-var readers = map[string]func(json.RawMessage) (Message, error){
-	Orders{}.kind():     read[Orders],
-	Status{}.kind():     read[Status],
-	Result{}.kind():     read[Result],
-	Report{}.kind():     read[Report],
-	Layout{}.kind():     read[Layout],
-	Request{}.kind():    read[Request],
-	Answer{}.kind():     read[Answer],
-	Record{}.kind():     read[Record],
-	Recorded{}.kind():   read[Recorded],
-	Learnt{}.kind():     read[Learnt],
-	Settings{}.kind():   read[Settings],
-	Tenants{}.kind():    read[Tenants],
-	Leadership{}.kind(): read[Leadership],
-	Device{}.kind():     read[Device],
-}
+// messages are the types of messages by their kinds.
+var messages = func() map[string]reflect.Type {
+	of := make(map[string]reflect.Type)
+	for _, m := range []Message{Orders{}, Status{}, Result{}, Report{}, Layout{}, Request{}, Answer{}, Record{},
+		Recorded{}, Learnt{}, Settings{}, Tenants{}, Leadership{}, Device{}} {
+		of[m.kind()] = reflect.TypeOf(m)
+	}
+	return of
+}()
 
-func read[T Message](body json.RawMessage) (Message, error) {
-	var m T
-	if err := json.Unmarshal(body, &m); err != nil {
+// read reads the body of a message of a type.
+func read(of reflect.Type, body json.RawMessage) (Message, error) {
+	v := reflect.New(of)
+	if err := json.Unmarshal(body, v.Interface()); err != nil {
 		return nil, err
 	}
-	return m, m.check()
+	m := v.Elem().Interface().(Message)
+	return m, Check(m)
 }
 
 // Encode returns the message as JSON in an envelope. A message that Decode would refuse for what it says is a bug of
 // the caller, and panics; one that is too large is refused where it is sent or read.
 func Encode(m Message) []byte {
-	if err := m.check(); err != nil {
+	if err := Check(m); err != nil {
 		panic(fmt.Sprintf("wire: encode %s: %v", m.kind(), err))
 	}
 	body, err := json.Marshal(m)
@@ -98,12 +93,12 @@ func Decode(data []byte) (Message, error) {
 	if err := json.Unmarshal(data, &e); err != nil {
 		return nil, fmt.Errorf("decode message: %w: it is no message of tensile", err)
 	}
-	reader := readers[e.Kind]
+	of := messages[e.Kind]
 	switch {
 	case e.Version != Version:
 		return nil, fmt.Errorf("decode message: it is of version %d, this tensile knows version %d: "+
 			"run the same release of controller, executors and command line", e.Version, Version)
-	case reader == nil:
+	case of == nil:
 		return nil, fmt.Errorf("decode message: there is no kind %s of messages (there are %s): "+
 			"run the same release of controller, executors and command line", clip(e.Kind), kinds())
 	case len(data) > MaxMessage && e.Kind != (Layout{}).kind():
@@ -111,7 +106,7 @@ func Decode(data []byte) (Message, error) {
 	case len(e.Body) == 0 || e.Body[0] != '{':
 		return nil, fmt.Errorf("decode %s: it has no body", e.Kind)
 	}
-	m, err := reader(e.Body)
+	m, err := read(of, e.Body)
 	if err != nil {
 		return nil, fmt.Errorf("decode %s: %w", e.Kind, err)
 	}
@@ -138,7 +133,7 @@ func tooLarge(what string, size, limit int) error {
 
 func kinds() string {
 	var names []string
-	for kind := range readers {
+	for kind := range messages {
 		names = append(names, kind)
 	}
 	slices.Sort(names)

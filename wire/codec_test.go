@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,8 +46,8 @@ func TestGolden(t *testing.T) {
 			t.Errorf("%s: %v; read as another message (-want +got):\n%s", name, err, diff)
 		}
 	}
-	if len(seen) != len(readers) {
-		t.Errorf("there are samples of %d kinds, and %d kinds", len(seen), len(readers))
+	if len(seen) != len(messages) {
+		t.Errorf("there are samples of %d kinds, and %d kinds", len(seen), len(messages))
 	}
 }
 
@@ -228,19 +229,19 @@ func TestCheck(t *testing.T) {
 		{meets(func(m *Meeting) { m.Address = "[fe80::1%\n]:80" }), "address of a meeting"},
 		{meets(func(m *Meeting) { m.Key = "short" }), "key of a meeting has 5 characters"},
 		{meets(func(m *Meeting) { m.Certificate = "" }), "certificate \"\" is no digest"},
-		{orders(func(o *Orders) { o.Link.Out = -1 }), "link is -1 bytes a second"},
+		{orders(func(o *Orders) { o.Link.Out = -1 }), "link out is -1, and cannot be less than 0"},
 		{orders(func(o *Orders) { o.Lease.Sharing = NoSharing }),
 			`no memory sharing "" (there are [gates shift pairs slices])`},
 		{orders(func(o *Orders) { o.Lease.Capacity = -1 }), "capacity_bytes is -1"},
 		{orders(func(o *Orders) { o.Lease.Name = "../a" }), "lease: the name"},
-		{orders(func(o *Orders) { o.Lease.Number = -1 }), "number of the capacity is -1"},
+		{orders(func(o *Orders) { o.Lease.Number = -1 }), "lease number is -1"},
 		{orders(func(o *Orders) { o.Jobs = append(o.Jobs, o.Jobs[0]) }), `job "lenet.1" is there twice`},
 		{spec(func(s *Spec) { s.Name = "\n" }), "job: the name"},
 		{spec(func(s *Spec) { s.Model = "a\x1b[2J" }), "model"},
 		{spec(func(s *Spec) { s.Save = "a\nb" }), "save"},
 		{spec(func(s *Spec) { s.Graph = "" }), "no digest"},
 		{spec(func(s *Spec) { s.Graph = graph.Digest(strings.Repeat(">", 64)) }), "no digest"},
-		{spec(func(s *Spec) { s.Replica.Number = -1 }), "replica -1 of 3"},
+		{spec(func(s *Spec) { s.Replica.Number = -1 }), "jobs spec replica number is -1, and cannot be less than 0"},
 		{spec(func(s *Spec) { s.Replica.Number = 3 }), "replica 3 of 3"},
 		{spec(func(s *Spec) { s.Replica = Replica{Of: 1} }), "replica 0 of 1"},
 		{spec(func(s *Spec) { s.Replica.Of = graph.MaxReplicas + 1 }), "replica 1 of 1025"},
@@ -255,12 +256,17 @@ func TestCheck(t *testing.T) {
 		{spec(func(s *Spec) { s.SwapRate = math.NaN() }), "max_swap_rate is NaN"},
 		{device(func(d *Device) { d.Align = 3 }), "align_bytes of a device is 3, and must be a power of two"},
 		{device(func(d *Device) { d.Align = 1 << 62 }), "align_bytes"},
-		{device(func(d *Device) { d.Page = 1 << 62 }), "page_bytes or context_bytes of a device is 46116860184"},
-		{device(func(d *Device) { d.Context = math.MaxInt64 }), "page_bytes or context_bytes"},
-		{facts(func(f *cost.Facts) { f.Launch = math.MaxInt64 }), "launch of a device is 9223372036854775807"},
+		{device(func(d *Device) { d.Budget = math.MaxInt64 - 1<<20 }), "brings budget_bytes is 9223372036853727231, and "},
+		{device(func(d *Device) { d.HostMemory = -1 }), "brings host_memory_bytes is -1"},
+		{facts(func(f *cost.Facts) { f.Compute = cost.FLOPsPerSecond(math.Inf(1)) }), "facts Compute is +Inf"},
+		{facts(func(f *cost.Facts) { f.Compute = 0 }), "compute of a device is 0"},
+		{Request{Verb: Jobs, Budget: math.MaxInt64}, "budget_bytes is 9223372036854775807"},
+		{device(func(d *Device) { d.Page = 1 << 62 }), "brings page_bytes is 4611686018427387904, and cannot be more than 70368744177664"},
+		{device(func(d *Device) { d.Context = math.MaxInt64 }), "context_bytes is 9223372036854775807"},
+		{facts(func(f *cost.Facts) { f.Launch = math.MaxInt64 }), "facts Launch is 9223372036854775807"},
 		{facts(func(f *cost.Facts) { f.In.Latency = MaxLatency + 1 }), "latency of a device's link in is"},
-		{facts(func(f *cost.Facts) { f.Network.Latency = -1 }), "latency of a device's network is -1"},
-		{facts(func(f *cost.Facts) { f.Network.Rate = -1 }), "link is -1 bytes a second"},
+		{facts(func(f *cost.Facts) { f.Network.Latency = -1 }), "facts Network Latency is -1"},
+		{facts(func(f *cost.Facts) { f.Network.Rate = -1 }), "facts Network Rate is -1"},
 		{status(func(s *Status) { s.Executor = "" }), "executor"},
 		{status(func(s *Status) { s.Life = "" }), "life"},
 		{status(func(s *Status) { s.Orders = math.MaxInt64 }), "orders is 9223372036854775807, and cannot be more"},
@@ -279,7 +285,7 @@ func TestCheck(t *testing.T) {
 		{job(func(j *JobStatus) { j.Iteration = -1 }), "iteration"},
 		{job(func(j *JobStatus) { j.Begun = -1 }), "begun is -1"},
 		{result(func(r *Result) { r.Losses = make([]float32, MaxLosses+1) }), "262145 losses"},
-		{result(func(r *Result) { r.Weights = map[int32]string{-1: ""} }), "storage -1"},
+		{result(func(r *Result) { r.Weights = map[int32]string{-1: ""} }), "result weights is -1"},
 		{result(func(r *Result) { r.Begin = -1 }), "begin_ns"},
 		{job(func(j *JobStatus) { j.Error = strings.Repeat("<", maxText+1) }), "error has 8193 bytes"},
 		{result(func(r *Result) { r.End = r.Begin - 1 }), "end_ns is 0, and cannot be less than 1"},
@@ -306,11 +312,11 @@ func TestCheck(t *testing.T) {
 		{layout(func(l *Layout) { l.Plan.Graph = "x" }), "no digest"},
 		{layout(func(l *Layout) { l.Arena = -1 }), "arena_bytes"},
 		{layout(func(l *Layout) { l.Arena = graph.MaxTotal + 1 }), "arena_bytes"},
-		{layout(func(l *Layout) { l.Offsets[0] = -1 }), "offset -1"},
+		{layout(func(l *Layout) { l.Offsets[0] = -1 }), "offsets is -1"},
 		{layout(func(l *Layout) { l.Offsets[0] = l.Arena + 1 }), "offset 4097"},
 		{layout(func(l *Layout) { l.Scratch[0] = l.Arena + 1 }), "scratch at 4097"},
 		{layout(func(l *Layout) { l.Reasons.Decisions[0].To = 4 }), "decision 0, from step 1 to 4, is not"},
-		{layout(func(l *Layout) { l.Reasons.Decisions[0].From = -2 }), "decision 0, from step -2"},
+		{layout(func(l *Layout) { l.Reasons.Decisions[0].From = -2 }), "reasons decisions f is -2"},
 		{layout(func(l *Layout) { l.Reasons.Decisions[0].Text = 2 }), "a plan of 2 steps with 2 reasons"},
 		{layout(func(l *Layout) { l.Scratch = l.Scratch[:1] }), "1 steps of 2"},
 		{Request{}, `no verb ""`},
@@ -358,7 +364,7 @@ func TestCheck(t *testing.T) {
 		{learnt(func(l *Learnt) { l.Ops[0].Latency = time.Hour + 1 }), "latency_ns is 3600000000001"},
 		{learnt(func(l *Learnt) { l.Ops[0].Reports = 0 }), "reports is 0"},
 	} {
-		err := test.m.check()
+		err := Check(test.m)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v; want %q", test.m.kind(), err, test.want)
 		}
@@ -367,6 +373,80 @@ func TestCheck(t *testing.T) {
 			Encode(test.m)
 			t.Errorf("%s that is wrong (%s) is written", test.m.kind(), test.want)
 		}()
+	}
+}
+
+// A message type with a number that says nothing of its bound does not pass.
+func TestEveryNumberHasABound(t *testing.T) {
+	type inner struct {
+		Number  int
+		Bounded int `bound:"count"`
+	}
+	type outer struct {
+		Text   string
+		Least  float64 `bound:"least"` // no word of the table
+		Lists  []inner
+		Map    map[int32]string
+		Whole  *inner `bound:"count"`
+		Unused any
+	}
+	var without []string
+	walkerOf(reflect.TypeFor[outer](), "", "outer", &without)
+	if want := []string{"outer.Least", "outer.Lists.Number", "outer.Map", "outer.Unused"}; !slices.Equal(without, want) {
+		t.Errorf("without a bound are %v, want %v", without, want)
+	}
+	for kind, of := range messages {
+		without = nil
+		if walkerOf(of, "", kind, &without); len(without) > 0 {
+			t.Errorf("without a bound are %v", without)
+		}
+	}
+}
+
+// Each number of each message is checked: what is beyond its bound is refused, in a message that is right otherwise.
+func TestEveryBoundHolds(t *testing.T) {
+	tried := 0
+	for _, m := range samples() {
+		whole := reflect.New(reflect.TypeOf(m)).Elem()
+		whole.Set(reflect.ValueOf(m))
+		var each func(v reflect.Value, word string)
+		each = func(v reflect.Value, word string) {
+			try := func(set func()) {
+				before := reflect.ValueOf(v.Interface())
+				set()
+				if err := Check(whole.Interface().(Message)); err == nil && word != "any" {
+					t.Errorf("%s with %v of bound %q is right", m.kind(), v, word)
+				}
+				v.Set(before)
+				tried++
+			}
+			switch {
+			case v.Kind() == reflect.Struct:
+				for i := range v.NumField() {
+					own := word
+					if tag, ok := v.Type().Field(i).Tag.Lookup("bound"); ok {
+						own = tag
+					}
+					each(v.Field(i), own)
+				}
+			case v.Kind() == reflect.Pointer:
+				each(v.Elem(), word)
+			case v.Kind() == reflect.Slice:
+				for i := range v.Len() {
+					each(v.Index(i), word)
+				}
+			case v.CanInt() && v.Type().Bits() == 64:
+				try(func() { v.SetInt(math.MinInt64) })
+				try(func() { v.SetInt(math.MaxInt64) })
+			case v.CanFloat() && v.Type().Bits() == 64:
+				try(func() { v.SetFloat(math.NaN()) })
+				try(func() { v.SetFloat(math.Inf(1)) })
+			}
+		}
+		each(whole, "")
+	}
+	if tried < 500 {
+		t.Errorf("%d numbers were tried", tried)
 	}
 }
 

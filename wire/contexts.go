@@ -8,8 +8,8 @@ import (
 
 // Contexts are what processes take of a device's memory by opening it. The zero value says that they take nothing.
 type Contexts struct {
-	Processes int         `json:"processes"`
-	Each      graph.Bytes `json:"each_bytes"`
+	Processes int         `json:"processes" bound:"count"`
+	Each      graph.Bytes `json:"each_bytes" bound:"storage"`
 }
 
 // Sum is what all of them take.

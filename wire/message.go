@@ -19,42 +19,49 @@ type Message interface {
 
 // Spec is a job as its owner wants it.
 type Spec struct {
-	Name       string       `json:"name"`
-	ID         int64        `json:"id,omitzero"` // given by the controller: another for each job that is called so
+	Name string `json:"name"`
+	// given by the controller: another for each job that is called so
+	ID         int64        `json:"id,omitzero" bound:"count"`
 	Model      string       `json:"model"`
-	Graph      graph.Digest `json:"graph"` // the object of that name is its JSON form
-	Seed       uint64       `json:"seed"`  // of weights, dropout and the order of examples
-	Iterations int          `json:"iterations"`
-	Priority   int          `json:"priority,omitzero"`      // weighs the job's time: 0 is 1
-	SwapRate   float64      `json:"max_swap_rate,omitzero"` // share of the storages that may be swapped; 0: no limit
+	Graph      graph.Digest `json:"graph"`            // the object of that name is its JSON form
+	Seed       uint64       `json:"seed" bound:"any"` // of weights, dropout and the order of examples
+	Iterations int          `json:"iterations" bound:"count"`
+	Priority   int          `json:"priority,omitzero" bound:"weight"` // weighs the job's time: 0 is 1
+	// share of the storages that may be swapped; 0: no limit
+	SwapRate float64 `json:"max_swap_rate,omitzero" bound:"part"`
 	// folder with examples where the executor runs; "": a synthetic set
 	Weights string `json:"weights,omitzero"` // file of first weights, where the executor runs; "": all are made up
 	Source  string `json:"source,omitzero"`  // ONNX file of the graph, where the executor runs, if Weights is another
 	Data    string `json:"data,omitzero"`
 	Save    string `json:"save,omitzero"` // file for parameters and state, where the executor runs
 
-	From       string   `json:"from,omitzero"`             // checkpoint to begin with, at the executor; "": none
-	Checkpoint Interval `json:"checkpoint,omitzero"`       // between checkpoints; zero: none are taken
-	Keep       int      `json:"keep_checkpoints,omitzero"` // so many of the newest stay; 0 is 2
-	Restarts   int      `json:"restarts,omitzero"`         // of executors that were lost without progress in between
-	AnyDevice  bool     `json:"any_device,omitzero"`       // it may go on where other bits come out
-	Owner      string   `json:"owner,omitzero"`            // who submitted it; "": the administrator
-	Device     string   `json:"device,omitzero"`           // name of the device on which it is to train; "": any
+	// checkpoint to begin with, at the executor; "": none
+	From       string   `json:"from,omitzero"`
+	Checkpoint Interval `json:"checkpoint,omitzero"`                     // between checkpoints; zero: none are taken
+	Keep       int      `json:"keep_checkpoints,omitzero" bound:"count"` // so many of the newest stay; 0 is 2
+	// of executors that were lost without progress in between
+	Restarts  int    `json:"restarts,omitzero" bound:"count"`
+	AnyDevice bool   `json:"any_device,omitzero"` // it may go on where other bits come out
+	Owner     string `json:"owner,omitzero"`      // who submitted it; "": the administrator
+	// name of the device on which it is to train; "": any
+	Device string `json:"device,omitzero"`
 
 	Replica Replica `json:"replica,omitzero"` // of a graph that reduces gradients: which one it is
 
 	// Script says that the job is one of another framework, which trains in the process that submits it: it ends when
 	// that does, and Iterations is 0. The graph is the one that was recorded last, or a claim.
-	Script bool        `json:"script,omitzero"`
-	Held   graph.Bytes `json:"held_bytes,omitzero"`  // of a script: on the device all the time, beside the graph
-	Least  graph.Bytes `json:"least_bytes,omitzero"` // of a script: no smaller storage moves
+	Script bool `json:"script,omitzero"`
+	// of a script: on the device all the time, beside the graph
+	Held  graph.Bytes `json:"held_bytes,omitzero" bound:"storage"`
+	Least graph.Bytes `json:"least_bytes,omitzero" bound:"storage"` // of a script: no smaller storage moves
 }
 
 // Replica is the place of a job among those that train one network together.
 type Replica struct {
-	Number int   `json:"number,omitzero"` // from 0
-	Of     int   `json:"of,omitzero"`     // so many train together, as the graph says; 0: the job is no replica
-	Group  int64 `json:"group,omitzero"`  // given by the controller: the ID of replica 0
+	Number int `json:"number,omitzero" bound:"count"` // from 0
+	// so many train together, as the graph says; 0: the job is no replica
+	Of    int   `json:"of,omitzero" bound:"count"`
+	Group int64 `json:"group,omitzero" bound:"count"` // given by the controller: the ID of replica 0
 }
 
 // Meeting is where a replica waits for the connection of the next one. Whoever knows the key may be that.
@@ -69,18 +76,18 @@ const LocalMeeting = "@tensile-replica-"
 
 // Interval is the time or the iterations between two checkpoints; one of them is set.
 type Interval struct {
-	Every      time.Duration `json:"every_ns,omitzero"`
-	Iterations int           `json:"iterations,omitzero"`
+	Every      time.Duration `json:"every_ns,omitzero" bound:"span"`
+	Iterations int           `json:"iterations,omitzero" bound:"count"`
 }
 
 // Checkpoint is one that was written: all that the rest of a job follows from.
 type Checkpoint struct {
-	Iteration int           `json:"iteration"`       // complete iterations
-	File      string        `json:"file"`            // in the executor's folder of checkpoints
-	Host      string        `json:"host"`            // that this folder is on
-	Folder    string        `json:"folder,omitzero"` // its identity; "": it is not known
-	Bytes     graph.Bytes   `json:"bytes"`
-	Took      time.Duration `json:"took_ns,omitzero"` // to be written; 0: it is not known
+	Iteration int           `json:"iteration" bound:"count"` // complete iterations
+	File      string        `json:"file"`                    // in the executor's folder of checkpoints
+	Host      string        `json:"host"`                    // that this folder is on
+	Folder    string        `json:"folder,omitzero"`         // its identity; "": it is not known
+	Bytes     graph.Bytes   `json:"bytes" bound:"bytes"`
+	Took      time.Duration `json:"took_ns,omitzero" bound:"took"` // to be written; 0: it is not known
 }
 
 // MaxTook bounds Checkpoint.Took: what took longer is said to have taken that.
@@ -88,13 +95,15 @@ const MaxTook = 24 * time.Hour
 
 // Orders are all that a controller wants of an executor.
 type Orders struct {
-	Executor string       `json:"executor"`
-	On       string       `json:"on,omitzero"` // the device that it has brought; "": it has that of the controller
-	Number   int64        `json:"number"`      // the larger is the newer, over restarts of the controller too
-	Jobs     []Assignment `json:"jobs"`        // those that are not named are to end at once, and to be forgotten
-	Leave    bool         `json:"leave,omitzero"`
+	Executor string `json:"executor"`
+	// the device that it has brought; "": it has that of the controller
+	On     string `json:"on,omitzero"`
+	Number int64  `json:"number" bound:"count"` // the larger is the newer, over restarts of the controller too
+	// those that are not named are to end at once, and to be forgotten
+	Jobs  []Assignment `json:"jobs"`
+	Leave bool         `json:"leave,omitzero"`
 	// IDs of jobs that it had, and that go on elsewhere from their checkpoints: these are to stay
-	Elsewhere []int64 `json:"elsewhere,omitempty"`
+	Elsewhere []int64 `json:"elsewhere,omitempty" bound:"count"`
 	Life      string  `json:"life,omitzero"` // if set, they are for no other process of that name
 	Link      Rates   `json:"link,omitzero"` // of all its jobs together
 
@@ -104,12 +113,14 @@ type Orders struct {
 
 // Lease is how the jobs of an executor get memory of its device, beside those of other executors there.
 type Lease struct {
-	Sharing  Sharing     `json:"memory_sharing"`
-	Capacity graph.Bytes `json:"capacity_bytes,omitzero"` // for all jobs of the device together; 0: no limit
+	Sharing Sharing `json:"memory_sharing"`
+	// for all jobs of the device together; 0: no limit
+	Capacity graph.Bytes `json:"capacity_bytes,omitzero" bound:"sum"`
 	// of the capacity: the larger is the newer, whichever executor hears of it, over restarts of the controller too
-	Number int64       `json:"number"`
-	Name   string      `json:"name,omitzero"`       // that it has at every host; "": the executor chooses
-	Page   graph.Bytes `json:"page_bytes,omitzero"` // of the device; 0: it has none
+	Number int64 `json:"number" bound:"sum"`
+	// that it has at every host; "": the executor chooses
+	Name string      `json:"name,omitzero"`
+	Page graph.Bytes `json:"page_bytes,omitzero" bound:"storage"` // of the device; 0: it has none
 }
 
 // Refusal tells a process that it is not wanted: another of its name runs, or its device is another.
@@ -120,8 +131,8 @@ type Refusal struct {
 
 // Rates are limits of copies, in bytes a second; 0: none but the device's own.
 type Rates struct {
-	Out cost.BytesPerSecond `json:"out"`
-	In  cost.BytesPerSecond `json:"in"`
+	Out cost.BytesPerSecond `json:"out" bound:"rate"`
+	In  cost.BytesPerSecond `json:"in" bound:"rate"`
 }
 
 // Sharing is how the jobs of a device share its memory.
@@ -151,20 +162,22 @@ func (s Sharing) String() string { return cmp.Or(string(s), "none") }
 // Assignment is what a job is to do.
 type Assignment struct {
 	Spec        Spec  `json:"spec"`
-	Incarnation int64 `json:"incarnation,omitzero"` // it rises each time that the job gets an executor
-	From        int   `json:"from,omitzero"`        // iterations of the newest checkpoint that is known; 0: none is
-	Epoch       int64 `json:"epoch,omitzero"`       // of the layout to train with; 0: none yet, the job waits in Home
-	Stop        bool  `json:"stop,omitzero"`        // to end after the iterations in flight
-	Park        Place `json:"park,omitzero"`        // to rest after these, there; "": to train
-	Copies      bool  `json:"copies,omitzero"`      // its reports are to say what each copy took
-	Trace       Trace `json:"trace,omitzero"`       // what it does is to be told
+	Incarnation int64 `json:"incarnation,omitzero" bound:"count"` // it rises each time that the job gets an executor
+	// iterations of the newest checkpoint that is known; 0: none is
+	From int `json:"from,omitzero" bound:"count"`
+	// of the layout to train with; 0: none yet, the job waits in Home
+	Epoch  int64 `json:"epoch,omitzero" bound:"count"`
+	Stop   bool  `json:"stop,omitzero"`   // to end after the iterations in flight
+	Park   Place `json:"park,omitzero"`   // to rest after these, there; "": to train
+	Copies bool  `json:"copies,omitzero"` // its reports are to say what each copy took
+	Trace  Trace `json:"trace,omitzero"`  // what it does is to be told
 
 	// Of a replica. From is exact then: it begins with its checkpoint after so many iterations, whatever newer ones
 	// there are, and no checkpoint from there on is removed to keep few.
 	//
 	// At is the number of complete iterations after which it does what Park or Stop says, or without these takes a
 	// checkpoint; 0: there is nothing to do. One that has begun more iterations trains on, and its status says so.
-	At        int      `json:"at,omitzero"`
+	At        int      `json:"at,omitzero" bound:"sum"`
 	Neighbour *Meeting `json:"neighbour,omitempty"` // with the replica before it; nil: it is not known yet
 
 	// of a script: why there is no plan for the Spec's graph, and what helps; "": there is one, or it is being made
@@ -173,8 +186,8 @@ type Assignment struct {
 
 // Trace asks for all that a job does, command by command, on its TraceSubject.
 type Trace struct {
-	Number     int64 `json:"number,omitzero"`     // the newest counts; 0: none is wanted
-	Iterations int   `json:"iterations,omitzero"` // so many, from when it is heard of
+	Number     int64 `json:"number,omitzero" bound:"sum"`       // the newest counts; 0: none is wanted
+	Iterations int   `json:"iterations,omitzero" bound:"count"` // so many, from when it is heard of
 }
 
 // Place is where a parked job has its state.
@@ -187,36 +200,38 @@ const (
 
 // Status is all that an executor does.
 type Status struct {
-	Executor string      `json:"executor"`
-	Number   int64       `json:"number"` // the larger is the newer, within a life
-	Life     string      `json:"life"`   // another for each process that was called so
-	Device   string      `json:"device"`
-	Host     string      `json:"host,omitzero"`     // where it runs: the machine's name
-	Folder   string      `json:"folder,omitzero"`   // identity of its folder of checkpoints; "": it is not known
-	Place    string      `json:"place,omitzero"`    // of the leases that it may share; "": it shares none
-	Since    int64       `json:"since_ns,omitzero"` // when the process started: since the Unix epoch
-	Orders   int64       `json:"orders"`            // the number of the newest orders it has seen
-	Dead     []string    `json:"dead,omitempty"`    // lives of that name that are known to have ended
-	Leaves   bool        `json:"leaves,omitzero"`   // it was interrupted: it takes no job any more, and ends
-	Brings   *Device     `json:"brings,omitempty"`  // its device; nil: that of the controller
-	Jobs     []JobStatus `json:"jobs"`
+	Executor string `json:"executor"`
+	Number   int64  `json:"number" bound:"count"` // the larger is the newer, within a life
+	Life     string `json:"life"`                 // another for each process that was called so
+	Device   string `json:"device"`
+	Host     string `json:"host,omitzero"` // where it runs: the machine's name
+	// identity of its folder of checkpoints; "": it is not known
+	Folder string   `json:"folder,omitzero"`
+	Place  string   `json:"place,omitzero"`                // of the leases that it may share; "": it shares none
+	Since  int64    `json:"since_ns,omitzero" bound:"sum"` // when the process started: since the Unix epoch
+	Orders int64    `json:"orders" bound:"count"`          // the number of the newest orders it has seen
+	Dead   []string `json:"dead,omitempty"`                // lives of that name that are known to have ended
+	// it was interrupted: it takes no job any more, and ends
+	Leaves bool        `json:"leaves,omitzero"`
+	Brings *Device     `json:"brings,omitempty"` // its device; nil: that of the controller
+	Jobs   []JobStatus `json:"jobs"`
 }
 
 // JobStatus is where a job of an executor is.
 type JobStatus struct {
 	Name        string      `json:"name"`
-	ID          int64       `json:"id,omitzero"`          // of the spec
-	Incarnation int64       `json:"incarnation,omitzero"` // of the assignment
+	ID          int64       `json:"id,omitzero" bound:"count"`          // of the spec
+	Incarnation int64       `json:"incarnation,omitzero" bound:"count"` // of the assignment
 	State       State       `json:"state"`
-	Epoch       int64       `json:"epoch"`                // of the layout in force; 0: none yet
-	Arena       graph.Bytes `json:"arena_bytes"`          // what the job has of the device now
-	Iteration   int         `json:"iteration"`            // complete iterations
-	Checkpoint  *Checkpoint `json:"checkpoint,omitempty"` // the newest
+	Epoch       int64       `json:"epoch" bound:"count"`       // of the layout in force; 0: none yet
+	Arena       graph.Bytes `json:"arena_bytes" bound:"bytes"` // what the job has of the device now
+	Iteration   int         `json:"iteration" bound:"count"`   // complete iterations
+	Checkpoint  *Checkpoint `json:"checkpoint,omitempty"`      // the newest
 	// of a replica
-	Begun int `json:"begun,omitzero"` // iterations that the device was given, the complete ones included
+	Begun int `json:"begun,omitzero" bound:"count"` // iterations that the device was given, the complete ones included
 	// after how many iterations the first checkpoint was taken of those, one every Interval.Iterations without a gap,
 	// of which Checkpoint is the last; 0: the one before that is missing, or older than what the job began with
-	Since int      `json:"since,omitzero"`
+	Since int      `json:"since,omitzero" bound:"count"`
 	Meets *Meeting `json:"meets,omitempty"` // with the next replica; nil: it is the last one, or waits for no other yet
 	// it has failed only because a connection to another replica broke: from a checkpoint that all have it can go on
 	Alone bool   `json:"alone,omitzero"`
@@ -227,16 +242,17 @@ type JobStatus struct {
 	// it has failed: its loss, or what it has learned, is no finite number
 	Diverged bool `json:"diverged,omitzero"`
 	// it has failed: the device has no room for its arena now, but for so many bytes; nil: that was not the reason
-	Free   *graph.Bytes `json:"free_bytes,omitempty"`
+	Free   *graph.Bytes `json:"free_bytes,omitempty" bound:"bytes"`
 	Result *Result      `json:"result,omitempty"` // of a job that is over; its losses and weights are stored
 	Script *Allocated   `json:"script,omitempty"` // of a script that has said something of it
 }
 
 // Allocated is what the allocator of a script has of the device, as the script measures it.
 type Allocated struct {
-	Plan    graph.Bytes `json:"plan_bytes"`    // of the plan in force, with what is held beside it; 0: there is none
-	Reserve graph.Bytes `json:"reserve_bytes"` // beyond plans, at most: it counts with the claim
-	Touched graph.Bytes `json:"touched_bytes"` // the most in the newest iteration
+	// of the plan in force, with what is held beside it; 0: there is none
+	Plan    graph.Bytes `json:"plan_bytes" bound:"bytes"`
+	Reserve graph.Bytes `json:"reserve_bytes" bound:"bytes"` // beyond plans, at most: it counts with the claim
+	Touched graph.Bytes `json:"touched_bytes" bound:"bytes"` // the most in the newest iteration
 }
 
 // State is where a job is in its life at an executor.
@@ -262,22 +278,22 @@ func (s State) Over() bool { return s == Finished || s == Stopped || s == Failed
 type Result struct {
 	// in a Status a key, in a Record an object of Results; "": there is no more
 	Stored string `json:"stored,omitzero"`
-	Last   *Loss  `json:"last_loss,omitempty"` // of the last iteration; nil without data
+	Last   *Loss  `json:"last_loss,omitempty" bound:"any"` // of the last iteration; nil without data
 	// per iteration; none without data, NaN for one that was not heard of
-	Losses  Losses           `json:"losses,omitempty"`
-	Weights map[int32]string `json:"weights,omitempty"` // per persistent storage a digest of its bytes
+	Losses  Losses           `json:"losses,omitempty" bound:"any"`
+	Weights map[int32]string `json:"weights,omitempty" bound:"count"` // per persistent storage a digest of its bytes
 	// of the first iteration: since the Unix epoch, or by the device's clock if that is virtual
-	Begin      time.Duration `json:"begin_ns"`
-	End        time.Duration `json:"end_ns"`            // of the last
-	Left       time.Duration `json:"left_ns,omitzero"`  // when the job left Home for the first iteration
-	First      time.Duration `json:"first_ns,omitzero"` // when that ended
-	Stall      time.Duration `json:"stall_ns"`
-	Gate       time.Duration `json:"gate_ns,omitzero"` // waits for the lease
-	Touched    graph.Bytes   `json:"touched_bytes"`
-	Arena      graph.Bytes   `json:"arena_bytes"`     // the largest of all plans
-	SlotPeak   graph.Bytes   `json:"slot_peak_bytes"` // the highest
-	Plans      int           `json:"plans"`
-	Transition time.Duration `json:"transition_ns"`
+	Begin      time.Duration `json:"begin_ns" bound:"sum"`
+	End        time.Duration `json:"end_ns" bound:"sum"`            // of the last
+	Left       time.Duration `json:"left_ns,omitzero" bound:"sum"`  // when the job left Home for the first iteration
+	First      time.Duration `json:"first_ns,omitzero" bound:"sum"` // when that ended
+	Stall      time.Duration `json:"stall_ns" bound:"span"`
+	Gate       time.Duration `json:"gate_ns,omitzero" bound:"span"` // waits for the lease
+	Touched    graph.Bytes   `json:"touched_bytes" bound:"bytes"`
+	Arena      graph.Bytes   `json:"arena_bytes" bound:"bytes"`     // the largest of all plans
+	SlotPeak   graph.Bytes   `json:"slot_peak_bytes" bound:"bytes"` // the highest
+	Plans      int           `json:"plans" bound:"count"`
+	Transition time.Duration `json:"transition_ns" bound:"span"`
 	Saved      string        `json:"saved,omitzero"` // the file that holds its weights, where the executor ran
 }
 
@@ -285,37 +301,38 @@ type Result struct {
 type Report struct {
 	Executor    string          `json:"executor"`
 	Job         string          `json:"job"`
-	ID          int64           `json:"id,omitzero"` // of its spec
-	Incarnation int64           `json:"incarnation,omitzero"`
-	Epoch       int64           `json:"epoch"`
-	Iteration   int             `json:"iteration"`
-	Steps       []time.Duration `json:"steps_ns"` // per step of the plan, waits left out
-	Stall       time.Duration   `json:"stall_ns"`
-	Gate        time.Duration   `json:"gate_ns,omitzero"` // waits for the lease: part of neither steps nor stall
-	Wall        time.Duration   `json:"wall_ns"`
+	ID          int64           `json:"id,omitzero" bound:"count"` // of its spec
+	Incarnation int64           `json:"incarnation,omitzero" bound:"count"`
+	Epoch       int64           `json:"epoch" bound:"count"`
+	Iteration   int             `json:"iteration" bound:"count"`
+	Steps       []time.Duration `json:"steps_ns" bound:"span"` // per step of the plan, waits left out
+	Stall       time.Duration   `json:"stall_ns" bound:"span"`
+	// waits for the lease: part of neither steps nor stall
+	Gate time.Duration `json:"gate_ns,omitzero" bound:"span"`
+	Wall time.Duration `json:"wall_ns" bound:"span"`
 	// the highest byte of the arena that a command has used since the plan came into force; 0: it is not known
-	Touched graph.Bytes `json:"touched_bytes,omitzero"`
-	Loss    *Loss       `json:"loss,omitempty"`
+	Touched graph.Bytes `json:"touched_bytes,omitzero" bound:"bytes"`
+	Loss    *Loss       `json:"loss,omitempty" bound:"any"`
 	Copies  []Copy      `json:"copies,omitempty"` // in the order of their streams; only if they were ordered
 }
 
 // Copy is what one copy of an iteration took. Times are since the iteration before ended.
 type Copy struct {
 	Kind    plan.MoveKind   `json:"kind"` // Out or In
-	Storage graph.StorageID `json:"storage"`
-	After   int             `json:"after"` // the step that it followed; -1: none
-	Start   time.Duration   `json:"start_ns"`
-	End     time.Duration   `json:"end_ns"`
-	Stall   time.Duration   `json:"stall_ns,omitzero"` // how long the job stood still for it
+	Storage graph.StorageID `json:"storage" bound:"count"`
+	After   int             `json:"after" bound:"step"` // the step that it followed; -1: none
+	Start   time.Duration   `json:"start_ns" bound:"span"`
+	End     time.Duration   `json:"end_ns" bound:"span"`
+	Stall   time.Duration   `json:"stall_ns,omitzero" bound:"span"` // how long the job stood still for it
 }
 
 // Layout is a plan with the offsets that its residencies and scratch have in the arena. Who receives it proves it
 // before it runs.
 type Layout struct {
-	Plan    *plan.Plan    `json:"plan"`
-	Offsets []graph.Bytes `json:"offsets"`           // per residency, as plan.StaysOf lists them
-	Scratch []graph.Bytes `json:"scratch,omitempty"` // per step; 0 where it has none
-	Arena   graph.Bytes   `json:"arena_bytes"`
+	Plan    *plan.Plan    `json:"plan" bound:"step"`
+	Offsets []graph.Bytes `json:"offsets" bound:"bytes"`           // per residency, as plan.StaysOf lists them
+	Scratch []graph.Bytes `json:"scratch,omitempty" bound:"bytes"` // per step; 0 where it has none
+	Arena   graph.Bytes   `json:"arena_bytes" bound:"bytes"`
 
 	Reasons *Reasons `json:"reasons,omitempty"` // nil: a controller of the release before has made it
 }
@@ -346,19 +363,19 @@ type Request struct {
 	Job   string `json:"job,omitzero"`
 
 	Place      Place       `json:"place,omitzero"`
-	Priority   int         `json:"priority,omitzero"`
-	Iterations int         `json:"iterations,omitzero"`
+	Priority   int         `json:"priority,omitzero" bound:"weight"`
+	Iterations int         `json:"iterations,omitzero" bound:"count"`
 	Storage    string      `json:"storage,omitzero"`
 	Executor   string      `json:"executor,omitzero"`
-	Budget     graph.Bytes `json:"budget_bytes,omitzero"`
+	Budget     graph.Bytes `json:"budget_bytes,omitzero" bound:"bytes"`
 	Device     string      `json:"device,omitzero"` // for a Budget: of whose memory; "": the controller's
 	Undo       bool        `json:"undo,omitzero"`
 	Tenant     string      `json:"tenant,omitzero"`
-	Share      int         `json:"share,omitzero"` // 0: that of a tenant who was given none
+	Share      int         `json:"share,omitzero" bound:"share"` // 0: that of a tenant who was given none
 
 	Graph graph.Digest `json:"graph,omitzero"`
-	Held  graph.Bytes  `json:"held_bytes,omitzero"`
-	Least graph.Bytes  `json:"least_bytes,omitzero"`
+	Held  graph.Bytes  `json:"held_bytes,omitzero" bound:"storage"`
+	Least graph.Bytes  `json:"least_bytes,omitzero" bound:"storage"`
 }
 
 // Answer is what comes of a request: an error in one line, or what was asked for.
@@ -368,22 +385,24 @@ type Answer struct {
 	Jobs    []Record `json:"jobs,omitempty"`   // of the jobs submitted or stopped; of all for Jobs
 	Trouble string   `json:"trouble,omitzero"` // that the controller has, in one line: why nothing goes on
 
-	Device string      `json:"device,omitzero"`       // for Jobs: what is planned for
-	Budget graph.Bytes `json:"budget_bytes,omitzero"` // 0: no limit
-	Link   Rates       `json:"link,omitzero"`         // of the device, that all jobs share
+	Device string      `json:"device,omitzero"`                     // for Jobs: what is planned for
+	Budget graph.Bytes `json:"budget_bytes,omitzero" bound:"bytes"` // 0: no limit
+	Link   Rates       `json:"link,omitzero"`                       // of the device, that all jobs share
 	// for Jobs: how jobs share the memory of the device
 	Sharing Sharing `json:"memory_sharing,omitzero"`
 	// for Jobs: what processes take of the budget by having the device open
 	Contexts Contexts `json:"contexts,omitzero"`
 	// for Jobs: for what all jobs have on the host; 0: no limit
-	HostMemory graph.Bytes `json:"host_memory_bytes,omitzero"`
+	HostMemory graph.Bytes `json:"host_memory_bytes,omitzero" bound:"bytes"`
 	// for Jobs: executors that were not started by the controller take jobs, perhaps on other machines
 	ByHand bool `json:"by_hand,omitzero"`
 
-	Explained *explain.Job     `json:"explained,omitempty"` // for Explain without a storage
-	Storage   *explain.Storage `json:"storage,omitempty"`   // for Explain with one
-	Devices   []DeviceState    `json:"devices,omitempty"`   // for Jobs: the controller's own first, the others by name
-	Tenants   []TenantState    `json:"tenants,omitempty"`   // for Jobs: by name; none where nobody was given a share
+	Explained *explain.Job     `json:"explained,omitempty" bound:"signed"` // for Explain without a storage
+	Storage   *explain.Storage `json:"storage,omitempty" bound:"signed"`   // for Explain with one
+	// for Jobs: the controller's own first, the others by name
+	Devices []DeviceState `json:"devices,omitempty"`
+	// for Jobs: by name; none where nobody was given a share
+	Tenants []TenantState `json:"tenants,omitempty"`
 	// for a Submit of a script: with what its executor, which is named in the record, connects
 	Credentials string `json:"credentials,omitzero"`
 }
@@ -391,11 +410,11 @@ type Answer struct {
 // Holding is memory of an incarnation of a job whose executor cannot be reached, and may have it still.
 type Holding struct {
 	Executor    string      `json:"executor"`
-	Life        string      `json:"life,omitzero"` // of its process
-	ID          int64       `json:"id,omitzero"`   // of the job's spec
-	Incarnation int64       `json:"incarnation"`
-	Bytes       graph.Bytes `json:"bytes"`
-	Host        graph.Bytes `json:"host_bytes,omitzero"`
+	Life        string      `json:"life,omitzero"`             // of its process
+	ID          int64       `json:"id,omitzero" bound:"count"` // of the job's spec
+	Incarnation int64       `json:"incarnation" bound:"count"`
+	Bytes       graph.Bytes `json:"bytes" bound:"sum"`
+	Host        graph.Bytes `json:"host_bytes,omitzero" bound:"sum"`
 	On          string      `json:"on,omitzero"` // name of the device; "": the controller's own
 }
 
@@ -421,19 +440,19 @@ func (p JobState) Over() bool { return p == Done || p == Halted || p == Broken }
 // Record is what a controller knows about a job, and finds again after a restart.
 type Record struct {
 	Spec     Spec        `json:"spec"`
-	Seq      int64       `json:"order"` // of submission
+	Seq      int64       `json:"order" bound:"count"` // of submission
 	State    JobState    `json:"phase"`
-	Why      string      `json:"why,omitzero"`        // it waits, or failed
-	Diverged bool        `json:"diverged,omitzero"`   // it has failed: see JobStatus
-	Need     graph.Bytes `json:"need_bytes,omitzero"` // that it waits for
+	Why      string      `json:"why,omitzero"`                    // it waits, or failed
+	Diverged bool        `json:"diverged,omitzero"`               // it has failed: see JobStatus
+	Need     graph.Bytes `json:"need_bytes,omitzero" bound:"sum"` // that it waits for
 	Executor string      `json:"executor,omitzero"`
 	On       string      `json:"on,omitzero"` // name of the device that it is planned for on; "": the controller's own
 	// of its newest assignment: it rises each time that the job gets an executor
-	Incarnation int64 `json:"starts,omitzero"`
-	Restarts    int   `json:"restarts,omitzero"` // since the newest checkpoint
+	Incarnation int64 `json:"starts,omitzero" bound:"count"`
+	Restarts    int   `json:"restarts,omitzero" bound:"sum"` // since the newest checkpoint
 	// iterations of the checkpoint with which this incarnation begins; of a replica, of the newest that all have
-	From int `json:"from,omitzero"`
-	At   int `json:"at,omitzero"` // of a replica: as in its assignment
+	From int `json:"from,omitzero" bound:"count"`
+	At   int `json:"at,omitzero" bound:"sum"` // of a replica: as in its assignment
 	// the newest that was heard of
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	Park       Place       `json:"park,omitzero"`      // where it is parked, or is to be
@@ -442,32 +461,37 @@ type Record struct {
 	Held       []Holding   `json:"held,omitempty"`     // bytes that older incarnations may still have
 
 	// since when it waits: since the Unix epoch
-	Waiting time.Duration `json:"waiting_ns,omitzero"`
-	Epoch   int64         `json:"epoch,omitzero"`          // of the newest layout
-	Cleared int64         `json:"cleared_epoch,omitzero"`  // of the newest layout that is over, with all before it
-	Granted int64         `json:"granted_epoch,omitzero"`  // of the layout that it was told to train with
-	Applied int64         `json:"applied_epoch,omitzero"`  // of the layout that it was last heard to train with
-	Claim   graph.Bytes   `json:"claim_bytes,omitzero"`    // what it counts with: the larger of old and new arena
-	Base    graph.Bytes   `json:"base_bytes,omitzero"`     // of the claim: for as long as it is not in Home
-	Sharing Sharing       `json:"memory_sharing,omitzero"` // by which base and claim count; none: all of the claim
+	Waiting time.Duration `json:"waiting_ns,omitzero" bound:"sum"`
+	Epoch   int64         `json:"epoch,omitzero" bound:"count"` // of the newest layout
+	// of the newest layout that is over, with all before it
+	Cleared int64 `json:"cleared_epoch,omitzero" bound:"count"`
+	Granted int64 `json:"granted_epoch,omitzero" bound:"count"` // of the layout that it was told to train with
+	// of the layout that it was last heard to train with
+	Applied int64 `json:"applied_epoch,omitzero" bound:"count"`
+	// what it counts with: the larger of old and new arena
+	Claim graph.Bytes `json:"claim_bytes,omitzero" bound:"sum"`
+	Base  graph.Bytes `json:"base_bytes,omitzero" bound:"sum"` // of the claim: for as long as it is not in Home
+	// by which base and claim count; none: all of the claim
+	Sharing Sharing `json:"memory_sharing,omitzero"`
 	// expected beside the others by its newest plan, as a share of its speed alone; 0: nothing is
-	Speed float64 `json:"expected_speed,omitzero"`
+	Speed float64 `json:"expected_speed,omitzero" bound:"ratio"`
 	// predicted for its newest plan, beside the others, of an iteration: so many times as long as alone on its device;
 	// 0: nothing is, as on a controller of one device
-	Slowdown float64 `json:"slowdown,omitzero"`
+	Slowdown float64 `json:"slowdown,omitzero" bound:"ratio"`
 	// measured: Pace, by what the ops of an iteration take alone and without a plan, as they were measured; 0: no
 	// iteration was reported; in an Answer alone
-	Measured  float64     `json:"measured_slowdown,omitzero"`
-	Host      graph.Bytes `json:"host_bytes,omitzero"`      // what it counts with on the host
-	Arena     graph.Bytes `json:"arena_bytes,omitzero"`     // of the layout that it was last heard to train with
-	SlotPeak  graph.Bytes `json:"slot_peak_bytes,omitzero"` // of that layout
-	Plans     int         `json:"plans,omitzero"`           // that it was heard to train with
-	Link      Rates       `json:"link,omitzero"`            // its share, where the link is limited
-	Iteration int         `json:"iteration"`
-	PlansMade int         `json:"replans,omitzero"` // plans that were made for it
-	Device    string      `json:"device,omitzero"`  // that the newest layout is for
+	Measured float64     `json:"measured_slowdown,omitzero" bound:"ratio"`
+	Host     graph.Bytes `json:"host_bytes,omitzero" bound:"sum"` // what it counts with on the host
+	// of the layout that it was last heard to train with
+	Arena     graph.Bytes `json:"arena_bytes,omitzero" bound:"bytes"`
+	SlotPeak  graph.Bytes `json:"slot_peak_bytes,omitzero" bound:"bytes"` // of that layout
+	Plans     int         `json:"plans,omitzero" bound:"count"`           // that it was heard to train with
+	Link      Rates       `json:"link,omitzero"`                          // its share, where the link is limited
+	Iteration int         `json:"iteration" bound:"sum"`
+	PlansMade int         `json:"replans,omitzero" bound:"count"` // plans that were made for it
+	Device    string      `json:"device,omitzero"`                // that the newest layout is for
 	// of all jobs together, when it was last planned for; 0: no limit
-	Budget graph.Bytes `json:"budget_bytes,omitzero"`
+	Budget graph.Bytes `json:"budget_bytes,omitzero" bound:"sum"`
 	// the newest layout is planned for: "cold-start", as predicted, or "updated", as measured
 	Latencies string  `json:"latencies,omitzero"`
 	Reason    string  `json:"replan_reason,omitzero"` // of the last plan
@@ -477,16 +501,18 @@ type Record struct {
 	// likewise: why there is no plan for its newest graph, and what helps; it trains without one
 	Unplanned string `json:"unplanned,omitzero"`
 
-	Submitted time.Duration `json:"submitted_ns,omitzero"` // since the Unix epoch
-	Pace      time.Duration `json:"pace_ns,omitzero"`      // of an iteration, a moving average; in an Answer alone
-	Gate      time.Duration `json:"gate_ns,omitzero"`      // of an iteration: waits for the lease, as the pace
-	Loss      *Loss         `json:"loss,omitempty"`        // of the last iteration; in an Answer alone
+	Submitted time.Duration `json:"submitted_ns,omitzero" bound:"sum"` // since the Unix epoch
+	// of an iteration, a moving average; in an Answer alone
+	Pace time.Duration `json:"pace_ns,omitzero" bound:"span"`
+	// of an iteration: waits for the lease, as the pace
+	Gate time.Duration `json:"gate_ns,omitzero" bound:"span"`
+	Loss *Loss         `json:"loss,omitempty" bound:"any"` // of the last iteration; in an Answer alone
 }
 
 // Recorded are the latencies of a script's graph as it was recorded. They are beside the graph: another recording of
 // the same has others.
 type Recorded struct {
-	Latency []time.Duration `json:"latency_ns"` // per op
+	Latency []time.Duration `json:"latency_ns" bound:"latency"` // per op
 }
 
 // Epochs are those of the layouts that may be in force, or come into force, from first to last.
@@ -500,22 +526,22 @@ func (r *Record) Hides(job *Record) bool {
 
 // Settings are what an administrator has set while a controller ran. A controller finds them again after a restart.
 type Settings struct {
-	Device string      `json:"device"`       // its identity
-	Budget graph.Bytes `json:"budget_bytes"` // for the arenas of all jobs together; 0: no limit
+	Device string      `json:"device"`                     // its identity
+	Budget graph.Bytes `json:"budget_bytes" bound:"bytes"` // for the arenas of all jobs together; 0: no limit
 }
 
 // Tenants are the shares that an administrator has given to users, and what devices owe these. A controller finds them
 // again after a restart.
 type Tenants struct {
-	Shares map[string]int `json:"shares"`          // by user: from 1 to MaxShare
-	Debts  []TenantDebt   `json:"debts,omitempty"` // as they were not long ago
+	Shares map[string]int `json:"shares" bound:"share"` // by user: from 1 to MaxShare
+	Debts  []TenantDebt   `json:"debts,omitempty"`      // as they were not long ago
 }
 
 // TenantDebt is by how much a tenant got less than its share of a device; below 0: by how much more.
 type TenantDebt struct {
 	Device string        `json:"device,omitzero"` // by name; "": that of the controller's process
 	Tenant string        `json:"tenant,omitzero"` // "": the administrator
-	Debt   time.Duration `json:"debt_ns"`
+	Debt   time.Duration `json:"debt_ns" bound:"signed"`
 }
 
 // MaxShare is the largest share of a tenant.
@@ -524,15 +550,15 @@ const MaxShare = 1000
 // TenantState is how a tenant fares.
 type TenantState struct {
 	Name    string  `json:"name,omitzero"` // "": the administrator
-	Share   int     `json:"share"`
-	Running int     `json:"running"` // jobs
-	Waiting int     `json:"waiting"` // jobs in the queue
-	Speed   float64 `json:"speed"`   // of its jobs together, measured: 1 is one job alone on a device
+	Share   int     `json:"share" bound:"share"`
+	Running int     `json:"running" bound:"count"` // jobs
+	Waiting int     `json:"waiting" bound:"count"` // jobs in the queue
+	Speed   float64 `json:"speed" bound:"ratio"`   // of its jobs together, measured: 1 is one job alone on a device
 	// by how much its jobs have done less than its share, counted in what that takes alone, where that is most; below
 	// 0: by how much more
-	Behind time.Duration `json:"behind_ns,omitzero"`
+	Behind time.Duration `json:"behind_ns,omitzero" bound:"signed"`
 	// what its iterations since the controller was started take alone
-	Served time.Duration `json:"served_ns"`
+	Served time.Duration `json:"served_ns" bound:"sum"`
 }
 
 // Learnt is what ops have taken on a device, whatever job they were in. A controller finds it again after a restart.
@@ -544,8 +570,8 @@ type Learnt struct {
 // LearntOp is what ops of one signature have taken.
 type LearntOp struct {
 	Signature graph.Signature `json:"signature"`
-	Latency   time.Duration   `json:"latency_ns"` // a moving average
-	Reports   int             `json:"reports"`    // that it is the average of
+	Latency   time.Duration   `json:"latency_ns" bound:"latency"` // a moving average
+	Reports   int             `json:"reports" bound:"count"`      // that it is the average of
 }
 
 // MaxLearnt is of how many signatures latencies are kept: those of some thirty networks.
@@ -554,9 +580,10 @@ const MaxLearnt = 4096
 // Leadership says which of the controllers with one state leads. The leader stores it again and again; others take over
 // when it has not changed for a while.
 type Leadership struct {
-	ID    string `json:"id,omitzero"` // of the candidate, another at each start; "": the last leader has resigned
-	Where string `json:"where"`       // host and process
-	Term  int64  `json:"term"`        // rises with each leader, from 1
-	Beat  int64  `json:"beat"`        // rises each time that the leader stores it
-	Lease string `json:"lease"`       // the lease of the device's memory, the same in every term
+	// of the candidate, another at each start; "": the last leader has resigned
+	ID    string `json:"id,omitzero"`
+	Where string `json:"where"`              // host and process
+	Term  int64  `json:"term" bound:"count"` // rises with each leader, from 1
+	Beat  int64  `json:"beat" bound:"count"` // rises each time that the leader stores it
+	Lease string `json:"lease"`              // the lease of the device's memory, the same in every term
 }

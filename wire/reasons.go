@@ -11,12 +11,12 @@ import (
 
 // Reasons are why a planner has made a plan as it is. Nothing that runs depends on them.
 type Reasons struct {
-	Out cost.Link `json:"out"` // the job's share of the link, with which the plan was made
-	In  cost.Link `json:"in"`
+	Out cost.Link `json:"out" bound:"rate"` // the job's share of the link, with which the plan was made
+	In  cost.Link `json:"in" bound:"rate"`
 	// Unplanned is how long an iteration was to take without a plan, and Speed which share of that speed was expected
 	// beside the others, where jobs share memory by gates; 0: nothing was.
-	Unplanned time.Duration `json:"unplanned_ns"`
-	Speed     float64       `json:"speed,omitzero"`
+	Unplanned time.Duration `json:"unplanned_ns" bound:"sum"`
+	Speed     float64       `json:"speed,omitzero" bound:"ratio"`
 	// Decisions are those about gaps between two uses of a storage. None: the policy does not decide by gaps.
 	Decisions []Decision `json:"decisions"`
 	Texts     []string   `json:"texts"` // of decisions, each once
@@ -24,14 +24,14 @@ type Reasons struct {
 
 // Decision is a scheduler.Decision. A plan has some hundred: the names are short, and its text is an index of Texts.
 type Decision struct {
-	Storage graph.StorageID `json:"s"`
-	Kind    scheduler.Kind  `json:"k,omitzero"`
-	From    int             `json:"f"`
-	To      int             `json:"t"`
-	Freed   int             `json:"n,omitzero"`
-	Away    time.Duration   `json:"a,omitzero"`
-	Cost    time.Duration   `json:"c,omitzero"`
-	Text    int             `json:"r,omitzero"`
+	Storage graph.StorageID `json:"s" bound:"count"`
+	Kind    scheduler.Kind  `json:"k,omitzero" bound:"count"`
+	From    int             `json:"f" bound:"step"`
+	To      int             `json:"t" bound:"count"`
+	Freed   int             `json:"n,omitzero" bound:"count"`
+	Away    time.Duration   `json:"a,omitzero" bound:"signed"`
+	Cost    time.Duration   `json:"c,omitzero" bound:"signed"`
+	Text    int             `json:"r,omitzero" bound:"count"`
 }
 
 // ReasonsOf are the reasons of a job's plan; speed is as Reasons has it.

@@ -179,8 +179,8 @@ func (r maker) digest() graph.Digest {
 	}
 	return graph.Digest(d.String())
 }
-func (r maker) number() int64           { return r.Int64N(maxNumber) >> r.IntN(53) }
-func (r maker) bytes() graph.Bytes      { return graph.Bytes(r.number()) }
+func (r maker) number() int64           { return r.Int64N(1<<53) >> r.IntN(53) }
+func (r maker) bytes() graph.Bytes      { return graph.Bytes(r.number() / 2) }
 func (r maker) duration() time.Duration { return time.Duration(r.Int64N(1 << (1 + r.IntN(52)))) }
 func (r maker) loss() float32           { return math.Float32frombits(r.Uint32()) }
 

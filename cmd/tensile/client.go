@@ -108,6 +108,9 @@ func noController(state string, err error) error {
 
 // ask sends a request to the controller.
 func ask(ctx context.Context, conn wire.Bus, q wire.Request) (wire.Answer, error) {
+	if err := wire.Check(q); err != nil {
+		return wire.Answer{}, fmt.Errorf("%s: %w", q.Verb, err)
+	}
 	data, err := conn.Ask(ctx, wire.ControlSubject, wire.Encode(q))
 	// it connects to its own server a little later
 	for tries := 0; errors.Is(err, wire.ErrNobody) && tries < 10 && ctx.Err() == nil; tries++ {

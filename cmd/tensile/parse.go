@@ -19,6 +19,9 @@ func parseBytes(flag, text string) (graph.Bytes, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%s %w", flag, err)
 	}
+	if b > graph.MaxTotal {
+		return 0, fmt.Errorf("%s %s: give at most %s", flag, text, graph.MaxTotal)
+	}
 	return b, nil
 }
 

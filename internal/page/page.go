@@ -138,6 +138,9 @@ func (p *Page) look(ctx context.Context) {
 
 // ask asks the controller.
 func (p *Page) ask(ctx context.Context, q wire.Request) (wire.Answer, error) {
+	if err := wire.Check(q); err != nil {
+		return wire.Answer{}, fmt.Errorf("%s: %w", q.Verb, err)
+	}
 	data, err := p.bus.Ask(ctx, wire.ControlSubject, wire.Encode(q))
 	if errors.Is(err, wire.ErrNobody) {
 		return wire.Answer{}, errors.New("the controller does not answer yet")
