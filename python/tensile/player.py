@@ -222,6 +222,7 @@ class Player:
                     self.now[n] = self.on[n] = 0
                     self.host[n] = -1
                 else:
+                    self.bound[n], self.weak[n], self.strong[n] = 0, None, None
                     self.now[n] = self.on[n] = self.host[n] = -1
             for t, stays in (self.program.enter.items() if self.program else ()):
                 n = t.number

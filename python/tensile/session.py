@@ -517,13 +517,18 @@ class Session(TorchDispatchMode):
     # what the mode does not see
 
     def home(self, reads=None):
-        """Brings back what is away: what reads memory without an op finds it there. Of a tensor only its own storage."""
+        """Brings back what is away: what reads memory without an op finds it there. It may tell which tensor or storage."""
         if self.off or self.course != self._play:
             return
-        one = type(reads) in (torch.Tensor, torch.nn.Parameter) and reads.layout == torch.strided
+        if isinstance(reads, Untyped):
+            one = reads._cdata
+        elif type(reads) in (torch.Tensor, torch.nn.Parameter) and reads.layout == torch.strided:
+            one = identity(reads)
+        else:
+            one = None
         try:
             with self.lock, modes.own():
-                self.player.home(identity(reads) if one else None)
+                self.player.home(one)
         except Exception as e:
             self.broken(e)
 
@@ -542,7 +547,7 @@ class Session(TorchDispatchMode):
         read it, or to write it, of which no op tells."""
         if self.off or threading.get_ident() != self.thread or memory.device != self.device:
             return
-        self.home()
+        self.home(memory)
         if self.reading:
             return
         try:
