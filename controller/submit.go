@@ -30,17 +30,11 @@ func (m *Machine) submit(from int64, by string, list []Submission) {
 	for _, s := range list {
 		if err := m.refuses(by, s); err != nil {
 			m.reply(from, fmt.Errorf("%w%s", err, b.none))
-			for _, s := range list {
-				m.dropGraph(s.Spec.Graph)
-			}
 			return
 		}
 	}
 	if err := m.refusesReplicas(list); err != nil {
 		m.reply(from, fmt.Errorf("%w%s", err, b.none))
-		for _, s := range list {
-			m.dropGraph(s.Spec.Graph)
-		}
 		return
 	}
 	for _, s := range list {
