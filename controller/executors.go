@@ -176,6 +176,16 @@ func (r *runner) collect(c *Collection) error {
 	return r.bus.Delete(r.ctx, c.Key)
 }
 
+// left removes a result that nobody waits for, as one of a job that its executor was never given: such would fill the
+// store, and no result of any job would have room.
+func (r *runner) left(key string) error {
+	if r.machine.awaits(key) {
+		return nil
+	}
+	r.passedOver("results", fmt.Sprintf("a result at %s is removed: its executor has no such job", key))
+	return r.insist(func() error { return r.bus.Delete(r.ctx, key) })
+}
+
 // forget removes what is stored for an executor that has left.
 func (r *runner) forget(executor string) error {
 	if r.options.Forgotten != nil {

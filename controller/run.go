@@ -161,6 +161,7 @@ type input struct {
 	graphs map[graph.Digest]*handed // that come with it
 	answer chan<- wire.Answer
 	view   chan<- View // what is known is asked for
+	result string      // a key at which an executor has left one
 }
 
 // put puts an input in line. Any goroutine may call it. What an executor says counts as heard at this moment, however
@@ -198,6 +199,9 @@ func (r *runner) take(in input) error {
 	if in.list {
 		in.answer <- r.now().Answer
 		return nil
+	}
+	if in.result != "" {
+		return r.left(in.result)
 	}
 	if in.view != nil {
 		in.view <- r.now()

@@ -428,3 +428,42 @@ func TestGraphsOfRefused(t *testing.T) {
 		t.Errorf("for all: %q", got)
 	}
 }
+
+// Results of jobs that an executor was never given are removed, those that it was given stay until they are taken.
+func TestResultsOfNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newOffice(t)
+		defer f.close()
+		f.beat("lab", 1)
+		answer := f.submit("a", 1)
+		<-f.plans
+		f.let <- struct{}{}
+		if a := <-answer; a.Error != "" {
+			t.Fatal(a.Error)
+		}
+		synctest.Wait()
+		r := f.jobs()["a"]
+		right := wire.ResultKey(r.Executor, r.Spec.ID, r.Incarnation)
+		for i := range int64(20) {
+			for _, key := range []string{wire.ResultKey("lab", 100+i, 1), wire.ResultKey("other", r.Spec.ID, 1),
+				right} {
+				must(t, f.bus.Put(t.Context(), key, wire.Encode(wire.Result{Losses: wire.Losses{1}})))
+			}
+		}
+		synctest.Wait()
+		var left []string
+		stop, err := f.bus.Watch(t.Context(), wire.ResultKeys("*"), func(key string, _ []byte) {
+			left = append(left, key)
+		})
+		must(t, err)
+		if stop(); len(left) != 1 || left[0] != right {
+			t.Errorf("there are the results %v, want %s", left, right)
+		}
+		f.beat("lab", 2, wire.JobStatus{Name: "a", ID: r.Spec.ID, Incarnation: r.Incarnation, State: wire.Finished,
+			Result: &wire.Result{Stored: right}})
+		synctest.Wait()
+		if stored := f.jobs()["a"].Result; stored == nil || stored.Stored == "" {
+			t.Errorf("the job has the result %+v", stored)
+		}
+	})
+}

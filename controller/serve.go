@@ -287,6 +287,11 @@ func (r *runner) listen() (stop func(), err error) {
 		}
 		r.put(input{Input: Input{Status: &s}})
 	}))
+	keep(r.bus.Watch(r.ctx, wire.ResultKeys("*"), func(key string, value []byte) {
+		if value != nil {
+			r.put(input{result: key})
+		}
+	}))
 	keep(r.bus.Subscribe(wire.ReportSubject("*", "*"), func(subject string, data []byte) {
 		if len(r.inputs) > maxInputs/2 {
 			return // one that is lost costs little, and heartbeats must not wait for them

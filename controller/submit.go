@@ -165,6 +165,15 @@ func (m *Machine) over(j *job, state wire.JobState, why string, result *wire.Res
 	}
 }
 
+// awaits reports whether a key is that of the result of a job that an executor has.
+func (m *Machine) awaits(key string) bool {
+	return slices.ContainsFunc(m.jobs, func(j *job) bool {
+		r := &j.record
+		return !r.State.Over() && r.Executor != "" && (key == wire.ResultKey(r.Executor, r.Spec.ID, r.Incarnation) ||
+			key == wire.ResultKey(r.Executor, r.Spec.ID, 0))
+	})
+}
+
 // collect has the result of a job stored for good: what its executor has left, or, if that was lost, what reports have
 // told.
 func (m *Machine) collect(j *job, result *wire.Result) {

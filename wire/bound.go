@@ -9,9 +9,9 @@ import (
 	"tensile/scheduler"
 )
 
-// Every number of a message has a bound, so that whoever reads it may calculate with it: the field's tag "bound" is a
-// Every number of a message has a bound, so that whoever reads it may calculate with it: the tag "bound" of its field is a
-// numbers in it that have none of their own.
+// Every number of a message has a bound, so that whoever reads it may calculate with it: the field's tag says it,
+// a word of this table, or "any" for bits with which nobody calculates. A tag of a struct, pointer, list or map is for
+// all numbers in it that have none of their own.
 var bounds = map[string]bound{
 	"count":   {0, 1 << 53},
 	"bytes":   {0, float64(graph.MaxTotal)},
