@@ -11,7 +11,7 @@ GPU = gpu
 WITH = $(SETTINGS)
 endif
 
-.PHONY: build gpu demo demo-page release test test-all test-long test-gpu-fake test-torch gpu-check gpu-check-fake race lint golden ptx ptx-check onnx-cases bench fuzz soak mutants clean
+.PHONY: build gpu demo demo-page release test test-all test-long test-gpu-fake test-torch gpu-check gpu-check-fake race lint golden ptx ptx-check onnx-cases bench fuzz soak mutants upgrade-check clean
 
 build: ## bin/tensile, on linux/amd64 with gcc with the CUDA device, which needs no GPU to build
 	@echo "building bin/tensile with all that it needs: two minutes the first time, seconds after that"
@@ -64,7 +64,7 @@ gpu-check: ## bin/gpu-check.tar.xz, at most 45 MiB: all that the check of a mach
 
 gpu-check-fake: gpu-check ## the three stages of the check on a driver without a GPU, some minutes
 	scripts/gpu/fake.sh bin/gpu-check/libfakecuda.so
-	for stage in 1 2 3; do /usr/bin/env python3 bin/gpu-check/check.py $$stage bin/gpu-results/$$stage --fake || exit 1; done
+	for stage in 1 2 3; do $(PYTHON) bin/gpu-check/check.py $$stage bin/gpu-results/$$stage --fake || exit 1; done
 
 SOAK ?= 5000
 soak: ## machines under mishaps, attacks on the proofs and killed processes, for SOAK seeds, hours; keep what it prints in bench/results
@@ -76,6 +76,9 @@ soak: ## machines under mishaps, attacks on the proofs and killed processes, for
 
 mutants: ## one change at a time in what proves plans: is there a test that notices?
 	$(GO) run ./internal/mutants
+
+upgrade-check: ## jobs of the newest earlier commit with state folders of this form go on with this one, to the same bits; minutes
+	$(WITH) GO="$(GO)" scripts/upgrade-check.sh $(COMMIT)
 
 race: ## the suite with the race detector, self-checks on and dropped memory poisoned
 	$(WITH) $(GO) test -race -tags invariants ./...

@@ -14,6 +14,8 @@ import (
 // HostLease is a lease of a device's host, which other processes ask as well.
 type HostLease interface {
 	executor.Lease
+	// Waits is what jobs wait for that have waited long, in words.
+	Waits() map[lease.Job]string
 	Close() error
 }
 
@@ -36,7 +38,8 @@ func Lend(h Host, l *wire.Lease, by executor.Lease) {
 // own is a lease of this process.
 type own struct{ *lease.Machine }
 
-func (own) Close() error { return nil }
+func (own) Close() error                { return nil }
+func (own) Waits() map[lease.Job]string { return nil }
 
 // lend has the jobs share memory as orders say. Without the lease of the device's host the process must end: its jobs
 // would use what others have.

@@ -2,9 +2,11 @@ package agent
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
+	"tensile/lease"
 	"tensile/wire"
 )
 
@@ -18,13 +20,15 @@ type Machine struct {
 	orders  int64  // number of the newest
 	link    wire.Rates
 	lease   wire.Lease // zero: jobs share no memory
-	leave   bool       // ordered
-	sent    string     // away: why this process is refused
-	drain   error      // the process was interrupted: jobs end, and none begins
-	account []string   // what has become of jobs since then, a line each
+	waits   map[lease.Job]string
+	leave   bool     // ordered
+	sent    string   // away: why this process is refused
+	drain   error    // the process was interrupted: jobs end, and none begins
+	account []string // what has become of jobs since then, a line each
 	left    bool
 
 	online bool
+	away   time.Duration // since when there is no connection
 	alone  time.Duration // since when there is neither a connection nor work
 	said   int64         // number of the newest status
 	news   bool          // something is not in that status
@@ -45,6 +49,8 @@ type Process struct {
 	Brings   *wire.Device  `json:"brings,omitempty"` // its device; nil: it is that of the controller
 	// how long it waits without work for a controller that is away; 0: an hour
 	Alone time.Duration `json:"alone_ns,omitzero"`
+	// how long its jobs train without a controller before they leave with a checkpoint; 0: for ever
+	Orphan time.Duration `json:"orphan_ns,omitzero"`
 }
 
 // NewMachine returns the machine of an executor without jobs.
@@ -53,6 +59,9 @@ func NewMachine(p Process) *Machine { return &Machine{process: p, news: true} }
 // Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. After a
 // Leave there is nothing more to do.
 func (m *Machine) Step(now time.Duration, in Input) []Output {
+	if m.now == 0 {
+		m.away, m.alone = now, now
+	}
 	m.now = max(m.now, now)
 	m.out = nil
 	if m.left {
@@ -81,12 +90,17 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	case in.Online != nil:
 		m.connection(*in.Online)
 	case in.Tick:
-		m.news = true
+		m.news, m.waits = true, in.Waits
 		m.retry()
 	case in.Drain != nil:
 		m.drain, m.news = in.Drain, true
 	case in.Quit != nil:
 		m.quit(in.Quit)
+	}
+	if m.online {
+		m.away = m.now
+	} else if o := m.process.Orphan; o > 0 && m.now-m.away > o && m.drain == nil {
+		m.drain = fmt.Errorf("its executor has had no controller for %v", o)
 	}
 	m.advance()
 	if m.online || !m.idle() {
@@ -269,7 +283,11 @@ func (m *Machine) report() {
 		if j.next != nil {
 			s.Jobs = append(s.Jobs, wire.JobStatus{Name: j.spec.Name, State: wire.Waiting, Arena: j.status.Arena})
 		} else {
-			s.Jobs = append(s.Jobs, j.said())
+			said := j.said()
+			if said.Error == "" && !said.State.Over() {
+				said.Error = m.waits[lease.Job(j.spec.Name)]
+			}
+			s.Jobs = append(s.Jobs, said)
 		}
 	}
 	m.say(Output{Status: s})

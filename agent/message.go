@@ -3,12 +3,13 @@ package agent
 import (
 	"tensile/executor"
 	"tensile/graph"
+	"tensile/lease"
 	"tensile/program"
 	"tensile/task"
 	"tensile/wire"
 )
 
-// Input is what a machine is told; exactly one field is set, but for Loss.
+// Input is what a machine is told; exactly one field is set, but for Loss and Waits.
 type Input struct {
 	Orders   *wire.Orders
 	Prepared *Prepared
@@ -19,11 +20,12 @@ type Input struct {
 	Kept     *Kept
 	Stored   *Stored
 	Written  *Written
-	Online   *bool // the connection is there, or lost; it is not there at first
-	Tick     bool  // it is time for a heartbeat
-	Drain    error // the process is to end for this reason, once its jobs have been stopped and saved
-	Quit     error // the process has to end, and its jobs have ended already
-	Closed   bool  // after the last output was carried out, and nothing is open on the device any more
+	Online   *bool                // the connection is there, or lost; it is not there at first
+	Tick     bool                 // it is time for a heartbeat
+	Waits    map[lease.Job]string // with Tick: what jobs wait for that have waited long for the lease
+	Drain    error                // the process is to end for this reason, once its jobs have been stopped and saved
+	Quit     error                // the process has to end, and its jobs have ended already
+	Closed   bool                 // after the last output was carried out, and nothing is open on the device any more
 }
 
 // Output is what a machine wants done; exactly one field is set. Outputs are to be carried out in their order.

@@ -10,6 +10,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/recording"
+	"tensile/lease"
 	"tensile/reduce"
 	"tensile/task"
 	"tensile/wire"
@@ -38,46 +39,47 @@ type record struct {
 
 // told is an Input without what a machine only passes on. Errors are their texts.
 type told struct {
-	Orders   *wire.Orders      `json:"orders,omitzero"`
-	Ticket   Ticket            `json:"ticket,omitzero"`
-	Prepared bool              `json:"prepared,omitzero"`
-	Met      bool              `json:"met,omitzero"`
-	Meeting  *wire.Meeting     `json:"meeting,omitempty"` // of what met: where a replica listens
-	Fetched  bool              `json:"fetched,omitzero"`
-	Kept     bool              `json:"kept,omitzero"`
-	Stored   bool              `json:"stored,omitzero"`
-	Written  bool              `json:"written,omitzero"`
-	Epoch    int64             `json:"epoch,omitzero"`
-	Peak     graph.Bytes       `json:"peak_bytes,omitzero"`
-	Again    bool              `json:"again,omitzero"`
-	Lacks    bool              `json:"lacks,omitzero"`       // the error says that a checkpoint is elsewhere
-	Damaged  bool              `json:"damaged,omitzero"`     // the error says that a checkpoint is damaged
-	Diverged bool              `json:"diverged,omitzero"`    // the error is that the job has diverged
-	Free     *graph.Bytes      `json:"free_bytes,omitempty"` // of the device, which has no room for an arena
-	Result   *wire.Result      `json:"result,omitzero"`      // losses, weights and file of what was kept
-	Begin    *begins           `json:"begin,omitzero"`
-	Graph    graph.Digest      `json:"graph,omitzero"` // of a script's task that was prepared
-	Notes    []string          `json:"notes,omitzero"`
-	Saved    *wire.Checkpoint  `json:"checkpoint,omitzero"` // that was written, also of what was kept
-	Snapshot *int              `json:"snapshot,omitzero"`   // its iteration
-	Job      string            `json:"job,omitzero"`        // of the event
-	Report   *executor.Report  `json:"report,omitzero"`
-	Applied  *executor.Applied `json:"applied,omitzero"`
-	Home     bool              `json:"home,omitzero"`
-	Parked   int64             `json:"parked,omitzero"`
-	Refused  bool              `json:"refused,omitzero"`
-	Troubled bool              `json:"troubled,omitzero"`
-	Removed  bool              `json:"removed,omitzero"`
-	Begun    int               `json:"begun,omitzero"`
-	Ended    *executor.Ended   `json:"ended,omitzero"`        // without error and weights
-	Lost     *int              `json:"lost_replica,omitzero"` // the error says that the connection to it broke
-	Loss     *wire.Loss        `json:"loss,omitzero"`
-	Online   *bool             `json:"online,omitzero"`
-	Tick     bool              `json:"tick,omitzero"`
-	Drain    bool              `json:"drain,omitzero"`
-	Quit     bool              `json:"quit,omitzero"`
-	Closed   bool              `json:"closed,omitzero"`
-	Err      *string           `json:"err,omitzero"`
+	Orders   *wire.Orders         `json:"orders,omitzero"`
+	Ticket   Ticket               `json:"ticket,omitzero"`
+	Prepared bool                 `json:"prepared,omitzero"`
+	Met      bool                 `json:"met,omitzero"`
+	Meeting  *wire.Meeting        `json:"meeting,omitempty"` // of what met: where a replica listens
+	Fetched  bool                 `json:"fetched,omitzero"`
+	Kept     bool                 `json:"kept,omitzero"`
+	Stored   bool                 `json:"stored,omitzero"`
+	Written  bool                 `json:"written,omitzero"`
+	Epoch    int64                `json:"epoch,omitzero"`
+	Peak     graph.Bytes          `json:"peak_bytes,omitzero"`
+	Again    bool                 `json:"again,omitzero"`
+	Lacks    bool                 `json:"lacks,omitzero"`       // the error says that a checkpoint is elsewhere
+	Damaged  bool                 `json:"damaged,omitzero"`     // the error says that a checkpoint is damaged
+	Diverged bool                 `json:"diverged,omitzero"`    // the error is that the job has diverged
+	Free     *graph.Bytes         `json:"free_bytes,omitempty"` // of the device, which has no room for an arena
+	Result   *wire.Result         `json:"result,omitzero"`      // losses, weights and file of what was kept
+	Begin    *begins              `json:"begin,omitzero"`
+	Graph    graph.Digest         `json:"graph,omitzero"` // of a script's task that was prepared
+	Notes    []string             `json:"notes,omitzero"`
+	Saved    *wire.Checkpoint     `json:"checkpoint,omitzero"` // that was written, also of what was kept
+	Snapshot *int                 `json:"snapshot,omitzero"`   // its iteration
+	Job      string               `json:"job,omitzero"`        // of the event
+	Report   *executor.Report     `json:"report,omitzero"`
+	Applied  *executor.Applied    `json:"applied,omitzero"`
+	Home     bool                 `json:"home,omitzero"`
+	Parked   int64                `json:"parked,omitzero"`
+	Refused  bool                 `json:"refused,omitzero"`
+	Troubled bool                 `json:"troubled,omitzero"`
+	Removed  bool                 `json:"removed,omitzero"`
+	Begun    int                  `json:"begun,omitzero"`
+	Ended    *executor.Ended      `json:"ended,omitzero"`        // without error and weights
+	Lost     *int                 `json:"lost_replica,omitzero"` // the error says that the connection to it broke
+	Loss     *wire.Loss           `json:"loss,omitzero"`
+	Online   *bool                `json:"online,omitzero"`
+	Tick     bool                 `json:"tick,omitzero"`
+	Waits    map[lease.Job]string `json:"waits,omitempty"`
+	Drain    bool                 `json:"drain,omitzero"`
+	Quit     bool                 `json:"quit,omitzero"`
+	Closed   bool                 `json:"closed,omitzero"`
+	Err      *string              `json:"err,omitzero"`
 }
 
 // recordedError is an error with the text that was recorded of it.
@@ -110,7 +112,8 @@ func (r *Recorder) step(at time.Duration, in Input, outputs []Output) {
 
 // toldOf is an input as it is recorded.
 func toldOf(in Input) *told {
-	t := &told{Orders: in.Orders, Loss: in.Loss, Online: in.Online, Tick: in.Tick, Drain: in.Drain != nil,
+	t := &told{Orders: in.Orders, Loss: in.Loss, Online: in.Online, Tick: in.Tick,
+		Waits: in.Waits, Drain: in.Drain != nil,
 		Quit: in.Quit != nil, Closed: in.Closed}
 	switch {
 	case in.Prepared != nil:
@@ -186,7 +189,7 @@ func (t *told) input() Input {
 			err = &task.DivergedError{What: *t.Err}
 		}
 	}
-	in := Input{Orders: t.Orders, Loss: t.Loss, Online: t.Online, Tick: t.Tick, Closed: t.Closed}
+	in := Input{Orders: t.Orders, Loss: t.Loss, Online: t.Online, Tick: t.Tick, Waits: t.Waits, Closed: t.Closed}
 	switch {
 	case t.Prepared:
 		switch {

@@ -7,6 +7,7 @@ import (
 
 	"tensile/device"
 	"tensile/executor"
+	"tensile/lease"
 	"tensile/reduce"
 	"tensile/task"
 	"tensile/wire"
@@ -30,6 +31,7 @@ func TestToldIsWhole(t *testing.T) {
 		"Loss":    {Event: &executor.Event{Job: "a", Ended: &executor.Ended{Err: why, Iterations: 3}}, Loss: &loss},
 		"Online":  {Online: &online},
 		"Tick":    {Tick: true},
+		"Waits":   {Tick: true, Waits: map[lease.Job]string{"a": "why"}},
 		"Drain":   {Drain: why},
 		"Quit":    {Quit: why},
 	}

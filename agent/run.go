@@ -43,6 +43,7 @@ type Options struct {
 	Brings *wire.Device
 	// how long it waits without work for a controller that is away; 0: an hour
 	Alone     time.Duration
+	Orphan    time.Duration // how long jobs train without a controller before they leave; 0: for ever
 	Device    Device
 	Host      func(observer func(executor.Event)) Host // what trains on the device, such as On(device)
 	Bus       Bus
@@ -60,6 +61,10 @@ type Options struct {
 	// Interrupt, if not nil, is closed when the process is to end: jobs end after the iterations in flight, are saved
 	// if they are to be, and Run returns an InterruptedError.
 	Interrupt <-chan struct{}
+
+	// Removed, if not nil, reports whether the files of this executor were removed, and so its controller: it ends as
+	// after an Interrupt.
+	Removed func() bool
 
 	// Lease opens the lease of the device's host, whose answers go to answer, from any goroutine. It is called once,
 	// when jobs share memory first; what it returns is closed when Run returns. Nil: no other process uses this device,
@@ -87,7 +92,7 @@ func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p := Process{Executor: o.Executor, Life: cmp.Or(o.Life, rand.Text()), Dead: o.Dead, Device: o.Device.Identity(),
-		Host: Here(), Since: int64(clock.Now()), Alone: o.Alone, Brings: o.Brings, Place: o.Place}
+		Host: Here(), Since: int64(clock.Now()), Alone: o.Alone, Orphan: o.Orphan, Brings: o.Brings, Place: o.Place}
 	if o.Checkpoints.Dir != "" {
 		var err error
 		if p.Folder, err = o.Checkpoints.Identity(); err != nil {
@@ -211,6 +216,9 @@ func (r *runner) run(ctx context.Context) error {
 // errInterrupted is why jobs of an interrupted executor have failed.
 var errInterrupted = errors.New("its executor was interrupted")
 
+// errRemoved is why jobs of an executor whose files were removed have failed.
+var errRemoved = errors.New("the files of its executor were removed")
+
 // loop steps the machine until it lets go, and reports whether it did. Otherwise the jobs can not go on.
 func (r *runner) loop(ctx context.Context, served <-chan struct{}) bool {
 	beat := time.NewTicker(r.Heartbeat)
@@ -218,7 +226,7 @@ func (r *runner) loop(ctx context.Context, served <-chan struct{}) bool {
 	if r.listen() {
 		return true
 	}
-	interrupt := r.Interrupt
+	interrupt, removed := r.Interrupt, r.Removed
 	for {
 		select {
 		case <-r.ready:
@@ -228,8 +236,18 @@ func (r *runner) loop(ctx context.Context, served <-chan struct{}) bool {
 				}
 			}
 		case <-beat.C:
-			if r.listen() || r.step(clock.Now(), Input{Tick: true}) {
+			tick := Input{Tick: true}
+			if r.lease != nil {
+				tick.Waits = r.lease.Waits()
+			}
+			if r.listen() || r.step(clock.Now(), tick) {
 				return true
+			}
+			if removed != nil && removed() {
+				removed = nil
+				if r.step(clock.Now(), Input{Drain: errRemoved}) {
+					return true
+				}
 			}
 		case <-interrupt:
 			interrupt = nil

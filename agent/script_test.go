@@ -16,6 +16,7 @@ import (
 	"tensile/device/devicetest"
 	"tensile/executor"
 	"tensile/graph"
+	"tensile/lease"
 	"tensile/program"
 	"tensile/reduce"
 	"tensile/task"
@@ -26,7 +27,8 @@ import (
 // machine's time. The commands, with what stands in their input:
 //
 //	new                                  a new machine, online
-//	online | offline | tick | drain | quit | closed
+//	online | offline | tick [JOB] | drain | quit | closed
+//	                                     with a job: it has waited long for the lease
 //	orders number=N [link=(OUT, IN)] [leave] [refused] [elsewhere]
 //	                                     a line "JOB epoch=N [seed=N] [stop]" per job;
 //	                                     10 iterations each;
@@ -96,7 +98,11 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 	case "new", "online", "offline":
 		return Input{Online: &yes}
 	case "tick":
-		return Input{Tick: true}
+		in := Input{Tick: true}
+		for _, a := range d.CmdArgs {
+			in.Waits = map[lease.Job]string{lease.Job(a.Key): "it waits"}
+		}
+		return in
 	case "drain":
 		return Input{Drain: errInterrupted}
 	case "quit":

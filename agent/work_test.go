@@ -61,7 +61,7 @@ func learned(t *testing.T, path string) (*Keep, *losses) {
 func TestKeep(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "gone", "w.safetensors")
-	c := &Checkpoints{Folder: checkpoint.Folder{Dir: filepath.Join(dir, "checkpoints")}}
+	c := &Checkpoints{Folder: checkpoint.Folder{Dir: dir}}
 	k, l := learned(t, path)
 	kept := c.keep(k, l)
 	if kept.Err == nil || kept.Again || kept.Saved != "" || kept.Checkpoint == nil || kept.Checkpoint.Iteration != 3 {

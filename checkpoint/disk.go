@@ -13,7 +13,7 @@ import (
 // Disk is where files are. Paths are those of [path/filepath]. Errors about what is not there are fs.ErrNotExist.
 type Disk interface {
 	List(dir string) ([]Entry, error) // what is in a folder; nothing if there is none
-	Create(path string) (File, error) // a new file; its folder is made if need be
+	Create(path string) (File, error) // a new file; its folder, the last of the path alone, is made if need be
 	Open(path string) (Opened, error)
 	Rename(from, to string) error // in one folder, which is synced; a file of that name is replaced
 	Remove(path string) error     // a file, or an empty folder
@@ -62,7 +62,10 @@ func (files) List(dir string) ([]Entry, error) {
 }
 
 func (files) Create(path string) (File, error) {
-	if err := makeDir(filepath.Dir(path)); err != nil {
+	dir := filepath.Dir(path)
+	if err := os.Mkdir(dir, 0o700); err == nil {
+		err = syncDir(filepath.Dir(dir))
+	} else if !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -93,6 +94,12 @@ func TestFolder(t *testing.T) {
 	f := Folder{Dir: filepath.Join(t.TempDir(), "not", "there")}
 	if got := newest(t, f, 5); got.State != nil || len(got.Passed) > 0 {
 		t.Errorf("in no folder there is %+v", got)
+	}
+	if _, err := f.Write(stateOf(1, 1, 90), 2, math.MaxInt); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("into no folder: %v", err)
+	}
+	if _, err := f.Identity(); err != nil { // which makes it
+		t.Fatal(err)
 	}
 	for _, s := range []*State{stateOf(1, 1, 90), stateOf(1, 1, 100), stateOf(1, 1, 120)} {
 		w := write(t, f, s, 2)

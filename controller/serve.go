@@ -110,7 +110,7 @@ func (r *runner) present(pattern string, each func(key string, value []byte)) er
 // damaged says that a value cannot be read. Nothing can go on without it: an executor that it names may live, and have
 // memory that nobody would reserve.
 func damaged(key string, err error) error {
-	return fmt.Errorf("what is stored at %s cannot be read: put the state folder back from a copy, or start the "+
+	return fmt.Errorf("what is stored at %s cannot be read: restore a backup of the state folder, or start the "+
 		"release that wrote it: %w", key, err)
 }
 

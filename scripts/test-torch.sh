@@ -14,6 +14,10 @@ code=0
 TENSILE_LONG=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 "$python" -m unittest discover -v -s python/tests >"$log" 2>&1 || code=$?
 tail -n 3 "$log"
 ran=$(sed -nE 's/^Ran ([0-9]+) tests? in .*/\1/p' "$log" | tail -n 1)
+[ -n "$ran" ] || {
+	echo "the tests did not come to their end: status $code, and no row" >&2
+	exit "$((code ? code : 1))"
+}
 count() { sed -nE "s/^(OK|FAILED) .*$1=([0-9]+).*/\2/p" "$log" | tail -n 1; }
 skipped=$(count skipped)
 failures=$(count failures)
@@ -21,5 +25,5 @@ errors=$(count errors)
 bad=$((${failures:-0} + ${errors:-0}))
 page=docs/pytorch.md
 sed -i "\\#^| $version |#d" "$page"
-echo "| $version | $((${ran:-0} - ${skipped:-0} - bad)) | ${skipped:-0} | $bad |" >>"$page"
+echo "| $version | $((ran - ${skipped:-0} - bad)) | ${skipped:-0} | $bad |" >>"$page"
 [ "$code" = 0 ] || { grep -E '^(FAIL|ERROR):' "$log" >&2; exit "$code"; }

@@ -44,6 +44,7 @@ MODELS = {  # the model, and what makes a batch: 16 pictures, 4 texts of 128 tok
 
 def main(name, iterations):
     torch.manual_seed(1)
+    torch.set_num_threads(1)
     make, batch = MODELS[name]
     model = make()
     optimizer = torch.optim.Adam(model.parameters(), foreach=False)

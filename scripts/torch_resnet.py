@@ -1,17 +1,13 @@
-"""What joining costs: ResNet-50 at 96 pixels, batch 16, on the CPU, its iterations plain and joined in turns. Prints CPU seconds and
-wall seconds of each pair, and the load. PAIRS. Under tensile join without --memory."""
+"""ResNet-50 in plain torch. As a program: what joining costs, with ResNet-50 at 96 pixels, batch 16, on the CPU, its iterations plain and
+joined in turns. Prints CPU seconds and wall seconds of each pair, and the load. PAIRS. Under tensile join without --memory."""
 
 import os
 import sys
 import time
 
-import tensile
 import torch
 from torch import nn
 from torch.nn import functional as F
-
-torch.manual_seed(1)
-torch.set_num_threads(1)
 
 
 class Block(nn.Module):
@@ -30,13 +26,15 @@ class Block(nn.Module):
         return F.relu_(self.layers(x) + (x if self.short is None else self.short(x)))
 
 
-def resnet50():
-    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
-    channels = 64
-    for width, blocks, stride in (64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2):
+def resnet50(width=64, stages=(3, 4, 6, 3)):
+    """ResNet-50, or one with other channels and blocks."""
+    layers = [nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
+    channels = width
+    for stride, blocks in zip((1, 2, 2, 2), stages):
         for i in range(blocks):
             layers.append(Block(channels, width, stride if i == 0 else 1))
             channels = 4 * width
+        width *= 2
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000))
 
 
@@ -54,6 +52,10 @@ def timed(model, optimizer):
 
 
 def main(pairs):
+    import tensile
+
+    torch.manual_seed(1)
+    torch.set_num_threads(1)
     alone, joined = resnet50(), resnet50()
     first, second = torch.optim.Adam(alone.parameters()), torch.optim.Adam(joined.parameters())
     iteration(alone, first)

@@ -21,6 +21,7 @@ type envelope struct {
 	Version int             `json:"version"`
 	Kind    string          `json:"kind"`
 	Body    json.RawMessage `json:"body"`
+	Number  int64           `json:"number,omitzero"` // of the write by which it was stored; see Numbered
 }
 
 // messages are the types of messages by their kinds.
@@ -58,6 +59,28 @@ func Encode(m Message) []byte {
 		panic(fmt.Sprintf("wire: encode %s: %v", m.kind(), err))
 	}
 	return text
+}
+
+// Numbered is what Encode has returned with a number above 0 in its envelope. Whoever stores values under one key
+// numbers them, so that it can be told which of two is newer; a reader of the message passes over it.
+func Numbered(message []byte, number int64) []byte {
+	end := len(message) - 1 // before the last bracket
+	return fmt.Appendf(message[:end:end], ",\"number\":%d}", number)
+}
+
+// NumberOf is the number of a message, 0 of one that has none. The error is Decode's.
+func NumberOf(message []byte) (int64, error) {
+	if _, err := Decode(message); err != nil {
+		return 0, err
+	}
+	var e envelope
+	if err := json.Unmarshal(message, &e); err != nil {
+		return 0, err
+	}
+	if e.Number < 0 {
+		return 0, fmt.Errorf("decode message: the number %d of its write is below 0", e.Number)
+	}
+	return e.Number, nil
 }
 
 // Decode reads a message, which has the type of Orders{}, not of a pointer. It refuses what no Encode has written,

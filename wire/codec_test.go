@@ -479,3 +479,26 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// A number in the envelope is read again, and readers of the message pass over it.
+func TestNumbered(t *testing.T) {
+	plain := Encode(Orders{Executor: "x", Number: 7, Jobs: []Assignment{}})
+	numbered := Numbered(plain, 1<<40)
+	for _, m := range [][]byte{plain, numbered} {
+		if o, err := DecodeAs[Orders](m); err != nil || o.Number != 7 {
+			t.Errorf("%s is read as %+v: %v", m, o, err)
+		}
+	}
+	if n, err := NumberOf(plain); n != 0 || err != nil {
+		t.Errorf("%s has number %d: %v", plain, n, err)
+	}
+	if n, err := NumberOf(numbered); n != 1<<40 || err != nil {
+		t.Errorf("%s has number %d: %v", numbered, n, err)
+	}
+	for _, text := range []string{"", "{}", string(numbered[:len(numbered)-3]), string(Numbered(plain, -1)),
+		strings.Replace(string(numbered), `"executor":"x"`, `"executor":""`, 1)} {
+		if n, err := NumberOf([]byte(text)); err == nil {
+			t.Errorf("%s has number %d", text, n)
+		}
+	}
+}

@@ -36,7 +36,7 @@ func defaultState() string {
 	return filepath.Join(home, ".local", "state", "tensile")
 }
 
-// checkState returns the error of a state folder that there cannot be.
+// checkState returns the error of a state folder that there cannot be, or that is of another form.
 func checkState(state string) error {
 	info, err := os.Stat(state)
 	switch {
@@ -47,7 +47,7 @@ func checkState(state string) error {
 	case errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("--state %s lies below a file: name a folder", state)
 	}
-	return nil
+	return bus.CheckFormat(state)
 }
 
 // clientFlags say which controller is meant.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -23,6 +24,7 @@ import (
 	"tensile/device"
 	"tensile/graph"
 	"tensile/internal/bus"
+	"tensile/internal/journal"
 	"tensile/internal/leader"
 	"tensile/internal/web"
 	"tensile/planner"
@@ -48,6 +50,7 @@ type controllerFlags struct {
 	executors string      // file with their login there
 
 	silence, giveUp time.Duration
+	orphan          time.Duration
 	preempt         bool
 	inForce         bool // no memory sharing was asked for: that of jobs which run goes on
 	quota           folderFlags
@@ -110,6 +113,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 		"how long an executor may say nothing before it counts as out of reach")
 	c.Flags().DurationVar(&f.giveUp, "give-up", 5*time.Minute,
 		"how long the jobs of an executor that is out of reach wait for it before they go on elsewhere")
+	registerOrphan(c, &f.orphan)
 	c.Flags().BoolVar(&f.preempt, "preempt", false,
 		"park jobs of lower priority that have trained for a minute for one that waits, when shrinking is not "+
 			"enough; they come back")
@@ -141,6 +145,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 		f.share, f.plan.apart = f.share || f.plan.simulated() && !*isolate, *isolate
 		return nil
 	}
+	c.AddCommand(backupCommand(), restoreCommand())
 	return c
 }
 
@@ -225,7 +230,12 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	defer server.Close()
 	external := f.servers.urls != ""
 	page := new(page)
-	if !external { // else there is a page in each term
+	var kept *journal.Journal
+	if !external { // else there is a page in each term, and the servers see to what they store
+		if kept, err = journal.Open(f.state, warn); err != nil {
+			return err
+		}
+		defer kept.Close()
 		if page, err = f.openPage(warn); err != nil {
 			return err
 		}
@@ -248,6 +258,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	describer := &describer{own: own.device}
 	defer describer.close()
 	executors := newChildren(server, f.state, &f.plan, f.bound)
+	executors.flags = append(executors.flags, "--orphan", f.orphan.String())
 	if f.bound {
 		defer executors.end(false)
 	}
@@ -278,12 +289,15 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	o.Config.Lease = leaseName(server)
 	o.Trouble, o.Record, o.InForce, o.Kill = server.Trouble, recorder, f.inForce, executors.kill
+	if kept != nil {
+		o.Trouble = func() string { return cmp.Or(server.Trouble(), kept.Trouble()) }
+	}
 	o.Silence, o.GiveUp, o.Preempt = f.silence, f.giveUp, f.preempt
 	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, own.limited, f.keep
 	if external {
 		err = f.control(ctx, server, o, f.terminal(out))
 	} else if err = page.mount(ctx, server, f, &o); err == nil {
-		err = control(ctx, server, o)
+		err = control(ctx, server, kept, o)
 	}
 	if !errors.Is(err, errInterrupted) {
 		return err
@@ -393,8 +407,8 @@ func (f *controllerFlags) serve(log func(string)) (*bus.Server, error) {
 	return server, nil
 }
 
-// control is a controller on a server of this process.
-func control(ctx context.Context, server hub, o controller.Options) error {
+// control is a controller on a server of this process. What it stores is kept in a journal, too, unless that is nil.
+func control(ctx context.Context, server hub, kept *journal.Journal, o controller.Options) error {
 	options := bus.ConnOptions{}
 	if o.Log != nil {
 		options.Log = lines(o.Log, slog.LevelWarn)
@@ -404,7 +418,14 @@ func control(ctx context.Context, server hub, o controller.Options) error {
 		return err
 	}
 	defer conn.Close()
-	return controller.Run(ctx, conn, o)
+	if kept == nil {
+		return controller.Run(ctx, conn, o)
+	}
+	followed, err := kept.Follow(ctx, conn, wire.TenantsObject, wire.SettingsObject(o.On.Identity))
+	if err != nil {
+		return fmt.Errorf("compare the journal with the store: %w", err)
+	}
+	return controller.Run(ctx, followed, o)
 }
 
 // control is a controller on servers of others, whenever it leads. Its page is there then, at an address that
@@ -417,6 +438,9 @@ func (f *controllerFlags) control(ctx context.Context, server hub, o controller.
 	}
 	defer conn.Close()
 	if err := os.MkdirAll(f.state, 0o700); err != nil {
+		return err
+	}
+	if err := bus.MarkFormat(f.state); err != nil {
 		return err
 	}
 	// It stays: another controller may answer.

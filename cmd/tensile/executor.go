@@ -33,6 +33,7 @@ type executorFlags struct {
 	checkpoints folderFlags
 	bound       string
 	paced       bool
+	orphan      time.Duration
 	locked      bool
 	lease       string
 	log         logFlags
@@ -67,6 +68,7 @@ submitted with --save they are saved. A second one ends the executor at once.`,
 	c.Flags().StringVar(&f.credentials, "credentials", "", "file of credentials")
 	c.Flags().StringVar(&f.record, "record", "",
 		"write all that the executor is told and answers to this new file, for tensile debug replay")
+	registerOrphan(c, &f.orphan)
 	c.Flags().StringVar(&f.bound, "bound", "", "end when the standard input ends, and remove this folder then")
 	c.Flags().MarkHidden("bound")
 	c.Flags().BoolVar(&f.paced, "paced", false,
@@ -78,6 +80,12 @@ submitted with --save they are saved. A second one ends the executor at once.`,
 	c.Flags().BoolVar(&f.locked, "locked", false, "file 3 is the lock that shows that this executor lives")
 	c.Flags().MarkHidden("locked")
 	return c
+}
+
+// registerOrphan registers how long executors go on without a controller.
+func registerOrphan(c *cobra.Command, after *time.Duration) {
+	c.Flags().DurationVar(after, "orphan", 24*time.Hour,
+		"how long jobs train on without a controller before they leave with a checkpoint (0: for ever)")
 }
 
 // errOrphaned ends an executor whose parent has ended.
@@ -159,7 +167,8 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	defer conn.Close()
 	say.Info(fmt.Sprintf("connected to %s, device %s", credentials.URL, d.Identity()))
 	o := agent.Options{Executor: name, Device: d, Host: agent.On(d), Bus: conn, Log: log, Checkpoints: folder,
-		Interrupt: ctx.Done(), Notice: say, Record: recorder, Address: conn.Address()}
+		Interrupt: ctx.Done(), Notice: say, Record: recorder, Address: conn.Address(),
+		Orphan: f.orphan}
 	if !f.locked { // one that a controller has started trains on that one's device
 		if o.Brings, err = f.brings.brings(d, &f.device, link); err != nil {
 			return err
@@ -185,7 +194,7 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 		}
 	}
 	if lock != nil {
-		o.Life, o.Dead = rand.Text(), lock.Dead()
+		o.Life, o.Dead, o.Removed = rand.Text(), lock.Dead(), lock.Removed
 		if err := lock.Sign(agent.Here(), time.Now(), o.Life); err != nil {
 			return err
 		}

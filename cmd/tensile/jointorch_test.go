@@ -112,6 +112,28 @@ func TestJoinTorchPlanned(t *testing.T) {
 	}
 }
 
+// Scripts as people write them for PyTorch 2, in ../shared/torch2, end as they do alone, to the same bits, in a limit
+// and with random plans. The log has a line for each.
+func TestJoinTorchCases(t *testing.T) {
+	long.Only(t)
+	t.Parallel()
+	python := needs.Torch2(t)
+	if _, err := os.Stat("../../../shared/torch2/cases.py"); err != nil {
+		t.Skip("needs shared scripts: ../shared/torch2 is not there, seen from the project")
+	}
+	tensile, err := exec.LookPath("tensile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(python, "../../python/tests/matrix.py", tensile)
+	c.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
+	out, err := c.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // An interrupt from the terminal in a backward pass is the script's to handle, and so is the exit status.
 func TestJoinTorchInterrupted(t *testing.T) {
 	long.Only(t)

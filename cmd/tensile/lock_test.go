@@ -3,10 +3,13 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"tensile/graph"
 	"tensile/internal/bus"
@@ -54,6 +57,41 @@ func TestClusterBuriesOrphans(t *testing.T) {
 	first.vanishes()
 	if left, _ := filepath.Glob(filepath.Join(c.state, "executors", "*")); len(left) > 0 {
 		t.Errorf("executors have left %q", left)
+	}
+}
+
+// Executors whose controller was killed, and its state folder removed, leave, and do not make the folder again. Until
+// then they are listed.
+func TestClusterStateRemoved(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 2*graph.MiB)
+	c.tell("submit", "lenet", "--batch", "8", "--iterations", forever, "--checkpoint", "10it")
+	job := c.train(nil, "lenet")["lenet"]
+	pid := executors(t, c.dir)[job.Executor]
+	listed := func() (at []localExecutor) {
+		t.Helper()
+		document(t, tensile(t, c.files, "executors", "--json"), &at)
+		return slices.DeleteFunc(at, func(x localExecutor) bool { return x.PID != pid })
+	}
+	now := time.Now()
+	if at := listed(); len(at) != 1 || at[0].Name != job.Executor || at[0].Gone || at[0].Since.After(now) ||
+		!strings.HasPrefix(at[0].Credentials, c.state) {
+		t.Errorf("of process %d of %s is listed %+v", pid, job.Executor, at)
+	}
+	c.signal(syscall.SIGKILL)
+	c.ends(-1, "")
+	if err := os.Rename(c.state, c.state+".gone"); err != nil { // at once, where removing files one by one is not
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(c.state + ".gone"); err != nil {
+		t.Fatal(err)
+	}
+	c.vanishes()
+	if at := listed(); len(at) > 0 {
+		t.Errorf("an executor that has left is listed: %+v", at)
+	}
+	if _, err := os.Stat(c.state); !os.IsNotExist(err) {
+		t.Errorf("the state folder is there again: %v", err)
 	}
 }
 

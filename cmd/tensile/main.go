@@ -102,9 +102,9 @@ without a plan.`,
 	c.SetUsageFunc(func(c *cobra.Command) error { return usage(c, plain) })
 	c.AddCommand(runCommand(), planCommand(), graphCommand(), modelsCommand(), devicesCommand(), poolCommand(),
 		benchCommand(), predictorCommand(), calibrateCommand(), controllerCommand(), executorCommand(),
-		credentialsCommand(), submitCommand(), jobsCommand(), waitCommand(), stopCommand(), parkCommand(),
-		resumeCommand(), priorityCommand(), traceCommand(), explainCommand(), topCommand(), budgetCommand(),
-		forgetCommand(), drainCommand(), tenantCommand(), tenantsCommand(), logsCommand(), pageCommand(),
-		debugCommand(), leaseCommand(), joinCommand(), onnxCommand(), simulateCommand())
+		executorsCommand(), credentialsCommand(), submitCommand(), jobsCommand(), waitCommand(), stopCommand(),
+		parkCommand(), resumeCommand(), priorityCommand(), traceCommand(), explainCommand(), topCommand(),
+		budgetCommand(), forgetCommand(), drainCommand(), tenantCommand(), tenantsCommand(), logsCommand(),
+		pageCommand(), debugCommand(), leaseCommand(), joinCommand(), onnxCommand(), simulateCommand())
 	return c
 }

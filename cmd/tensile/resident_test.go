@@ -333,7 +333,7 @@ func clusterGatesKills(t *testing.T, sharing string, kills []string, rng *rand.R
 		victims := executors(t, c.dir)
 		names := slices.Sorted(maps.Keys(victims))
 		if strings.HasPrefix(what, "lease") {
-			for _, pid := range leases(t, c.dir) {
+			for _, pid := range leases(t, c.state) {
 				syscall.Kill(pid, syscall.SIGKILL) // it may have ended
 			}
 		}

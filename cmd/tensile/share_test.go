@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,6 +51,34 @@ func TestRunReportGates(t *testing.T) {
 	if r := runReport(t, "--memory-sharing", "gates"); r.Sharing != wire.Gates {
 		t.Errorf("jobs share memory by %s, want gates", r.Sharing)
 	}
+}
+
+// A lease that hangs is killed, and a new one started, so that the jobs go on.
+func TestClusterLeaseHangs(t *testing.T) {
+	long.Only(t)
+	t.Parallel()
+	c := startCluster(t, 8*graph.MiB, "--memory-sharing", "gates", "--threshold", "100")
+	names := []string{"a", "b"}
+	for _, name := range names {
+		c.tell(append(append([]string{"submit"}, medium...), "--name", name, "--iterations", forever)...)
+	}
+	c.train(nil, names...)
+	pids := leases(t, c.state)
+	if len(pids) != 1 {
+		t.Fatalf("the leases are processes %v, want one", pids)
+	}
+	if err := syscall.Kill(pids[0], syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	c.until("the lease to be another", func(map[string]wire.Record) bool {
+		return !slices.Contains(leases(t, c.state), pids[0])
+	})
+	c.train(c.jobs(), names...)
+	c.tell(append([]string{"stop"}, names...)...)
+	for _, name := range names {
+		c.in(wire.Halted, name)
+	}
+	c.end()
 }
 
 // Executors that share memory by gates are killed, and the controller: the others go on, and all jobs come to the bits

@@ -159,7 +159,7 @@ func (t *training) processes(ctx context.Context) (_ *report.Run, err error) {
 		o.Config.Lease = leaseName(server)
 		o.Share = t.flags.share
 		o.Limited = t.session.link.rate > 0
-		cancel(control(running, server, o))
+		cancel(control(running, server, nil, o))
 	}()
 	defer func() {
 		cancel(nil)

@@ -146,14 +146,20 @@ type keyring struct {
 	closed  error          // why nobody is let in: the list cannot be read
 }
 
-// openKeyring reads the secret and the list of a directory. A new one gets both.
+// openKeyring reads the secret and the list of a directory. One that is new, or of a release that made no list before
+// something was given out, gets a list; the lock file says from then on that there has to be one.
 func openKeyring(dir string) (*keyring, error) {
-	if _, err := os.Stat(filepath.Join(dir, secretFile)); errors.Is(err, fs.ErrNotExist) {
-		if list, err := Issues(dir); errors.Is(err, fs.ErrNotExist) {
-			if err := writeIssued(dir, list); err != nil {
+	mark := filepath.Join(dir, "lock")
+	if info, err := os.Stat(mark); err != nil || info.Size() == 0 {
+		if _, err := Issues(dir); errors.Is(err, fs.ErrNotExist) {
+			err = writeIssued(dir, nil)
+			if err != nil {
 				return nil, err
 			}
 		} else if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(mark, []byte("there is a "+issuedFile+"\n"), 0o600); err != nil {
 			return nil, err
 		}
 	}

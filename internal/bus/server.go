@@ -73,6 +73,9 @@ func Start(o Options) (_ *Server, err error) {
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
+	if err := CheckFormat(o.Dir); err != nil {
+		return nil, fmt.Errorf("start bus: %w", err)
+	}
 	if _, err := os.Stat(o.Dir); errors.Is(err, fs.ErrNotExist) { // nothing is made in vain
 		if _, _, err := addressOf(o.Listen); err != nil {
 			return nil, fmt.Errorf("start bus: %w", err)
@@ -88,7 +91,10 @@ func Start(o Options) (_ *Server, err error) {
 	if s.lock, err = lock(o.Dir); err != nil {
 		return nil, fmt.Errorf("start bus: %w", err)
 	}
-	if s.keys, err = openKeyring(o.Dir); err == nil {
+	if err = MarkFormat(o.Dir); err == nil {
+		s.keys, err = openKeyring(o.Dir)
+	}
+	if err == nil {
 		s.authenticator = &authenticator{keys: s.keys, log: s.logLimited}
 		err = s.serve()
 	}

@@ -99,6 +99,16 @@ func Inherit(descriptor uintptr) (*Lock, error) {
 // File is what a child inherits. The lock is held until every process has closed it.
 func (l *Lock) File() *os.File { return l.file }
 
+// Removed reports whether the file of the lock was removed while this process holds it.
+func (l *Lock) Removed() bool {
+	info, err := l.file.Stat()
+	if err != nil {
+		return false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Nlink == 0
+}
+
 // Dead are the lives that held the lock before this process, and have ended; the newest first. There may have been
 // others, more than 16 lives ago.
 func (l *Lock) Dead() []string { return slices.Clone(l.dead) }

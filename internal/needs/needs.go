@@ -37,7 +37,7 @@ func Describe() (string, error) {
 		return nil
 	})
 	var programs []string
-	for _, name := range append([]string{"clang-19", "gcc"}, browsers...) {
+	for _, name := range append([]string{"clang-19", "gcc", "python3"}, browsers...) {
 		if path, err := exec.LookPath(name); err == nil {
 			programs = append(programs, path)
 		}
@@ -98,6 +98,18 @@ func Torch(t testing.TB) string {
 		t.Skip("needs PyTorch: install Debian's python3-torch")
 	}
 	return python
+}
+
+// Torch2 returns the first Python interpreter in PATH, and skips the test where that has no PyTorch 2.
+func Torch2(t testing.TB) string {
+	t.Helper()
+	os.Getenv(Found)
+	if python, err := exec.LookPath("python3"); err == nil &&
+		exec.Command(python, "-c", "import torch; assert int(torch.__version__[0]) > 1").Run() == nil {
+		return python
+	}
+	t.Skip("needs PyTorch 2: put the folder of a Python that has it, such as bin of a venv, first in PATH")
+	return ""
 }
 
 // Program skips a test where a program is not installed, which Debian has in a package of a name.

@@ -3,6 +3,7 @@ package process
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"tensile/lease"
 )
@@ -20,6 +21,23 @@ type entry struct {
 	standing
 	joining lease.Join  // as it was asked
 	asking  *lease.Want // not granted yet
+	ticks   int         // for which it has waited for an answer
+	since   time.Time   // the first of them
+}
+
+// tick counts how long jobs wait, and reports whether one has waited so long that the lease may hang.
+func (b *book) tick(now time.Time) (doubtful bool) {
+	for _, e := range b.jobs {
+		if e.Joined && e.asking == nil {
+			e.ticks = 0
+			continue
+		}
+		if e.ticks++; e.ticks == 1 {
+			e.since = now
+		}
+		doubtful = doubtful || e.ticks%patience == 0
+	}
+	return doubtful
 }
 
 func newBook(client string) *book { return &book{client: client, jobs: make(map[lease.Job]*entry)} }
@@ -77,6 +95,7 @@ func (b *book) heard(a answer) (lease.Output, bool) {
 	if e == nil {
 		return lease.Output{}, false
 	}
+	e.ticks = 0
 	switch w := e.asking; {
 	case a.Output.Kind == lease.Refuse && !e.Joined:
 		delete(b.jobs, a.Output.Job)

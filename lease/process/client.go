@@ -39,7 +39,9 @@ type Client struct {
 	passed []*os.File        // it, as children have inherited it
 	queue  []request         // to be sent, while connected
 	online bool
+	server *os.Process   // at the other end, while connected; nil: it is not known
 	wake   chan struct{} // something was put into the queue
+	ticks  <-chan time.Time
 }
 
 // NewClient returns a client that is not connected yet. Whoever looks sees from now on until Run returns that it lives.
@@ -51,7 +53,8 @@ func NewClient(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{options: o, id: id, book: newBook(id), lock: lock, wake: make(chan struct{}, 1)}, nil
+	return &Client{options: o, id: id, book: newBook(id), lock: lock, wake: make(chan struct{}, 1),
+		ticks: time.Tick(tickEvery)}, nil
 }
 
 // Step tells the lease an input; its time is of no matter. It returns at once, with nothing but a refusal if the
@@ -94,6 +97,11 @@ const inVain = 20
 // for a lease that does not understand this client, or is another user's.
 func (c *Client) Run(ctx context.Context) error {
 	defer c.release()
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { c.watch(ctx) })
+	defer watching.Wait()
+	defer cancel()
 	var started time.Time
 	starts, pause := 0, minPause
 	for ctx.Err() == nil {
@@ -150,18 +158,19 @@ func (c *Client) File() (*os.File, error) {
 }
 
 // session uses a connection until it ends. The error is what the lease has said at its end.
-func (c *Client) session(ctx context.Context, conn net.Conn) error {
+func (c *Client) session(ctx context.Context, conn *net.UnixConn) error {
+	server := serverOf(conn)
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	c.mu.Lock()
-	c.online, c.queue = true, c.book.requests()
+	c.online, c.server, c.queue = true, server, c.book.requests()
 	c.poke()
 	c.mu.Unlock()
 	var writer sync.WaitGroup
 	writer.Go(func() { c.write(conn, ended) })
 	err := c.read(conn)
 	c.mu.Lock()
-	c.online, c.queue = false, nil
+	c.online, c.server, c.queue = false, nil, nil
 	c.mu.Unlock()
 	close(ended)
 	stop()

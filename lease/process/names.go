@@ -132,18 +132,23 @@ func Listen(name string) (net.Listener, error) {
 	return l, nil
 }
 
-// strange is the error for the other end of a connection if that is a process of another user.
-func strange(conn syscall.Conn) error {
+// peerOf is the process that listened at the other end of a connection, or connected to it.
+func peerOf(conn syscall.Conn) (peer *syscall.Ucred, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var peer *syscall.Ucred
 	var failed error
 	err = raw.Control(func(fd uintptr) {
 		peer, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	})
-	if err = errors.Join(err, failed); err != nil {
+	return peer, errors.Join(err, failed)
+}
+
+// strange is the error for the other end of a connection if that is a process of another user.
+func strange(conn syscall.Conn) error {
+	peer, err := peerOf(conn)
+	if err != nil {
 		return err
 	}
 	if us := os.Geteuid(); int(peer.Uid) != us {

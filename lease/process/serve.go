@@ -222,7 +222,9 @@ func (s *server) read(c *connection) {
 				err = s.take(c, &r)
 			}
 			if err != nil {
-				s.options.Log(fmt.Sprintf("client %s: %v", c.client, err))
+				if !errors.Is(err, errAlive) {
+					s.options.Log(fmt.Sprintf("client %s: %v", c.client, err))
+				}
 				select {
 				case c.out <- answer{Error: err.Error()}:
 				default:
@@ -253,11 +255,17 @@ func (s *server) knows(c *lease.Capacity) error {
 		"release", c.Method)
 }
 
+// errAlive is for a client that wants to know no more.
+var errAlive = errors.New("the lease lives")
+
 // take takes one line of a client.
 func (s *server) take(c *connection, r *request) error {
 	switch {
 	case r.Hello != nil && c.client == "":
 		hi := r.Hello
+		if hi.Version == onlyAlive {
+			return errAlive
+		}
 		if hi.Version != version {
 			return fmt.Errorf("the lease speaks version %d and a client %d: end what trains on this device, then run "+
 				"the same release", version, hi.Version)

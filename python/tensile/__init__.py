@@ -18,7 +18,6 @@ __all__ = ["join", "home", "leave"]
 
 _session = None
 _left = False  # it has left, for good
-_hooks = None
 _recording = None  # makes the planner, under python -m tensile.record
 
 
@@ -48,14 +47,13 @@ def join(model, optimizer):
 
 
 def start(parameters, optimizer, planner, why=None):
-    global _session, _hooks
+    global _session
     _session = Session(parameters, optimizer, planner)
     _at_the_end(_session)
     if why:
         _session.stop(why)
         return
-    _hooks = hooks.install(_session)
-    _session.__enter__()
+    _session.enter(hooks.install(_session))
 
 
 def _at_the_end(session):
@@ -82,15 +80,11 @@ def home():
 def leave():
     """Ends planning: everything is back, and torch is as it was. What the script has from now on nobody sees, so that
     its claim is that of a script without a plan until it ends."""
-    global _session, _left, _hooks
+    global _session, _left
     if _session is None:
         return
     session, _session, _left = _session, None, True
     session.leave()
-    if _hooks is not None:
-        session.__exit__(None, None, None)
-        _hooks.undo()
-        _hooks = None
 
 
 def _expandable():
@@ -99,7 +93,8 @@ def _expandable():
     import torch
 
     if not any(os.environ.get(name) for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")):
-        change = getattr(torch.cuda.memory, "_set_allocator_settings", None)
+        change = getattr(torch._C, "_accelerator_setAllocatorSettings", None)  # or its name before torch 2.9
+        change = change or getattr(torch.cuda.memory, "_set_allocator_settings", None)
         if change is not None:
             change("expandable_segments:True")
 
@@ -130,7 +125,7 @@ def _unsupported(model):
     import torch
 
     kinds = [type(m).__name__ for m in model.modules()]
-    if "OptimizedModule" in kinds:
+    if "OptimizedModule" in kinds or any(getattr(m, "_compiled_call_impl", None) for m in model.modules()):
         return "torch.compile makes code whose ops cannot be seen"
     if "DistributedDataParallel" in kinds or "FullyShardedDataParallel" in kinds:
         return "training over several processes (DDP, FSDP) is not supported"

@@ -85,6 +85,8 @@ class Recorder:
         self.records = []
         self.begun = 0
         self.unseen = []  # storages that something unseen has written in the probed cycle
+        self.running = False  # an op of the script's, whose exceptions are the script's too
+        self.ran = None  # a tuple with its result, while what it has done is looked at
 
     def cycle(self):
         """Ends a cycle and begins the next one; returns the number of its first op and its records."""
@@ -160,7 +162,9 @@ class Recorder:
 
     def timed(self, r, func, args, kwargs):
         begun = self.times.begin()
+        self.running = True
         out = func(*args, **kwargs)
+        self.running, self.ran = False, (out,)
         self.times.end(begun, r.took)
         return out
 
@@ -170,9 +174,7 @@ class Recorder:
             old = {identity(t) for t in tensors} & self.known.keys()
             r.outs = [self.see(t, True) for t in tensors]
         except NotImplementedError:
-            e = Unsupported(f"{r.func} makes a tensor without a storage, such as a sparse one")
-            e.out = (out,)
-            raise e from None
+            raise Unsupported(f"{r.func} makes a tensor without a storage, such as a sparse one") from None
         r.fresh = {s for s in r.outs if s.id not in old}
         r.shapes = [t.shape for t in tensors]
         if str(r.func).startswith("profiler."):
@@ -294,6 +296,21 @@ def digest(records):
         return tuple(numbers.setdefault(s, len(numbers)) for s in seen)
 
     return tuple((r.func, of(r.ins), of(r.outs), tuple(r.shapes)) for r in records)
+
+
+def first_difference(before, records):
+    """Returns the first op in which two cycles differ, in words."""
+    numbers = {}, {}
+    for i, (a, b) in enumerate(zip(before, records)):
+        if a.func is not b.func:
+            return f"op {i} is {b.func}, was {a.func}"
+        if a.shapes != b.shapes:
+            x, y = next((tuple(x), tuple(y)) for x, y in zip(a.shapes, b.shapes) if x != y)
+            return f"op {i}, {b.func}, makes a tensor of shape {y}, made one of {x}"
+        x, y = ([n.setdefault(s, len(n)) for s in r.ins + r.outs] for r, n in zip((a, b), numbers))
+        if x != y:
+            return f"op {i}, {b.func}, has other operands"
+    return f"{len(records)} ops, were {len(before)}"
 
 
 def mark_fixed(storages):

@@ -2,12 +2,14 @@
 
 import functools
 import sys
+import threading
 import types
 
 import torch
 import torch.utils.data
 import torch.utils.dlpack
 
+from . import modes
 from .storages import Untyped
 
 
@@ -41,6 +43,7 @@ class Hooks:
     def undo(self):
         while self.undoing:
             self.undoing.pop()()
+        self.wrapped.clear()
 
 
 def install(session):
@@ -74,8 +77,10 @@ def install(session):
         optimizer.step = types.MethodType(stepped, optimizer)  # schedules ask for its __self__ and __func__
 
         def restore():
-            if own is None:
-                vars(optimizer).pop("step", None)
+            if getattr(vars(optimizer).get("step"), "__func__", None) is not stepped:
+                restores.pop(id(optimizer), None)  # a schedule has wrapped it since, and it does nothing of its own now
+            elif own is None:
+                del optimizer.step
             else:
                 optimizer.step = own
 
@@ -83,12 +88,53 @@ def install(session):
         hooks.undoing.append(restore)
         hooks.wrap(type(optimizer), "state_dict", at_home)
 
-    def made(old):
+    def made(old, follow=follow):
         def init(self, *args, **kwargs):
             old(self, *args, **kwargs)
             if session.trained_by(self):
                 follow(self)
         return init
+
+    watched = []  # of optimizers, while the script is passive
+
+    def watch(optimizer):
+        def stepped(self, args, kwargs):
+            if session.optimizer is not self:  # it takes its place
+                session.optimizer = self
+                for before in watched:
+                    if before is not mine:
+                        before.remove()
+            session.mark()
+
+        mine = optimizer.register_step_post_hook(stepped)
+        watched.append(mine)
+        hooks.undoing.append(mine.remove)
+
+    def rests():
+        if hasattr(torch.optim.Optimizer, "register_step_post_hook"):
+            hooks.undo()
+            watch(session.optimizer)
+            hooks.wrap(torch.optim.Optimizer, "__init__", lambda old: made(old, watch))
+
+    def split(old):
+        def init(self, *args, **kwargs):
+            old(self, *args, **kwargs)
+            if not session.off and session.trains(self):
+                session.stop("training over several processes (DDP, FSDP) is not supported")
+        return init
+
+    def compiled(old):
+        def run(callback):
+            if callback:  # not the end of one, and not one that is not to be compiled
+                session.compiled()
+            return old(callback)
+        return run
+
+    def threaded(old):
+        def run(thread):
+            with modes.watched(session):
+                return old(thread)
+        return run
 
     def backward(old):
         def run(*args, **kwargs):
@@ -126,6 +172,22 @@ def install(session):
             return old(memory, *args, **kwargs)
         return run
 
+    def scaled(old):
+        def step(scaler, optimizer, *args, **kwargs):
+            before = session.iterations
+            out = old(scaler, optimizer, *args, **kwargs)
+            if optimizer is session.optimizer and session.iterations == before:  # left out, as gradients are infinite
+                session.mark()
+            return out
+        return step
+
+    def graphed(old):
+        def run(*args, **kwargs):
+            if not session.off:
+                session.stop("the script uses a CUDA graph, in which addresses are fixed")
+            return old(*args, **kwargs)
+        return run
+
     def loading(old):
         def run(*args, **kwargs):
             return session.load(old, args, kwargs) if session.seen() else old(*args, **kwargs)
@@ -141,7 +203,15 @@ def install(session):
             hooks.wrap(torch._C, name, session.figures.told)
         for name in "_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats":
             hooks.wrap(torch._C, name, session.figures.set_back)
+    hooks.wrap(getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler, "step", scaled)
+    for name in "capture_begin", "replay":
+        hooks.wrap(torch.cuda.CUDAGraph, name, graphed)
     hooks.wrap(torch.autograd, "backward", backward)
+    hooks.wrap(torch.nn.parallel.DistributedDataParallel, "__init__", split)
+    hooks.wrap(threading.Thread, "_bootstrap_inner", threaded)
+    if hasattr(torch, "_dynamo"):
+        from torch._dynamo import eval_frame  # torch imports it with the first op that a mode sees
+        hooks.wrap(eval_frame, "_maybe_set_eval_frame", compiled)
     for name in "item", "__float__":
         hooks.wrap(torch.Tensor, name, told)
     hooks.wrap(torch.utils.data.DataLoader, "__iter__", beside)
@@ -156,4 +226,5 @@ def install(session):
         hooks.wrap(owner, name, lent)
     follow(session.optimizer)
     hooks.wrap(torch.optim.Optimizer, "__init__", made)
+    hooks.rest = rests
     return hooks

@@ -45,6 +45,9 @@ class Iteration:
         self.records = first[self.tail:] + second[:self.tail]
         self.opening = next((p for p, r in enumerate(self.records) if r.phase != "forward"), n)  # ops before backward
         self._facts(first, second)
+        # what is another storage in the second cycle than at the same place of the first goes round: it does not last
+        self.moving = {s for a, b in zip(first, second) for x, y in zip(a.ins + a.outs, b.ins + b.outs) if x is not y
+                       for s in (x, y)}
         self.slots, self.slot_of = [], {}
         self._slots(everyone, parameters)
         self.groups = []
@@ -64,7 +67,8 @@ class Iteration:
             a.ns = b.ns = min(a.ns, b.ns)
 
     def _carried(self, s):
-        return not s.elsewhere and s.born < self.start and (s.died is None or s.died > self.end)
+        return (not s.elsewhere and s not in self.moving and s.born < self.start
+                and (s.died is None or s.died > self.end))
 
     def _slots(self, everyone, parameters):
         used = dict.fromkeys(s for r in self.records for s in r.ins + r.outs)

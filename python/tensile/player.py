@@ -46,8 +46,15 @@ class Clock:
 
 
 class Player:
-    def __init__(self, iteration, device):
-        self.iteration, self.device = iteration, device
+    """Plays one recorded iteration back. Other threads may end that for good, under the lock."""
+
+    other = None  # why what an op has made does not fit
+    broke = None  # an exception of the work that follows an op
+    calling = False  # an op of the script's, whose exceptions are the script's too
+
+    def __init__(self, iteration, device, lock):
+        self.iteration, self.device, self.lock = iteration, device, lock
+        self.over = False
         n = len(iteration.slots)
         self.bound = [0] * n  # per slot: the id of its storage
         self.weak = [None] * n
@@ -215,6 +222,7 @@ class Player:
                     self.now[n] = self.on[n] = 0
                     self.host[n] = -1
                 else:
+                    self.bound[n], self.weak[n], self.strong[n] = 0, None, None
                     self.now[n] = self.on[n] = self.host[n] = -1
             for t, stays in (self.program.enter.items() if self.program else ()):
                 n = t.number
@@ -270,34 +278,31 @@ class Player:
         for i, n in zip(ids, ins):
             if n >= 0 and bound[n] != i:
                 raise Differs(f"op {self.pos}, {func}, has other operands")
-        if c.before:
-            for a in c.before:
-                self.act(a)
-        if c.touches:
-            if self.away and not c.touches.isdisjoint(self.away):
-                for n in c.touches & self.away:
-                    self.faults += 1
-                    self.bring(n)
-            if self.copies.coming:
-                self._use(c.touches)
-            for n in c.updates:
-                self.copies.settle(n)
+        if c.before or c.touches:
+            with self.lock:
+                if self.over:
+                    raise Differs("the plan has ended")
+                self._moves(c)
         if c.save is not None:
             self._save(c, func, args, kwargs)
+        self.calling = True
         try:
             out = c.call(*args, **kwargs)
         except RuntimeError:
             away = self.away.intersection(c.ins)  # some views look at the size of their storage
             if not away:
                 raise
+            self.calling = False
             for n in away:
                 self.faults += 1
                 self.bring(n)
             self._use(away)
+            self.calling = True
             out = c.call(*args, **kwargs)
+        self.calling = False
         self.pos += 1
-        if c.fresh:
-            made = (out,) if isinstance(out, Tensor) else results(out)
+        try:
+            made = ((out,) if isinstance(out, Tensor) else results(out)) if c.fresh else ()
             for leaf, n, shape in c.fresh:
                 if leaf >= len(made):
                     self.other = f"op {self.pos - 1}, {func}, makes less"
@@ -310,10 +315,25 @@ class Player:
                     self.other = f"op {self.pos - 1}, {func}, makes no storage of its own"
                 if n in self.managed:
                     self._adopt(n, t)
-        for n, v in c.writes:
-            self.now[n] = self.on[n] = v
-            self.away.discard(n)
+            for n, v in c.writes:
+                self.now[n] = self.on[n] = v
+                self.away.discard(n)
+        except Exception as e:
+            self.broke = e
         return out
+
+    def _moves(self, c):
+        for a in c.before:
+            self.act(a)
+        if c.touches:
+            if self.away and not c.touches.isdisjoint(self.away):
+                for n in c.touches & self.away:
+                    self.faults += 1
+                    self.bring(n)
+            if self.copies.coming:
+                self._use(c.touches)
+            for n in c.updates:
+                self.copies.settle(n)
 
     def _plain(self, c, args, kwargs):
         """Runs an op, all of whose tensors are arguments of their own, and which touches nothing that moves."""
@@ -321,22 +341,25 @@ class Player:
         for i, n in c.places:
             if bound[n] != identity(args[i]):
                 raise Differs(f"op {self.pos}, {c.func}, has other operands")
+        self.calling = True
         out = c.call(*args, **kwargs)
+        self.calling = False
         self.pos += 1
         if c.fresh:
-            made = (out,) if isinstance(out, Tensor) else results(out)
-            for leaf, n, shape in c.fresh:
-                t = made[leaf]
-                if t.shape != shape:
-                    self.other = f"op {self.pos - 1}, {c.func}, makes another shape"
-                i = identity(t)
-                for _, m in c.places:
-                    if bound[m] == i:
-                        self.other = f"op {self.pos - 1}, {c.func}, makes no storage of its own"
-                bound[n] = i
+            try:
+                made = (out,) if isinstance(out, Tensor) else results(out)
+                for leaf, n, shape in c.fresh:
+                    t = made[leaf]
+                    if t.shape != shape:
+                        self.other = f"op {self.pos - 1}, {c.func}, makes another shape"
+                    i = identity(t)
+                    for _, m in c.places:
+                        if bound[m] == i:
+                            self.other = f"op {self.pos - 1}, {c.func}, makes no storage of its own"
+                    bound[n] = i
+            except Exception as e:
+                self.broke = e
         return out
-
-    other = None  # why what an op has made does not fit
 
     def _adopt(self, n, tensor):
         s = storage_of(tensor)
@@ -570,11 +593,16 @@ class Player:
                                          if (t.persistent or t.storage.born < self.iteration.start) and not t.fixed
                                          and t.number not in self.away)
 
-    def home(self):
-        """Brings all back that is away."""
-        for n in sorted(self.away):
+    def home(self, storage=None):
+        """Brings all back that is away, or one storage, by its id."""
+        if storage is None:
+            slots, coming = sorted(self.away), self.copies.coming
+        else:
+            slots = [n for n in self.away if self.bound[n] == storage]
+            coming = [n for n in (*slots, *self.copies.coming) if self.bound[n] == storage]
+        for n in slots:
             self.bring(n)
-        self._use(self.copies.coming)
+        self._use(coming)
 
     def _use(self, slots):
         for n in [n for n in slots if n in self.copies.coming]:

@@ -4,11 +4,13 @@ import os
 import sys
 import threading
 import time
+import traceback
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .capture import Recorder, digest, mark_fixed, written
+from . import modes
+from .capture import Recorder, digest, first_difference, mark_fixed, written
 from .copies import on_host
 from .events import Events, Figures, highest
 from .iteration import Iteration
@@ -19,8 +21,17 @@ from .storages import Unsupported, Untyped, Weak, arguments, identity, resizable
 
 
 TRIES = 2
+UNLIKE = 3  # pairs of iterations that were not alike, from which on it pauses before it looks again
 STRANGE = 8  # backward passes, before each of which parameters had changed by no step, until it is passive
+HIGHER = getattr(torch._ops, "HigherOrderOperator", ())
 CLOCKED = 4  # which of the iterations of a plan is the first to have its steps measured
+
+
+def fault(e):
+    """Returns a line for an exception of this package's own work: what it is, and where it was raised."""
+    at = traceback.extract_tb(e.__traceback__)[-1]
+    return (f"{type(e).__name__} in its own work, which is a bug ({os.path.basename(at.filename)}, line {at.lineno}: "
+            f"{' '.join(str(e).split())[:300]}); the script is not hurt: please report it")
 
 
 def say(text):
@@ -35,6 +46,12 @@ class Session(TorchDispatchMode):
     step(session) is called after each step of the optimizer, and may end the script.
     """
 
+    supports_higher_order_operators = True  # such as torch.cond: else torch ends the script
+
+    @classmethod
+    def ignore_compile_internals(cls):  # else torch compiles nothing while it is on the stack
+        return True
+
     samples = 32  # of so many iterations of a plan, the times of one's steps are measured
     measures = 2  # iterations of each plan in which the allocator's events are taken
 
@@ -43,6 +60,9 @@ class Session(TorchDispatchMode):
         self.parameters, self.optimizer, self.planner = parameters, optimizer, planner
         self.off = self.child = self.left = False
         self.inside = False  # ops are this session's own, though the mode is on
+        self.hooks = None
+        self.sees = False  # it is on torch's stack, and all hooks are there
+        self.lock = threading.RLock()  # of what playback has where, which other threads may end
         self.phase = "forward"
         self.stepping = False  # an optimizer is making a step
         self.device = parameters[0].device if parameters else torch.device("cpu")
@@ -50,7 +70,10 @@ class Session(TorchDispatchMode):
         self.recorder = Recorder(self.device, self.figures)
         self.course = self._record
         self.stage = "look"
-        self.cycle = None  # of the probed cycle: its first op's number and its records
+        self.cycle = None  # of the probed cycle: its first op's number, its digest and its records
+        self.looked = None  # of the cycle before, where only two that are alike are worth a probe: the same
+        self.unlike = 0  # how often two cycles in a row were not alike, since some were
+        self.pause = 0  # steps until it looks again
         self.graphs = 0  # that were sent
         self.players = {}  # digest -> (number of the graph, player)
         self.player = self.number = None
@@ -93,7 +116,51 @@ class Session(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if self.off or self.inside:
             return func(*args, **(kwargs or {}))
+        if isinstance(func, HIGHER):
+            self.stop(f"{func} runs ops that cannot be seen")
+            return func(*args, **(kwargs or {}))
+        if modes.below():  # a mode of torch's own, which traces: no op of an iteration
+            self.home()
+            return func(*args, **(kwargs or {}))
         return self.course(func, args, kwargs or {})
+
+    def enter(self, hooks):
+        """Begins to see ops."""
+        self.hooks, self.sees = hooks, True
+        modes.enter(self)
+
+    def exit(self):
+        """Leaves torch as it was, once no mode of the script is above this one, but for what tells of steps."""
+        if self.sees and not self.stepping and modes.leave(self):
+            self.sees = False
+            self.hooks.rest()
+
+    def compiled(self):
+        """A function that torch compiles, or has compiled, is about to run."""
+        if not self.off:
+            with self.lock:
+                self.stop("what torch compiles (torch.compile, torch.cond, flex_attention) has ops that cannot be seen")
+        if threading.get_ident() == self.thread:
+            self.exit()
+
+    def knows(self, i):
+        """Reports whether a storage is one that was recorded, or that a plan moves."""
+        p = self.player
+        return i in self.recorder.known or p is not None and any(
+            p.bound[n] == i and p.weak[n] and not p.weak[n].expired() for n in p.managed)
+
+    def met(self, name):
+        """Another thread computes on what is known."""
+        with self.lock:
+            if not self.off:
+                self.stop(f"the thread {name} computes on what the script trains, beside the one that has joined")
+
+    def broken(self, e):
+        """This package's own work has failed: it ends, and the script goes on."""
+        why = fault(e)
+        with self.lock:
+            if not self.off:
+                self.stop(why)
 
     def _look(self, func, args, kwargs):
         """Looks whether an op outside of a step writes a parameter: one of an optimizer that has not joined does."""
@@ -102,42 +169,81 @@ class Session(TorchDispatchMode):
                 self.foreign |= t.layout == torch.strided and identity(t) in self.trained
 
     def _record(self, func, args, kwargs):
-        self._look(func, args, kwargs)
+        recorder = self.recorder
+        recorder.running = False
         try:
-            return self.recorder.run(func, args, kwargs, self.phase, self.stage == "probe")
-        except Unsupported as e:
-            self.stop(str(e))
-            return e.out[0] if e.out else func(*args, **kwargs)
+            self._look(func, args, kwargs)
+            return recorder.run(func, args, kwargs, self.phase, self.stage == "probe")
+        except Exception as e:
+            if recorder.running:
+                raise
+            if isinstance(e, Unsupported):
+                self.stop(str(e))
+            else:
+                self.broken(e)
+            return recorder.ran[0] if recorder.ran else func(*args, **kwargs)
+        finally:
+            recorder.ran = None
 
     def _play(self, func, args, kwargs):
         p = self.player
-        if p.pos == p.ops:
+        p.calling = False
+        try:
+            if p.pos < p.ops or self._next(p):
+                out = p.run(func, args, kwargs)
+                if p.broke is not None or p.other is not None:
+                    self._amiss(p)
+                return out
+        except Differs as e:
+            self._differs(str(e), func, args, kwargs)
+            return func(*args, **kwargs)
+        except Exception as e:
+            if p.calling:
+                raise
+            self.broken(e)
+            return func(*args, **kwargs)
+        return self._pass(func, args, kwargs)
+
+    def _next(self, p):
+        """Ends one iteration and begins the next; False: what comes is none."""
+        with self.lock:
             for a in p.end:
                 p.act(a)
-            if not self.marked:
-                self._lost("there was no step of the optimizer")
-                return self._pass(func, args, kwargs)
-            self._boundary(False)
+            if self.marked:
+                self._boundary(False)
+                return True
+            self._lost("there was no step of the optimizer")
+            return False
+
+    def _differs(self, why, func, args, kwargs):
         try:
-            out = p.run(func, args, kwargs)
-        except Differs as e:
-            self._lost(str(e))
+            self._lost(why)
             self._look(func, args, kwargs)
-            return func(*args, **kwargs)
-        if p.other is not None:
+        except Exception as e:
+            self.broken(e)
+
+    def _amiss(self, p):
+        """An op has run, and what it made is not what it was, or could not be looked at."""
+        e, p.broke = p.broke, None
+        try:
+            if e is not None:
+                raise e
             self._lost(p.other)
-        return out
+        except Exception as e:
+            self.broken(e)
 
     def _pass(self, func, args, kwargs):
-        self._look(func, args, kwargs)
-        if self.count >= 0:
-            p = self.player
-            if self.count == p.iteration.tail or self.count > p.iteration.tail and p.opens(func, args, kwargs):
-                self._boundary(True)
-                self.course = self._play
-                return self._play(func, args, kwargs)
-            self.count += 1
-        return func(*args, **kwargs)
+        try:
+            self._look(func, args, kwargs)
+            if self.count >= 0:
+                p = self.player
+                if self.count == p.iteration.tail or self.count > p.iteration.tail and p.opens(func, args, kwargs):
+                    self._boundary(True)
+                    self.course = self._play
+                self.count += 1
+        except Exception as e:
+            self.broken(e)
+        return func(*args, **kwargs) if self.off or self.course != self._play else self._play(func, args, kwargs)
 
     def _aside(self, func, args, kwargs):
         """Runs an op of a data loader, which is part of no iteration: what it touches stays where it is."""
@@ -226,7 +332,7 @@ class Session(TorchDispatchMode):
             p.measured = self.events.known
 
     def _unmeasured(self):
-        if self.events is not None:
+        if self.events is not None and threading.get_ident() == self.thread:
             self.events.stop()
             self.events, self.player.measured = None, False
 
@@ -263,7 +369,8 @@ class Session(TorchDispatchMode):
         instead was an evaluation, or the saving of a checkpoint."""
         self._unmeasured()
         p = self.player
-        p.leave()
+        with self.lock:
+            p.leave()
         self.course, self.count = self._pass, -1
         if self.tries and (p.pos <= p.iteration.opening or p.pos >= p.ops - p.iteration.tail):
             self.tries -= 1
@@ -274,7 +381,16 @@ class Session(TorchDispatchMode):
         """The optimizer has made a step."""
         if self.child or self.left:
             return
-        self._mark()
+        try:
+            with modes.own():
+                self._mark()
+        except Exception as e:
+            self.broken(e)
+        if self.sees and not self.off and not modes.entered(self):
+            self.stop("something has taken Tensile off torch's stack of modes")
+        if self.off:
+            self._unmeasured()
+            self.exit()
         self.planner.step(self)
 
     def _mark(self):
@@ -300,6 +416,11 @@ class Session(TorchDispatchMode):
                 return
             self._lost(f"the step ends at op {p.pos}, ended at op {p.ops - p.iteration.tail}")
         self.planner.iteration(self, 0, 0, wall)
+        if self.pause:
+            self.pause -= 1
+            if not self.pause:
+                self._again()
+            return
         if self.course == self._pass:
             if self.why is not None:
                 self.failed += 1
@@ -313,26 +434,37 @@ class Session(TorchDispatchMode):
             if self.failed < 2:
                 self.count = 0
                 return
-            self.failed = 0
-            self.stage, self.course = "look", self._record
-            self.recorder.resume()
+            self._again()
             return
         self._recorded()
 
+    def _again(self):
+        """Records from the next op on, after some that were not recorded."""
+        self.failed, self.looked = 0, None
+        self.stage, self.course = "look", self._record
+        self.recorder.resume()
+
+    def _unlike(self, before, records):
+        """Two cycles in a row were not alike. A script of no steady shape is looked at ever more seldom."""
+        self.unlike += 1
+        if self.unlike < UNLIKE:
+            self._probe()
+            return
+        if self.unlike == UNLIKE and not self.players:
+            why = f"no two iterations in a row were alike: {first_difference(before, records)}"
+            self.passive(why)
+            say(f"{why}; it trains without a plan until two are, and looks for that ever more seldom; batches of one "
+                "size help")
+        self.pause, self.cycle = 2 ** (self.unlike - UNLIKE), None
+        self.course, self.count = self._pass, -1
+
     def _probe(self):
-        self.stage, self.off = "probe", True
-        try:
-            self.recorder.sum(list(self.recorder.known.values()))
-        finally:
-            self.off = False
+        self.stage = "probe"
+        self.recorder.sum(list(self.recorder.known.values()))
 
     def _unseen(self):
         """Reports whether something that is no op writes a parameter; whatever else it writes stays where it is."""
-        self.off = True
-        try:
-            self.recorder.compare(list(self.recorder.known.values()))
-        finally:
-            self.off = False
+        self.recorder.compare(list(self.recorder.known.values()))
         found, self.recorder.unseen = self.recorder.unseen, []
         trained = {identity(p): p for p in self.parameters}
         for s in found:
@@ -355,18 +487,23 @@ class Session(TorchDispatchMode):
         if key in self.players and self.players[key][1].lasting <= ids:
             self._return(key)
         elif self.stage == "look":
-            self._probe()
+            if self.unlike < UNLIKE or self.looked is not None and self.looked[0] == key:
+                self._probe()
+            elif self.looked is None:
+                self.looked = key, records
+            else:
+                self._unlike(self.looked[1], records)
         elif self.stage == "probe":
             self.cycle, self.stage = (begun, key, records), "check"
         elif self.cycle[1] == key:
             mark_fixed({s for r in records for s in r.ins + r.outs})
             made = Iteration(key, self.cycle[2], records, begun, [identity(p) for p in self.parameters])
             self.graphs += 1
-            self.players[key] = self.graphs, Player(made, self.device)
+            self.players[key] = self.graphs, Player(made, self.device, self.lock)
             self.planner.graph(self.players[key][0], made)
             self._return(key)
         else:
-            self._probe()
+            self._unlike(self.cycle[2], records)
 
     def _return(self, key):
         number, player = self.players[key]
@@ -374,33 +511,43 @@ class Session(TorchDispatchMode):
             self.player.load(None)
             self.plan, self.steps = 0, None
         self.number, self.player = number, player  # with its plan, if it is the one that was followed before
-        self.cycle = None
+        self.cycle, self.unlike = None, 0
         self.course, self.count, self.tries = self._pass, 0, TRIES
 
     # what the mode does not see
 
     def home(self, reads=None):
-        """Brings all back that is away: what reads memory without an op finds it there. It may tell which tensor."""
-        if self.off or self.course != self._play or isinstance(reads, torch.Tensor) and reads.device != self.device:
+        """Brings back what is away: what reads memory without an op finds it there. It may tell which tensor or storage."""
+        if self.off or self.course != self._play:
             return
-        self.off = True
+        if isinstance(reads, Untyped):
+            one = reads._cdata
+        elif type(reads) in (torch.Tensor, torch.nn.Parameter) and reads.layout == torch.strided:
+            one = identity(reads)
+        else:
+            one = None
         try:
-            self.player.home()
-        finally:
-            self.off = False
+            with self.lock, modes.own():
+                self.player.home(one)
+        except Exception as e:
+            self.broken(e)
 
     def read(self):
         """Brings all back for something else than torch that reads addresses, and has it stay until the next step or
         the next iteration: ops in between would move it."""
         if not self.off and self.course == self._play and threading.get_ident() == self.thread:
-            self._lost("memory is read by its address")
+            try:
+                with modes.own():
+                    self._lost("memory is read by its address")
+            except Exception as e:
+                self.broken(e)
 
     def lend(self, memory, name):
         """Leaves the memory of a tensor or a storage where it is from now on: something else than torch is going to
         read it, or to write it, of which no op tells."""
         if self.off or threading.get_ident() != self.thread or memory.device != self.device:
             return
-        self.home()
+        self.home(memory)
         if self.reading:
             return
         try:
@@ -413,7 +560,8 @@ class Session(TorchDispatchMode):
         plays = self.player if self.course == self._play else None
         for key in [key for key, (_, p) in self.players.items() if p.lent(i, p is plays)]:
             if self.players.pop(key)[1] is self.player:  # with ops that may read something else when they run again
-                self._anew()
+                with modes.own():
+                    self._anew()
         self._stays(memory, f"{name}() gives its address away")
 
     def _anew(self):
@@ -440,37 +588,37 @@ class Session(TorchDispatchMode):
     def rest(self):
         """Takes from the device what is trained, with gradients and what the optimizer keeps; returns the copies."""
         self.home()
-        self.off, before = True, self.off
         away = {}
         trained = {id(p): p for g in self.optimizer.param_groups for p in g["params"]}
         trained.update((id(p), p) for p in self.parameters)
         try:
-            for p in trained.values():
-                kept = self.optimizer.state.get(p, {}).values()
-                for t in (p, p.grad, *(v for v in kept if isinstance(v, torch.Tensor))):
-                    if t is None or t.layout != torch.strided or t.device != self.device:
-                        continue
-                    s = storage_of(t)
-                    if identity(t) in away or not s.nbytes() or not resizable(s):
-                        continue
-                    away[identity(t)] = s, on_host(s.nbytes()).copy_(view(s))
-                    s.resize_(0)
+            with modes.own():
+                for p in trained.values():
+                    kept = self.optimizer.state.get(p, {}).values()
+                    for t in (p, p.grad, *(v for v in kept if isinstance(v, torch.Tensor))):
+                        if t is None or t.layout != torch.strided or t.device != self.device:
+                            continue
+                        s = storage_of(t)
+                        if identity(t) in away or not s.nbytes() or not resizable(s):
+                            continue
+                        away[identity(t)] = s, on_host(s.nbytes()).copy_(view(s))
+                        s.resize_(0)
         except BaseException:
             self.wake(away)
             raise
-        finally:
-            self.off = before
         return away
 
     def wake(self, away):
         """Brings back what rest has taken."""
-        self.off, before = True, self.off
-        try:
+        with modes.own():
             for s, copy in away.values():
                 s.resize_(copy.numel())
                 view(s).copy_(copy)
-        finally:
-            self.off = before
+
+    def trains(self, module):
+        """Reports whether a module has parameters of the model."""
+        mine = {id(p) for p in self.parameters}
+        return any(id(p) in mine for p in module.parameters())
 
     def trained_by(self, optimizer):
         """Reports whether an optimizer that the script has made takes the place of the one that joined."""
@@ -508,12 +656,19 @@ class Session(TorchDispatchMode):
         """Ends all as the script wants it: what it does from now on nobody sees."""
         self._end()
         self.left = True
+        if self.hooks is not None:
+            self.exit()
+            self.hooks.undo()
         if not self.child:
             self.planner.left(self)
 
     def _end(self):
-        if self.player is not None:
-            self._unmeasured()
-            self.home()
-            self.player.leave()
-        self.off = True
+        try:
+            if self.player is not None:
+                self._unmeasured()
+                with self.lock, modes.own():
+                    self.player.leave()
+        finally:
+            self.off = True
+            for _, p in self.players.values():
+                p.over = True

@@ -13,8 +13,6 @@ Untyped = torch.UntypedStorage
 class Unsupported(Exception):
     """The script does something that cannot be recorded; the text says what."""
 
-    out = None  # a tuple with the result of the op, if it has run
-
 
 def _identity(tensor):
     return storage_of(tensor)._cdata

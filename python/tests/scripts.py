@@ -52,6 +52,9 @@ class Planner:
     def passive(self, iterations, why, always):
         self.lines.append(why)
 
+    def left(self, session):
+        pass
+
 
 class Run:
     """A run of a script: its model and optimizer join a planner, or nothing."""
@@ -63,19 +66,12 @@ class Run:
         self.model, self.optimizer = model, optimizer
         if self.planner is not None:
             self.session = Session(list(model.parameters()), optimizer, self.planner)
-            self.hooks = hooks.install(self.session)
-            self.session.__enter__()
+            self.session.enter(hooks.install(self.session))
 
     def leave(self):
         if self.session is not None:
-            self.session.home()
-            if self.session.player is not None:
-                self.session._unmeasured()
-                self.session.player.leave()
-            self.session.off = True
-            self.session.__exit__(None, None, None)
-            self.hooks.undo()
-            self.session = None
+            session, self.session = self.session, None
+            session.leave()
 
     def state(self):
         """Returns all bits: of weights, buffers and the optimizer."""

@@ -71,8 +71,7 @@ class OnCuda(Run):
         if self.planner is not None:
             self.session = Session([SimpleNamespace(device=Device())], optimizer, self.planner)
             self.session.parameters = list(model.parameters())
-            self.hooks = hooks.install(self.session)
-            self.session.__enter__()
+            self.session.enter(hooks.install(self.session))
 
 
 def script(run, each=None, iterations=12):

@@ -92,7 +92,10 @@ class Optimizers(unittest.TestCase):
 
         for change in unfreeze, added, loaded:
             with self.subTest(change=change.__name__):
-                self.again(change)
+                if change is loaded and torch.__version__ >= "2":  # from then on into the tensors that are there
+                    self.assertEqual([i[:2] for i in self.joined(change).iterations[-3:]], [(1, 1)] * 3)
+                else:
+                    self.again(change)
 
     def test_rests(self):
         """A script that rests has nothing of its new optimizer on the device."""

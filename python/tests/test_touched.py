@@ -2,6 +2,7 @@
 
 import random
 import unittest
+from unittest import mock
 
 import torch
 from torch import autograd
@@ -9,9 +10,17 @@ from torch import autograd
 import scripts
 from plans import peak, random_plan
 from scripts import Planner, execute
-from tensile import events
+from tensile import capture, events
 
 MARK = "the step of the test"
+
+
+def twice(recorder, r, func, *rest, old=capture.Recorder.twice):
+    """It leaves bytes of its workspace as they were: whether it repeats them is chance, and one plan is for two recordings."""
+    if "mkldnn_rnn" in str(func):
+        r.once = True
+    else:
+        old(recorder, r, func, *rest)
 
 
 class Touched(unittest.TestCase):
@@ -26,13 +35,12 @@ class Touched(unittest.TestCase):
 
         first = Planner(make)
         options = dict(network=network, optimizer=optimizer, iterations=9)
-        execute(scripts.plain, first, **options)
-        own = [t for _, plan, t in first.iterations if plan]
-
         def between(run, i):
             with autograd.profiler.record_function(MARK):
                 pass
 
+        execute(scripts.plain, first, between=between, **options)  # the mark is an op of the graph
+        own = [t for _, plan, t in first.iterations if plan]
         # the events tell all only of memory given after they began: once more, within them from the start on
         autograd._enable_profiler_legacy(autograd.ProfilerConfig(*events._config))
         try:
@@ -55,7 +63,7 @@ class Touched(unittest.TestCase):
     def test_networks(self):
         pairs = ("cnn", "adam"), ("encoder", "momentum"), ("lstm", "foreach")
         for network, optimizer in pairs if scripts.LONG else pairs[:1]:
-            with self.subTest(network=network, optimizer=optimizer):
+            with self.subTest(network=network, optimizer=optimizer), mock.patch.object(capture.Recorder, "twice", twice):
                 promised, touched, plain, own = self.check(network, optimizer, 0.6)
                 self.assertLessEqual(touched, promised * 1.01 + (64 << 10))
                 self.assertLess(touched, plain)

@@ -35,11 +35,11 @@ def ops(name):
 
 def probe():
     """Every module's compilation, cold and from the cache, its kernels' registers, and a launch of each module."""
+    os.environ.setdefault("CUDA_CACHE_PATH", os.path.join(os.environ.get("GPU_CHECK_WORK", "/tmp"), "jit"))  # before the driver looks
     d = Driver()
     free, total = d.free()
     print(f"@ {d.name()}, driver {d.version()}, capability {d.attribute(75)}.{d.attribute(76)}, {d.attribute(16)} multiprocessors, "
           f"{total // MIB} MiB, free {free // MIB} MiB with the context open, which took {1000 * d.opened:.0f} ms")
-    os.environ.setdefault("CUDA_CACHE_PATH", os.path.join(os.environ.get("GPU_CHECK_WORK", "/tmp"), "jit"))
     cold, bad, spills, modules = 0.0, [], [], {}
     for name, ptx in texts():
         before = d.free()[0]
@@ -74,7 +74,7 @@ def probe():
             print(said)
     print(f"@ all compiled in {cold:.2f} s; local memory: {', '.join(spills) or 'none'}")
     tried, wrong = set(), []
-    for op in ops("lenet") + ops("resnet50") + ops("bert") + ops("gnmt"):
+    for op in (op for name in ("lenet", "bert", "gnmt", "alexnet", "nasnet-mobile") for op in ops(name)):
         need = {launch["module"] for launch in op["launches"]} - tried
         if not need or not need <= set(modules):
             continue

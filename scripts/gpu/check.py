@@ -34,7 +34,7 @@ class Part:
     stage: int
     name: str
     limit: int  # seconds
-    words: tuple = ()  # of the command after python3; (): steps.py and the name
+    words: tuple = ()  # of the command after python3, with files that are beside this one; (): steps.py and the name
     lines: int = 8  # of the table at most
     remedy: bool = False  # it runs only after a part that ended with DIFFERS; and after one in stage 2 nothing else runs
 
@@ -49,23 +49,24 @@ PARTS = (
     Part(1, "assembly", 20, lines=20),
     Part(1, "sanitizers", 80, lines=6),
     Part(1, "rates", 40),
-    Part(1, "bridge-smoke", 40),
-    Part(1, "torch", 50, ("torch_step.py",), lines=14),
+    Part(1, "bridge-smoke", 40, ("torch_bridge.py", "tensile", "--small"), lines=15),
+    Part(1, "torch", 75, ("torch_step.py",), lines=14),
 
     Part(2, "digest", 20),
     Part(2, "ops", 60, remedy=True),
     Part(2, "kernels", 90, ("kernels.py",), lines=30),
     Part(2, "calibrate", 60),
-    Part(2, "train", 130, lines=14),
+    Part(2, "train", 130, lines=22),
     Part(2, "ncu", 50, lines=12),
     Part(2, "pages", 30, lines=18),
     Part(2, "pin", 40, lines=20),
     Part(2, "launch", 15),
     Part(2, "jobs", 45),
 
-    Part(3, "bridge", 280, lines=40),
-    Part(3, "rivals", 75, ("torch_rivals.py",), lines=14),
-    Part(3, "per-op", 20, ("torch_per_op.py",)),
+    Part(3, "bridge", 230, ("torch_bridge.py", "tensile", "--json", "bridge.json"), lines=60),
+    Part(3, "rivals", 75, ("torch_rivals.py",)),
+    Part(3, "per-op", 40, ("torch_per_op.py", "tensile"), lines=12),
+    Part(3, "cases", 110, ("torch_cases.py", "tensile"), lines=32),
     Part(3, "failures", 60),
     Part(3, "hot", 50, lines=10),
 )
@@ -91,9 +92,9 @@ class Stage:
         os.makedirs(self.kept)
         self.rows, self.asks, self.child, self.card = [], True, None, "no card"
 
-    def environment(self, part):
+    def environment(self, part, limit):
         e = dict(os.environ, GPU_CHECK_FAKE="1" if self.fake else "", GPU_CHECK_WORK=self.work, GPU_CHECK_STAGE=str(self.number),
-                 GPU_CHECK_LIMIT=str(part.limit * self.scale), GPU_CHECK_PART=f"{os.getpid()}-{part.name}", PYTHONFAULTHANDLER="1",
+                 GPU_CHECK_LIMIT=str(limit), GPU_CHECK_PART=f"{os.getpid()}-{part.name}", PYTHONFAULTHANDLER="1",
                  PYTHONUNBUFFERED="1", XDG_CACHE_HOME=os.path.join(self.work, "cache"))
         e["PYTHONPATH"] = os.pathsep.join([os.path.join(HERE, "python"), e.get("PYTHONPATH", "")])
         if self.fake:
@@ -127,13 +128,13 @@ class Stage:
             row["lines"] = ["no time was left"]
             return row
         limit = min(part.limit * self.scale, left)
-        words = [sys.executable, *(part.words or ("steps.py", part.name))]
-        words[1] = os.path.join(HERE, words[1])
+        beside = os.listdir(HERE)
+        words = [sys.executable, *(os.path.join(HERE, w) if w in beside else w for w in part.words or ("steps.py", part.name))]
         file = os.path.join(self.kept, part.name)
         begun = time.monotonic()
         with open(file + ".txt", "wb") as out, open(file + ".err", "wb") as err:
             self.child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.kept,
-                                          env=self.environment(part), start_new_session=True)
+                                          env=self.environment(part, limit), start_new_session=True)
             try:
                 status = self.child.wait(limit)
             except (subprocess.TimeoutExpired, Stop) as e:
@@ -142,10 +143,10 @@ class Stage:
             self.kill(part)
         row["seconds"] = round(time.monotonic() - begun, 1)
         said, wrong = text(file + ".txt"), text(file + ".err")
-        row["lines"] = [line[1:].strip()[:150] for line in said.splitlines() if line.startswith("@")]
-        last = next((s.strip() for s in reversed((said + "\n" + wrong).splitlines()) if s.strip()), "it printed nothing")[:150]
+        row["lines"] = [line[1:].strip()[:150] for line in said.splitlines() if line.startswith("@ ")]
+        last = next((s.strip().removeprefix("@ ") for s in reversed((said + "\n" + wrong).splitlines()) if s.strip()), "it printed nothing")[:150]
         row["status"] = status
-        if status == 0:
+        if status == 0 and row["lines"]:
             row["result"] = "ok"
         elif status == SKIPPED:
             row["lines"].append(last)
@@ -156,8 +157,8 @@ class Stage:
                 self.rows.append(row)
                 raise stopped
         else:
-            row["result"] = f"FAILED ({status})"
-            row["lines"].append(last)
+            row["result"] = f"FAILED ({status})" if status else "FAILED (no row)"
+            row["lines"] += [last] * (last not in row["lines"])
         return row
 
     def kill(self, part):
@@ -218,7 +219,7 @@ class Stage:
             if len(r["lines"]) > len(shown):
                 shown[-1:] = [f"... {len(r['lines']) - len(shown) + 1} lines more in table.json", r["lines"][-1]]
             lines.append(f"{r['part']:<13} {r['result']:<15} {r['seconds']:>6.1f} s  {shown[0] if shown else ''}".rstrip())
-            lines += [" " * 40 + s for s in shown[1:]]
+            lines += ["    " + s for s in shown[1:]]
         lines.append("card before each part:")
         lines += [f"  {r['part']:<13} {r['before'].split(',', 2)[-1].strip() if r['before'].count(',') > 7 else r['before']}"
                   for r in self.rows if r["before"]]

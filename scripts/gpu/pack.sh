@@ -8,7 +8,7 @@ mkdir -p "$out/launches" "$out/python"
 "$GO" build -tags gpu -ldflags "-s -w" -o "$out/tensile" ./cmd/tensile
 "$GO" test -c -tags gpu -ldflags "-s -w" -o "$out/conformance.test" ./device/cuda/driver
 strip -s "$out/tensile" "$out/conformance.test"
-cp scripts/gpu/*.py scripts/torch_bridge.py device/cuda/kernels/testdata/digests.txt "$out/"
+cp scripts/gpu/*.py scripts/torch_resnet.py device/cuda/kernels/testdata/digests.txt "$out/"
 cp device/cuda/kernels/testdata/ops.txt "$out/"
 cp -r device/cuda/kernels/ptx "$out/"
 mkdir "$out/python/tensile" && cp python/tensile/*.py "$out/python/tensile/"
@@ -16,6 +16,8 @@ launches() { "$GO" run ./internal/launches "$@" >"$out/launches/${1%%:*}.jsonl";
 launches lenet 2 12
 launches bert:1,16,2 4 0 8
 launches gnmt:3,16 4 0 4
+launches alexnet 1 67
+launches nasnet-mobile 1 35
 launches resnet50 16 224
 launches gpt2 8 0 1024
 tar -C "$(dirname "$out")" --owner=0 --group=0 -cf - "$(basename "$out")" | xz -T2 -6 >"$out.tar.xz"

@@ -5,55 +5,50 @@ import statistics
 import sys
 import time
 
-try:
-    import torch
-    import torchvision
-except ImportError as e:
-    print(e)
-    sys.exit(77)
-if not torch.cuda.is_available():
-    print("this torch sees no GPU")
-    sys.exit(77)
-from torch.utils.checkpoint import checkpoint_sequential
+import torch_kit
 
-x, y = torch.randn(64, 3, 224, 224, device="cuda"), torch.randint(0, 1000, (64,), device="cuda")
+torch, device = torch_kit.torch_here()
+from torch.utils.checkpoint import checkpoint  # noqa: E402: the part is skipped where there is no torch
+
+STEPS = 3 if torch_kit.FAKE else 15
 
 
 def step(way):
-    model = torchvision.models.resnet50().cuda()
+    model, batch = torch_kit.network(torch, device, "resnet50", small=torch_kit.FAKE)
+    x, y = (t.to(device) for t in batch())
     optimizer = torch.optim.Adam(model.parameters())
-    layers = torch.nn.Sequential(*list(model.children())[:-1], torch.nn.Flatten(), model.fc)
+    layers = list(model)
+    quarter = len(layers) // 4 + 1
+    parts = [torch.nn.Sequential(*layers[i:i + quarter]) for i in range(0, len(layers), quarter)]
+    forward = model
     if way == "compile, budget 0.5":
-        import torch._functorch.config
-        torch._functorch.config.activation_memory_budget = 0.5
-        model = torch.compile(model)
-
-    def forward():
-        if way == "checkpoint":
-            return checkpoint_sequential(layers, 4, x, use_reentrant=False)
-        if way == "save_on_cpu":
-            with torch.autograd.graph.save_on_cpu(pin_memory=True):
+        if not hasattr(torch, "compile"):
+            return "this torch has no compile"
+        from torch._functorch import config
+        config.activation_memory_budget = 0.5
+        forward = torch.compile(model, **torch_kit.COMPILE)
+    elif way == "checkpoint":
+        def forward(x):
+            for part in parts:
+                x = checkpoint(part, x, use_reentrant=False)
+            return x
+    elif way == "save_on_cpu":
+        def forward(x):
+            with torch.autograd.graph.save_on_cpu(pin_memory=device == "cuda"):
                 return model(x)
-        return model(x)
-    torch.cuda.reset_peak_memory_stats()
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
     took = []
-    for _ in range(3 + 12):
-        torch.cuda.synchronize()
+    for _ in range(STEPS):
+        torch_kit.synchronize(torch, device)
         begun = time.perf_counter()
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(forward(), y).backward()
+        torch.nn.functional.cross_entropy(forward(x), y).backward()
         optimizer.step()
-        torch.cuda.synchronize()
+        torch_kit.synchronize(torch, device)
         took.append(time.perf_counter() - begun)
-    return f"{1000 * statistics.median(took[3:]):.1f} ms, {torch.cuda.max_memory_allocated() / 2**20:.0f} MiB"
+    return f"{1000 * statistics.median(took[STEPS // 5:]):.1f} ms" + torch_kit.memory(torch, device)
 
 
-failed = 0
-for way in "alone", "save_on_cpu", "checkpoint", "compile, budget 0.5":
-    try:
-        print(f"@ {way}: " + step(way), flush=True)
-    except Exception as e:  # the others are wanted all the same
-        failed += 1
-        print(f"@ {way}: {type(e).__name__}: {str(e)[:90]}", flush=True)
-    torch.cuda.empty_cache()
-sys.exit(1 if failed else 0)
+ways = "alone", "save_on_cpu", "checkpoint", "compile, budget 0.5"
+sys.exit(1 if torch_kit.each(torch, device, ways, step) else 0)

@@ -1,0 +1,80 @@
+package bus
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A folder of another form is refused, and nothing in it is touched; one without a number, as of releases before there
+// were any, is taken up and gets it.
+func TestFormat(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, formatFile)
+	start := func() error {
+		s, err := Start(Options{Dir: dir, Log: func(line string) { t.Log(line) }})
+		if err == nil {
+			s.Close()
+		}
+		return err
+	}
+	for range 2 { // made, and then as it was before there were numbers
+		if err := start(); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(path); err != nil || string(text) != "1\n" {
+			t.Errorf("the number is %q: %v", text, err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for text, want := range map[string]string{
+		"2\n":   "has form 2, and this release keeps form 1: start the release that made it, or name another folder",
+		"":      "holds no number of a form: put it back from a copy",
+		"1\x00": "holds no number of a form: ",
+		"-1\n":  "holds no number of a form: ",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := tree(t, dir)
+		err := start()
+		if err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+		if after := tree(t, dir); after != before {
+			t.Errorf("%q: the folder was\n%s\nand is\n%s", text, before, after)
+		}
+	}
+}
+
+// tree is all that is in a folder: names, modes, times, contents.
+func tree(t *testing.T, dir string) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(&all, path, info.Mode(), info.Size(), info.ModTime().UnixNano())
+		if d.Type().IsRegular() {
+			text, err := os.ReadFile(path)
+			fmt.Fprintf(&all, "%x %v\n", sha256.Sum256(text), err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
