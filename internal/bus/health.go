@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"tensile/graph"
+	"tensile/wire"
 )
 
 // healthInterval lies between two health checks of the server.
@@ -76,6 +79,11 @@ func (s *Server) logOmitted() {
 // restart starts the server again if it no longer stores what it gets, and the disk has space.
 func (s *Server) restart() {
 	if s.nats.Load() != nil && s.healthy() == nil {
+		if full := s.full(); full != "" {
+			s.setTrouble(full)
+		} else if s.trouble.Swap(nil) != nil {
+			s.options.Log("there is room in the store again")
+		}
 		return
 	}
 	switch err := probe(s.options.Dir); {
@@ -117,6 +125,26 @@ func (s *Server) healthy() error {
 		}
 	}
 	return nil
+}
+
+// full says which store takes no more, since it has what it may have; "": none.
+func (s *Server) full() string {
+	info, err := s.nats.Load().Jsz(&server.JSzOptions{Streams: true, Config: true})
+	if err != nil {
+		return "" // it is ending
+	}
+	for _, account := range info.AccountDetails {
+		for _, stream := range account.Streams {
+			c := stream.Config
+			most := uint64(max(c.MaxBytes, 0))
+			if most > 0 && c.Discard == server.DiscardNew && stream.State.Bytes+wire.MaxMessage > most {
+				return fmt.Sprintf("the controller's store %s is full with %s: stop jobs, or start the controller "+
+					"with a smaller --keep so that fewer that are over are remembered", stream.Name,
+					graph.Bytes(stream.State.Bytes))
+			}
+		}
+	}
+	return ""
 }
 
 // setTrouble sets why nothing is stored, and logs it when that is new.
