@@ -109,8 +109,8 @@ func (s *Server) restart() {
 
 // healthy returns an error if the server does not store what it gets. What says nothing of that is left out: a stream
 // whose folder is there alone is being made or removed, or was when the process was killed, and is made again when
-// something is stored in it; consumers come and go with those who watch; and whether connections are taken is asked with
-// a deadline of a millisecond, which a busy machine misses.
+// something is stored in it; consumers come and go with those who watch; and whether connections are taken is asked
+// with a deadline of a millisecond, which a busy machine misses.
 func (s *Server) healthy() error {
 	h := s.nats.Load().Healthz(&server.HealthzOptions{Account: server.DEFAULT_GLOBAL_ACCOUNT, Details: true})
 	for _, e := range h.Errors {
