@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -62,11 +61,8 @@ func (s *rig) puts(ctx context.Context, n int) (Quantiles, error) {
 
 // submit submits the jobs one after another, each when the one before has a layout.
 func (s *rig) submit(ctx context.Context) (map[string]*fakeExecutor, Quantiles, error) {
-	text, err := json.Marshal(s.graph)
+	packed, err := wire.Pack(s.graph, nil)
 	if err != nil {
-		return nil, Quantiles{}, err
-	}
-	if err := s.conn.Store(ctx, wire.Graphs, wire.GraphObject(s.graph.Digest()), text); err != nil {
 		return nil, Quantiles{}, err
 	}
 	jobs := make(map[string]*fakeExecutor)
@@ -76,7 +72,7 @@ func (s *rig) submit(ctx context.Context) (map[string]*fakeExecutor, Quantiles, 
 			Iterations: 1 << 30}
 		begin := time.Now()
 		data, err := s.conn.Ask(ctx, wire.ControlSubject, wire.Encode(wire.Request{Verb: wire.Submit,
-			Specs: []wire.Spec{spec}}))
+			Specs: []wire.Spec{spec}, Graphs: []wire.Packed{packed}}))
 		if err != nil {
 			return nil, Quantiles{}, err
 		}

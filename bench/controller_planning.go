@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -15,18 +14,16 @@ func (s *rig) planning(ctx context.Context, r *PlanningReport) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	text, err := json.Marshal(s.graph)
+	packed, err := wire.Pack(s.graph, nil)
 	if err != nil {
-		return err
-	}
-	if err := s.conn.Store(ctx, wire.Graphs, wire.GraphObject(s.graph.Digest()), text); err != nil {
 		return err
 	}
 	begin := time.Now()
 	answered := make(chan error, 1)
 	go func() {
 		spec := wire.Spec{Name: "long", Model: s.options.Model, Graph: s.graph.Digest(), Iterations: 1 << 30}
-		a, err := s.request(ctx, wire.Request{Verb: wire.Submit, Specs: []wire.Spec{spec}})
+		a, err := s.request(ctx, wire.Request{Verb: wire.Submit, Specs: []wire.Spec{spec},
+			Graphs: []wire.Packed{packed}})
 		if err == nil && a.Error != "" {
 			err = errors.New(a.Error)
 		}

@@ -30,8 +30,8 @@ import (
 	"tensile/wire"
 )
 
-// door is a whole controller on a bus, on virtual time. Bob has a job there, at an executor that does as it is told. All
-// others send what they like.
+// door is a whole controller on a bus, on virtual time. Bob has a job there, at an executor that does as it is told.
+// All others send what they like.
 type door struct {
 	t       *testing.T
 	rng     *rand.Rand
@@ -43,6 +43,7 @@ type door struct {
 	number  map[string]int64 // of the newest status, by executor
 	bob     wire.Record      // as it was when it began
 	names   int
+	packed  []wire.Packed           // graphs of the newest spec
 	last    string                  // what was sent
 	brought map[string]*wire.Device // by their executors, which are called as they are
 
@@ -75,7 +76,8 @@ func (b *asking) as(user string, data []byte) <-chan []byte {
 
 func newDoor(t *testing.T, seed uint64) *door {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
-	d := &door{t: t, rng: rand.New(rand.NewPCG(seed, 38)), bus: &asking{Bus: localbus.New()}, number: map[string]int64{},
+	d := &door{t: t, rng: rand.New(rand.NewPCG(seed, 38)), bus: &asking{Bus: localbus.New()},
+		number:  map[string]int64{},
 		brought: map[string]*wire.Device{}, sent: map[string]int{}, read: map[string]int{}}
 	c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", Budget: 40_000, Settle: 1,
 		Options: scheduler.Options{Work: 20_000, Pack: "greedy"}}
@@ -125,15 +127,17 @@ func (d *door) put(key string, m wire.Message) {
 	}
 }
 
-// store keeps a graph, as a submission does before it asks.
-func (d *door) store(g *graph.Graph) graph.Digest {
-	text, err := json.Marshal(g)
-	if err == nil {
-		err = d.bus.Store(d.t.Context(), wire.Graphs, wire.GraphObject(g.Digest()), text)
+// pack keeps a graph for the request that is made.
+func (d *door) pack(g *graph.Graph) graph.Digest {
+	var latency []time.Duration
+	if g.Opaque() {
+		latency = make([]time.Duration, len(g.Ops))
 	}
+	packed, err := wire.Pack(g, latency)
 	if err != nil {
 		d.t.Fatal(err)
 	}
+	d.packed = []wire.Packed{packed}
 	return g.Digest()
 }
 
@@ -142,10 +146,10 @@ func (d *door) spec() wire.Spec {
 	d.names++
 	s := wire.Spec{Name: fmt.Sprint("job", d.names), Model: "random", Iterations: endless, Priority: 1}
 	if d.rng.IntN(4) == 0 {
-		s.Script, s.Iterations, s.Graph = true, 0, d.store(randgraph.Script(d.rng))
+		s.Script, s.Iterations, s.Graph = true, 0, d.pack(randgraph.Script(d.rng))
 		return s
 	}
-	s.Graph, s.Device = d.store(randgraph.New(d.rng, randgraph.Options{})), d.on()
+	s.Graph, s.Device = d.pack(randgraph.New(d.rng, randgraph.Options{})), d.on()
 	if d.rng.IntN(2) == 0 {
 		s.Checkpoint, s.Restarts = wire.Interval{Iterations: 2}, 2
 	}
@@ -221,7 +225,7 @@ func (d *door) open() {
 		spec = d.spec()
 	}
 	spec.Name = "bob"
-	answer := d.bus.as("bob", wire.Encode(wire.Request{Verb: wire.Submit, Specs: []wire.Spec{spec}}))
+	answer := d.bus.as("bob", wire.Encode(wire.Request{Verb: wire.Submit, Specs: []wire.Spec{spec}, Graphs: d.packed}))
 	for range 10 {
 		d.pass()
 	}
@@ -344,14 +348,15 @@ func (d *door) request() wire.Message {
 	q := wire.Request{Job: d.job(), Place: wire.InMemory, Priority: 2, Iterations: 3, Storage: "a", Executor: "bobs",
 		Budget: 20_000, Device: d.on(), Tenant: "ada", Share: 2, Held: 512, Least: 64}
 	q.Verb = []wire.Verb{wire.Submit, wire.Submit, wire.Submit, wire.Stop, wire.Park, wire.Resume, wire.SetBudget,
-		wire.SetWeight, wire.Forget, wire.TraceJob, wire.Explain, wire.SetGraph, wire.Drain, wire.SetShare}[d.rng.IntN(14)]
+		wire.SetWeight, wire.Forget, wire.TraceJob, wire.Explain, wire.SetGraph, wire.Drain,
+		wire.SetShare}[d.rng.IntN(14)]
 	switch q.Verb {
 	case wire.Submit:
 		q.Specs = []wire.Spec{d.spec()}
+		q.Graphs = d.packed
 	case wire.SetGraph:
-		g := randgraph.Script(d.rng)
-		q.Graph = d.store(g)
-		d.record(g)
+		q.Graph = d.pack(randgraph.Script(d.rng))
+		q.Graphs = d.packed
 	case wire.Drain:
 		q.Device = d.on()
 		if q.Device == "" {
@@ -359,14 +364,6 @@ func (d *door) request() wire.Message {
 		}
 	}
 	return q
-}
-
-// record stores the latencies of a script's graph, which are changed as all else is.
-func (d *door) record(g *graph.Graph) {
-	data := d.change(wire.Encode(wire.Recorded{Latency: make([]time.Duration, len(g.Ops))}))
-	if err := d.bus.Store(d.t.Context(), wire.Graphs, wire.RecordedObject(g.Digest()), data); err != nil {
-		d.t.Fatal(err)
-	}
 }
 
 // says is what an executor says, with all that it might say of its jobs.
@@ -395,7 +392,8 @@ func (d *door) says(executor string) wire.Message {
 		}
 		for _, m := range l.Plan.Moves {
 			if m.Kind == "out" || m.Kind == "in" {
-				r.Copies = append(r.Copies, wire.Copy{Kind: m.Kind, Storage: m.Storage, After: m.After, Start: 1, End: 2})
+				r.Copies = append(r.Copies, wire.Copy{Kind: m.Kind, Storage: m.Storage, After: m.After, Start: 1,
+					End: 2})
 			}
 		}
 		return r
@@ -408,10 +406,12 @@ func (d *door) says(executor string) wire.Message {
 		j.State, j.Error, j.Free = wire.Failed, "no room", &free
 	case 4:
 		j.State = []wire.State{wire.Finished, wire.Stopped, wire.Failed, wire.Suspended}[d.rng.IntN(4)]
-		j.Result = &wire.Result{Last: &loss, Begin: 1, End: 5, Stall: 2, Plans: 2, Arena: 512, SlotPeak: 512, Touched: 64}
+		j.Result = &wire.Result{Last: &loss, Begin: 1, End: 5, Stall: 2, Plans: 2, Arena: 512, SlotPeak: 512,
+			Touched: 64}
 		if d.rng.IntN(2) == 0 {
 			j.Result.Stored = wire.ResultKey(executor, j.ID, j.Incarnation)
-			left := wire.Encode(wire.Result{Losses: wire.Losses{1, 2}, Weights: map[int32]string{0: "a"}, Begin: 1, End: 2})
+			left := wire.Encode(wire.Result{Losses: wire.Losses{1, 2}, Weights: map[int32]string{0: "a"}, Begin: 1,
+				End: 2})
 			if err := d.bus.Put(d.t.Context(), j.Result.Stored, d.change(left)); err != nil {
 				d.t.Fatal(err)
 			}
@@ -523,7 +523,8 @@ func (d *door) places(v any, set func(any), all *[]func()) {
 		}
 	case string:
 		another(func() any {
-			return d.some("", "bob", "job1", "bobs", "adas", "lab", "model", "*", "..", "a\nb", "memory", "disk", "running",
+			return d.some("", "bob", "job1", "bobs", "adas", "lab", "model", "*", "..", "a\nb", "memory", "disk",
+				"running",
 				"finished", "failed", "suspended", strings.Repeat("x", 200), string(d.bob.Spec.Graph), "cpu", v+"x")
 		})
 	case bool:

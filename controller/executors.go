@@ -10,12 +10,81 @@ import (
 	"tensile/wire"
 )
 
+// storeGraph stores a graph where an executor finds it.
 func (r *runner) storeGraph(bucket string, g *graph.Graph) error {
 	text, err := json.Marshal(g)
 	if err != nil {
 		return err
 	}
 	return r.bus.Store(r.ctx, bucket, wire.GraphObject(g.Digest()), text)
+}
+
+const (
+	maxGraphs    = 3 << 30 // bytes of the graphs of all jobs: the store takes a little more
+	maxGraphsOne = 1 << 30 // of those of one user's jobs
+)
+
+// keep stores the graphs that come with a request, before there are jobs with them; or says why they are too many.
+func (r *runner) keep(in *input) (refusal string, err error) {
+	texts := make(map[graph.Digest][]byte)
+	for digest, h := range in.graphs {
+		if texts[digest], err = json.Marshal(h.graph); err != nil {
+			return "", err
+		}
+	}
+	if refusal = r.tooMany(in.By, texts); refusal != "" {
+		return refusal, nil
+	}
+	for digest, text := range texts {
+		r.sizes[digest] = len(text)
+		var recorded []byte
+		if l := in.graphs[digest].latency; l != nil {
+			recorded = wire.Encode(wire.Recorded{Latency: l})
+		}
+		if err := r.insist(func() error {
+			err := r.bus.Store(r.ctx, wire.Graphs, wire.GraphObject(digest), text)
+			if err == nil && recorded != nil {
+				err = r.bus.Store(r.ctx, wire.Graphs, wire.RecordedObject(digest), recorded)
+			}
+			return err
+		}); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// tooMany is why no more graphs of a user are stored; "": they are.
+func (r *runner) tooMany(user string, more map[graph.Digest][]byte) string {
+	all, users := 0, 0
+	for _, size := range r.sizes {
+		all += size
+	}
+	for digest := range r.machine.graphsOf(user) {
+		users += r.sizes[digest]
+	}
+	for digest, text := range more {
+		if r.sizes[digest] == 0 {
+			all += len(text)
+		}
+		users += len(text)
+	}
+	const tail = "wait until some of them are over and forgotten, see --keep of tensile controller"
+	switch {
+	case users > maxGraphsOne && user != "":
+		return fmt.Sprintf("the graphs of the jobs of %s would take more than %s: %s", user, graph.Bytes(maxGraphsOne),
+			tail)
+	case all > maxGraphs:
+		return fmt.Sprintf("the graphs of all jobs would take more than %s: %s", graph.Bytes(maxGraphs), tail)
+	}
+	return ""
+}
+
+// removeGraph removes a graph that no job has, with what was recorded of it.
+func (r *runner) removeGraph(digest graph.Digest) error {
+	delete(r.sizes, digest)
+	return errors.Join(r.bus.Remove(r.ctx, wire.Graphs, wire.GraphObject(digest)),
+		r.bus.Remove(r.ctx, wire.Graphs, wire.RecordedObject(digest)))
 }
 
 // launch starts an executor, whose end becomes an input.
@@ -105,6 +174,16 @@ func (r *runner) collect(c *Collection) error {
 		return err
 	}
 	return r.bus.Delete(r.ctx, c.Key)
+}
+
+// left removes a result that nobody waits for, as one of a job that its executor was never given: such would fill the
+// store, and no result of any job would have room.
+func (r *runner) left(key string) error {
+	if r.machine.awaits(key) {
+		return nil
+	}
+	r.passedOver("results", fmt.Sprintf("a result at %s is removed: its executor has no such job", key))
+	return r.insist(func() error { return r.bus.Delete(r.ctx, key) })
 }
 
 // forget removes what is stored for an executor that has left.

@@ -60,6 +60,17 @@ func (m *Machine) uses(digest graph.Digest) bool {
 	return slices.ContainsFunc(m.jobs, func(j *job) bool { return j.record.Spec.Graph == digest })
 }
 
+// graphsOf are the graphs of a user's jobs.
+func (m *Machine) graphsOf(user string) map[graph.Digest]bool {
+	of := make(map[graph.Digest]bool)
+	for _, j := range m.jobs {
+		if j.record.Spec.Owner == user {
+			of[j.record.Spec.Graph] = true
+		}
+	}
+	return of
+}
+
 // discard drops what an executor was given for a job and does not need any more: layouts, and, when the job is over or
 // leaves it, its graph, unless another job there has it.
 func (m *Machine) discard(j *job, layouts []*layout, leaves bool) {

@@ -97,7 +97,7 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, maxInputs),
-		waiting: make(map[int64]chan<- wire.Answer), removed: make(map[graph.Digest]bool),
+		waiting: make(map[int64]chan<- wire.Answer), sizes: make(map[graph.Digest]int),
 		asked: make(chan struct{}, maxAsked), planning: make(chan struct{}, 1),
 		stop: make(map[int64]func()), plans: NewPlans(keptCommands)}
 	defer r.errands.Wait()
@@ -143,8 +143,8 @@ type runner struct {
 	planning chan struct{}    // holds one while one is worked out
 	stop     map[int64]func() // cancel errands that are not answered, by ticket
 
-	removed map[graph.Digest]bool // graphs that no job had, and that may be submitted again just now
-	plans   *Plans                // that were made for devices that executors bring
+	sizes map[graph.Digest]int // bytes of the graphs that are stored
+	plans *Plans               // that were made for devices that executors bring
 
 	blocked atomic.Pointer[View] // what was known, while the bus does not take something
 	deaf    bool                 // it did not since the last beat
@@ -156,10 +156,12 @@ type runner struct {
 // input is what the machine is to be told, or asked.
 type input struct {
 	Input
-	at     time.Duration // it arrived: since the Unix epoch
-	list   bool          // the answer is a list of all jobs
+	at     time.Duration            // it arrived: since the Unix epoch
+	list   bool                     // the answer is a list of all jobs
+	graphs map[graph.Digest]*handed // that come with it
 	answer chan<- wire.Answer
 	view   chan<- View // what is known is asked for
+	result string      // a key at which an executor has left one
 }
 
 // put puts an input in line. Any goroutine may call it. What an executor says counts as heard at this moment, however
@@ -198,6 +200,9 @@ func (r *runner) take(in input) error {
 		in.answer <- r.now().Answer
 		return nil
 	}
+	if in.result != "" {
+		return r.left(in.result)
+	}
 	if in.view != nil {
 		in.view <- r.now()
 		return nil
@@ -213,19 +218,27 @@ func (r *runner) take(in input) error {
 		in.From = r.last
 		r.waiting[in.From] = in.answer
 	}
-	brought := in.Submit
-	if in.To != nil {
-		brought = append(brought, *in.To)
+	if len(in.graphs) == 0 {
+		return r.step(in.at, in.Input)
 	}
-	for _, s := range brought {
-		if digest := s.Spec.Graph; r.removed[digest] { // after whoever submits it had stored it
-			if err := r.insist(func() error { return r.storeGraph(wire.Graphs, s.Graph) }); err != nil {
+	if refusal, err := r.keep(&in); err != nil {
+		return err
+	} else if refusal != "" {
+		in.answer <- wire.Answer{Error: refusal}
+		delete(r.waiting, in.From)
+		return nil
+	}
+	if err := r.step(in.at, in.Input); err != nil {
+		return err
+	}
+	for digest := range in.graphs {
+		if !r.machine.uses(digest) { // it was refused
+			if err := r.insist(func() error { return r.removeGraph(digest) }); err != nil {
 				return err
 			}
-			delete(r.removed, digest)
 		}
 	}
-	return r.step(in.at, in.Input)
+	return nil
 }
 
 // tick tells the machine the time, after all that arrived before.
@@ -342,9 +355,7 @@ func (r *runner) store(o Output) error {
 	case o.Forget != "":
 		return r.forget(o.Forget)
 	case o.Drop != nil && o.Drop.Graph != "":
-		r.removed[o.Drop.Graph] = true
-		return errors.Join(r.bus.Remove(r.ctx, wire.Graphs, wire.GraphObject(o.Drop.Graph)),
-			r.bus.Remove(r.ctx, wire.Graphs, wire.RecordedObject(o.Drop.Graph)))
+		return r.removeGraph(o.Drop.Graph)
 	case o.Drop != nil && o.Drop.Executor != "":
 		return r.bus.Remove(r.ctx, wire.Bucket(o.Drop.Executor), o.Drop.Object)
 	case o.Drop != nil && o.Drop.Result != "":

@@ -386,3 +386,84 @@ func TestLearntOnTheBus(t *testing.T) {
 		}
 	})
 }
+
+// A graph of a request that is refused is not kept, nor is one that would be too much: requests alone fill no store.
+func TestGraphsOfRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newOffice(t)
+		defer f.close()
+		g := randgraph.Script(rand.New(rand.NewPCG(1, 1)))
+		packed, err := wire.Pack(g, make([]time.Duration, len(g.Ops)))
+		must(t, err)
+		spec := wire.Spec{Name: "a", Model: "script", Graph: g.Digest(), Device: "nowhere"}
+		for _, q := range []wire.Request{
+			{Verb: wire.Submit, Specs: []wire.Spec{spec}, Graphs: []wire.Packed{packed}},
+			{Verb: wire.SetGraph, Job: "nobody", Graph: g.Digest(), Graphs: []wire.Packed{packed}},
+		} {
+			if a := f.ask(q); a.Error == "" {
+				t.Errorf("%s is not refused", q.Verb)
+			}
+			for _, object := range []string{wire.GraphObject(g.Digest()), wire.RecordedObject(g.Digest())} {
+				if _, err := f.bus.Load(t.Context(), wire.Graphs, object); !errors.Is(err, wire.ErrNotFound) {
+					t.Errorf("after a %s that was refused %s is stored: %v", q.Verb, object, err)
+				}
+			}
+		}
+		packed.Graph = packed.Graph[:len(packed.Graph)/2]
+		if a := f.ask(wire.Request{Verb: wire.Submit, Specs: []wire.Spec{spec},
+			Graphs: []wire.Packed{packed}}); !strings.Contains(a.Error, "unpack a graph") {
+			t.Errorf("half a graph: %q", a.Error)
+		}
+	})
+	r := &runner{machine: NewMachine(Config{}), sizes: map[graph.Digest]int{"a": maxGraphsOne, "b": maxGraphsOne}}
+	r.machine.jobs = []*job{{record: wire.Record{Spec: wire.Spec{Owner: "ada", Graph: "a"}}}}
+	more := map[graph.Digest][]byte{"c": make([]byte, 100)}
+	for user, want := range map[string]string{"ada": "the jobs of ada would take more than 1GiB", "bob": ""} {
+		if got := r.tooMany(user, more); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", user, got, want)
+		}
+	}
+	r.sizes["d"] = maxGraphs - 2*maxGraphsOne
+	if got := r.tooMany("", more); !strings.Contains(got, "all jobs would take more than 3GiB") {
+		t.Errorf("for all: %q", got)
+	}
+}
+
+// Results of jobs that an executor was never given are removed, those that it was given stay until they are taken.
+func TestResultsOfNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newOffice(t)
+		defer f.close()
+		f.beat("lab", 1)
+		answer := f.submit("a", 1)
+		<-f.plans
+		f.let <- struct{}{}
+		if a := <-answer; a.Error != "" {
+			t.Fatal(a.Error)
+		}
+		synctest.Wait()
+		r := f.jobs()["a"]
+		right := wire.ResultKey(r.Executor, r.Spec.ID, r.Incarnation)
+		for i := range int64(20) {
+			for _, key := range []string{wire.ResultKey("lab", 100+i, 1), wire.ResultKey("other", r.Spec.ID, 1),
+				right} {
+				must(t, f.bus.Put(t.Context(), key, wire.Encode(wire.Result{Losses: wire.Losses{1}})))
+			}
+		}
+		synctest.Wait()
+		var left []string
+		stop, err := f.bus.Watch(t.Context(), wire.ResultKeys("*"), func(key string, _ []byte) {
+			left = append(left, key)
+		})
+		must(t, err)
+		if stop(); len(left) != 1 || left[0] != right {
+			t.Errorf("there are the results %v, want %s", left, right)
+		}
+		f.beat("lab", 2, wire.JobStatus{Name: "a", ID: r.Spec.ID, Incarnation: r.Incarnation, State: wire.Finished,
+			Result: &wire.Result{Stored: right}})
+		synctest.Wait()
+		if stored := f.jobs()["a"].Result; stored == nil || stored.Stored == "" {
+			t.Errorf("the job has the result %+v", stored)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package controller
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -109,7 +110,7 @@ func (r *runner) present(pattern string, each func(key string, value []byte)) er
 // damaged says that a value cannot be read. Nothing can go on without it: an executor that it names may live, and have
 // memory that nobody would reserve.
 func damaged(key string, err error) error {
-	return fmt.Errorf("what is stored at %s cannot be read: put the state folder back from a copy, or start the "+
+	return fmt.Errorf("what is stored at %s cannot be read: restore a backup of the state folder, or start the "+
 		"release that wrote it: %w", key, err)
 }
 
@@ -187,6 +188,11 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 		return err
 	}
 	s.Graphs[record.Spec.Graph] = g
+	text, err := json.Marshal(g)
+	if err != nil {
+		return err
+	}
+	r.sizes[record.Spec.Graph] = len(text)
 	if record.Spec.Script {
 		s.Profiles[record.Spec.Graph] = profileOf(r.recorded(g))
 	}
@@ -281,6 +287,11 @@ func (r *runner) listen() (stop func(), err error) {
 		}
 		r.put(input{Input: Input{Status: &s}})
 	}))
+	keep(r.bus.Watch(r.ctx, wire.ResultKeys("*"), func(key string, value []byte) {
+		if value != nil {
+			r.put(input{result: key})
+		}
+	}))
 	keep(r.bus.Subscribe(wire.ReportSubject("*", "*"), func(subject string, data []byte) {
 		if len(r.inputs) > maxInputs/2 {
 			return // one that is lost costs little, and heartbeats must not wait for them
@@ -344,33 +355,44 @@ func (r *runner) serve(user string, q wire.Request) wire.Answer {
 	case wire.Jobs:
 		in.list = true
 	case wire.Submit:
-		graphs := make(map[graph.Digest]*graph.Graph)
+		graphs, err := r.unpack(&q)
+		if err != nil {
+			return wire.Answer{Error: err.Error()}
+		}
 		for _, spec := range q.Specs {
-			g := graphs[spec.Graph]
-			if g == nil {
-				var err error
-				if g, err = r.graph(spec.Graph); err != nil {
-					return wire.Answer{Error: fmt.Sprintf("job %s: %v", spec.Name, err), Missing: true}
+			if graphs[spec.Graph] == nil {
+				g, err := r.graph(spec.Graph)
+				if err != nil {
+					return wire.Answer{Error: fmt.Sprintf("job %s: %v", spec.Name, err)}
 				}
-				graphs[spec.Graph] = g
+				graphs[spec.Graph] = &handed{graph: g}
+				if g.Opaque() {
+					graphs[spec.Graph].latency = r.recorded(g)
+				}
 			}
-			s := Submission{Spec: spec, Graph: g, At: clock.Now()}
+			h := graphs[spec.Graph]
+			s := Submission{Spec: spec, Graph: h.graph, At: clock.Now()}
 			if spec.Script {
-				if refusal := r.takesScript(&q, g); refusal != "" {
+				if refusal := r.takesScript(&q, h.graph); refusal != "" {
 					return wire.Answer{Error: refusal}
 				}
-				s.Latency = r.recorded(g)
+				s.Latency = h.latency
 			}
 			in.Submit = append(in.Submit, s)
 		}
+		in.graphs = graphs
 	case wire.SetGraph:
-		g, err := r.graph(q.Graph)
-		if err != nil {
-			return wire.Answer{Error: fmt.Sprintf("job %s: %v", q.Job, err), Missing: true}
+		graphs, err := r.unpack(&q)
+		if err == nil && graphs[q.Graph] == nil {
+			err = errors.New("the graph does not come with the request")
 		}
+		if err != nil {
+			return wire.Answer{Error: fmt.Sprintf("job %s: %v", q.Job, err)}
+		}
+		q.Graphs, in.graphs = nil, graphs
 		in.Request = &q
-		in.To = &Submission{Spec: wire.Spec{Name: q.Job, Graph: q.Graph}, Graph: g, At: clock.Now(),
-			Latency: r.recorded(g)}
+		in.To = &Submission{Spec: wire.Spec{Name: q.Job, Graph: q.Graph}, Graph: graphs[q.Graph].graph, At: clock.Now(),
+			Latency: graphs[q.Graph].latency}
 	default:
 		in.Request = &q
 	}
@@ -393,6 +415,29 @@ func (r *runner) serve(user string, q wire.Request) wire.Answer {
 			return wire.Answer{Error: "the controller is ending"}
 		}
 	}
+}
+
+// handed is a graph that has come with a request.
+type handed struct {
+	graph   *graph.Graph
+	latency []time.Duration // per op; of a script
+}
+
+// unpack reads the graphs of a request. Those of scripts have a latency for each op.
+func (r *runner) unpack(q *wire.Request) (map[graph.Digest]*handed, error) {
+	graphs := make(map[graph.Digest]*handed)
+	for i := range q.Graphs {
+		g, err := q.Graphs[i].Unpack()
+		if err != nil {
+			return nil, err
+		}
+		h := &handed{graph: g, latency: q.Graphs[i].Latency}
+		if h.latency == nil && g.Opaque() {
+			h.latency = make([]time.Duration, len(g.Ops))
+		}
+		graphs[g.Digest()] = h
+	}
+	return graphs, nil
 }
 
 // takesScript is why a request with a script is refused; "": it is not.

@@ -30,17 +30,11 @@ func (m *Machine) submit(from int64, by string, list []Submission) {
 	for _, s := range list {
 		if err := m.refuses(by, s); err != nil {
 			m.reply(from, fmt.Errorf("%w%s", err, b.none))
-			for _, s := range list {
-				m.dropGraph(s.Spec.Graph)
-			}
 			return
 		}
 	}
 	if err := m.refusesReplicas(list); err != nil {
 		m.reply(from, fmt.Errorf("%w%s", err, b.none))
-		for _, s := range list {
-			m.dropGraph(s.Spec.Graph)
-		}
 		return
 	}
 	for _, s := range list {
@@ -169,6 +163,15 @@ func (m *Machine) over(j *job, state wire.JobState, why string, result *wire.Res
 	if state != wire.Done {
 		m.endToo(j)
 	}
+}
+
+// awaits reports whether a key is that of the result of a job that an executor has.
+func (m *Machine) awaits(key string) bool {
+	return slices.ContainsFunc(m.jobs, func(j *job) bool {
+		r := &j.record
+		return !r.State.Over() && r.Executor != "" && (key == wire.ResultKey(r.Executor, r.Spec.ID, r.Incarnation) ||
+			key == wire.ResultKey(r.Executor, r.Spec.ID, 0))
+	})
 }
 
 // collect has the result of a job stored for good: what its executor has left, or, if that was lost, what reports have

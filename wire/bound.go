@@ -2,7 +2,6 @@ package wire
 
 import (
 	"fmt"
-	"math"
 	"reflect"
 	"strings"
 
@@ -10,10 +9,10 @@ import (
 	"tensile/scheduler"
 )
 
-// Every number of a message has a bound, so that whoever reads it may calculate with it: the field's tag "bound" is a
-// word of this table. A tag of a struct, pointer, list or map is for all numbers in it that have none of their own.
+// Every number of a message has a bound, so that whoever reads it may calculate with it: the field's tag says it,
+// a word of this table, or "any" for bits with which nobody calculates. A tag of a struct, pointer, list or map is for
+// all numbers in it that have none of their own.
 var bounds = map[string]bound{
-	"any":     {math.Inf(-1), math.Inf(1)}, // bits, with which nobody calculates
 	"count":   {0, 1 << 53},
 	"bytes":   {0, float64(graph.MaxTotal)},
 	"storage": {0, float64(graph.MaxBytes)},
@@ -36,8 +35,6 @@ type bound struct{ low, high float64 }
 // holds says what is wrong with a number; "" if nothing is.
 func (b bound) holds(v reflect.Value) string {
 	switch {
-	case b == bounds["any"]:
-		return ""
 	case v.CanInt():
 		if n := v.Int(); n < int64(b.low) {
 			return fmt.Sprintf("is %d, and cannot be less than %d", n, int64(b.low))
@@ -90,6 +87,9 @@ func walkerOf(t reflect.Type, word, place string, without *[]string) walker {
 		})
 	case reflect.Map:
 		key, of := walkerOf(t.Key(), word, place, without), walkerOf(t.Elem(), word, place, without)
+		if key == nil && of == nil {
+			return nil
+		}
 		return func(v reflect.Value) string {
 			for each := v.MapRange(); each.Next(); {
 				if wrong := key.of(each.Key()) + of.of(each.Value()); wrong != "" {
@@ -98,6 +98,9 @@ func walkerOf(t reflect.Type, word, place string, without *[]string) walker {
 			}
 			return ""
 		}
+	}
+	if word == "any" {
+		return nil
 	}
 	b, ok := bounds[word]
 	if zero := reflect.Zero(t); !ok || !zero.CanInt() && !zero.CanUint() && !zero.CanFloat() {

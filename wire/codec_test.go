@@ -256,12 +256,14 @@ func TestCheck(t *testing.T) {
 		{spec(func(s *Spec) { s.SwapRate = math.NaN() }), "max_swap_rate is NaN"},
 		{device(func(d *Device) { d.Align = 3 }), "align_bytes of a device is 3, and must be a power of two"},
 		{device(func(d *Device) { d.Align = 1 << 62 }), "align_bytes"},
-		{device(func(d *Device) { d.Budget = math.MaxInt64 - 1<<20 }), "brings budget_bytes is 9223372036853727231, and "},
+		{device(func(d *Device) { d.Budget = math.MaxInt64 - 1<<20 }),
+			"brings budget_bytes is 9223372036853727231, and "},
 		{device(func(d *Device) { d.HostMemory = -1 }), "brings host_memory_bytes is -1"},
 		{facts(func(f *cost.Facts) { f.Compute = cost.FLOPsPerSecond(math.Inf(1)) }), "facts Compute is +Inf"},
 		{facts(func(f *cost.Facts) { f.Compute = 0 }), "compute of a device is 0"},
 		{Request{Verb: Jobs, Budget: math.MaxInt64}, "budget_bytes is 9223372036854775807"},
-		{device(func(d *Device) { d.Page = 1 << 62 }), "brings page_bytes is 4611686018427387904, and cannot be more than 70368744177664"},
+		{device(func(d *Device) { d.Page = 1 << 62 }),
+			"brings page_bytes is 4611686018427387904, and cannot be more than 70368744177664"},
 		{device(func(d *Device) { d.Context = math.MaxInt64 }), "context_bytes is 9223372036854775807"},
 		{facts(func(f *cost.Facts) { f.Launch = math.MaxInt64 }), "facts Launch is 9223372036854775807"},
 		{facts(func(f *cost.Facts) { f.In.Latency = MaxLatency + 1 }), "latency of a device's link in is"},
@@ -392,7 +394,8 @@ func TestEveryNumberHasABound(t *testing.T) {
 	}
 	var without []string
 	walkerOf(reflect.TypeFor[outer](), "", "outer", &without)
-	if want := []string{"outer.Least", "outer.Lists.Number", "outer.Map", "outer.Unused"}; !slices.Equal(without, want) {
+	want := []string{"outer.Least", "outer.Lists.Number", "outer.Map", "outer.Unused"}
+	if !slices.Equal(without, want) {
 		t.Errorf("without a bound are %v, want %v", without, want)
 	}
 	for kind, of := range messages {

@@ -341,7 +341,7 @@ type Layout struct {
 type Verb string
 
 const (
-	Submit    Verb = "submit" // Specs; their graphs are in the store
+	Submit    Verb = "submit" // Specs, with Graphs
 	Stop      Verb = "stop"   // Job
 	Jobs      Verb = "jobs"
 	Park      Verb = "park"     // Job, to Place
@@ -351,7 +351,7 @@ const (
 	Forget    Verb = "forget"   // Executor: its process has ended, whoever asks says
 	TraceJob  Verb = "trace"    // Job, Iterations
 	Explain   Verb = "explain"  // Job; Storage, or Priority for one plan more
-	SetGraph  Verb = "graph"    // Job, a script's: to Graph, with Held and Least; graph and Recorded are in the store
+	SetGraph  Verb = "graph"    // Job, a script's: to Graph, with Held, Least and Graphs
 	Drain     Verb = "drain"    // Device, by its name: it takes no jobs, and those that it has leave; or Undo of that
 	SetShare  Verb = "share"    // Tenant, Share
 )
@@ -360,7 +360,9 @@ const (
 type Request struct {
 	Verb  Verb   `json:"verb"`
 	Specs []Spec `json:"specs,omitempty"` // all are taken, or none
-	Job   string `json:"job,omitzero"`
+	// those of the Specs, or Graph; one that another job has may be left out
+	Graphs []Packed `json:"graphs,omitempty"`
+	Job    string   `json:"job,omitzero"`
 
 	Place      Place       `json:"place,omitzero"`
 	Priority   int         `json:"priority,omitzero" bound:"weight"`
@@ -381,7 +383,6 @@ type Request struct {
 // Answer is what comes of a request: an error in one line, or what was asked for.
 type Answer struct {
 	Error   string   `json:"error,omitzero"`
-	Missing bool     `json:"missing,omitzero"` // the error is that a graph is not in the store
 	Jobs    []Record `json:"jobs,omitempty"`   // of the jobs submitted or stopped; of all for Jobs
 	Trouble string   `json:"trouble,omitzero"` // that the controller has, in one line: why nothing goes on
 
@@ -507,6 +508,12 @@ type Record struct {
 	// of an iteration: waits for the lease, as the pace
 	Gate time.Duration `json:"gate_ns,omitzero" bound:"span"`
 	Loss *Loss         `json:"loss,omitempty" bound:"any"` // of the last iteration; in an Answer alone
+}
+
+// Packed is a graph as a request has it.
+type Packed struct {
+	Graph   []byte          `json:"graph" bound:"any"`                    // its JSON form, by gzip
+	Latency []time.Duration `json:"latency_ns,omitempty" bound:"latency"` // per op, of a script as it was recorded
 }
 
 // Recorded are the latencies of a script's graph as it was recorded. They are beside the graph: another recording of

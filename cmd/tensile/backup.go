@@ -57,7 +57,8 @@ func writeBackup(ctx context.Context, out io.Writer, state, name string) (err er
 			err = fmt.Errorf("write a backup: %w", err)
 		}
 	}()
-	if err := backup.Write(ctx, file, state, conn); err != nil {
+	damaged, err := backup.Write(ctx, file, state, conn)
+	if err != nil {
 		return err
 	}
 	size, err := file.Seek(0, io.SeekCurrent)
@@ -69,6 +70,9 @@ func writeBackup(ctx context.Context, out io.Writer, state, name string) (err er
 	}
 	if err := os.Rename(file.Name(), name); err != nil {
 		return err
+	}
+	for _, d := range damaged {
+		fmt.Fprintf(out, "left out, as it is damaged: %v\n", d)
 	}
 	fmt.Fprintf(out, "%s: %d bytes, with the secret of the state folder: keep it as a password\n", name, size)
 	return nil

@@ -111,11 +111,16 @@ func ask(ctx context.Context, conn wire.Bus, q wire.Request) (wire.Answer, error
 	if err := wire.Check(q); err != nil {
 		return wire.Answer{}, fmt.Errorf("%s: %w", q.Verb, err)
 	}
-	data, err := conn.Ask(ctx, wire.ControlSubject, wire.Encode(q))
+	text := wire.Encode(q)
+	if len(text) > wire.MaxMessage {
+		return wire.Answer{}, fmt.Errorf("%s: the request has %d bytes, and %d at most: its graphs are too large; "+
+			"submit fewer jobs at once", q.Verb, len(text), wire.MaxMessage)
+	}
+	data, err := conn.Ask(ctx, wire.ControlSubject, text)
 	// it connects to its own server a little later
 	for tries := 0; errors.Is(err, wire.ErrNobody) && tries < 10 && ctx.Err() == nil; tries++ {
 		time.Sleep(200 * time.Millisecond)
-		data, err = conn.Ask(ctx, wire.ControlSubject, wire.Encode(q))
+		data, err = conn.Ask(ctx, wire.ControlSubject, text)
 	}
 	if ctx.Err() != nil {
 		return wire.Answer{}, context.Cause(ctx)

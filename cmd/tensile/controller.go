@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -288,6 +289,9 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	o.Config.Lease = leaseName(server)
 	o.Trouble, o.Record, o.InForce, o.Kill = server.Trouble, recorder, f.inForce, executors.kill
+	if kept != nil {
+		o.Trouble = func() string { return cmp.Or(server.Trouble(), kept.Trouble()) }
+	}
 	o.Silence, o.GiveUp, o.Preempt = f.silence, f.giveUp, f.preempt
 	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, own.limited, f.keep
 	if external {

@@ -252,18 +252,17 @@ func (g *guest) hand(ctx context.Context) {
 
 // ask asks it once. The error is of a controller that is away.
 func (g *guest) ask(ctx context.Context, r *external.Recorded) (refused string, err error) {
-	digest := r.Graph.Digest()
-	job := newJob{spec: wire.Spec{Name: g.job, Graph: digest}, graph: r.Graph, latency: r.Latency}
-	if err := handOver(ctx, g.conn, []newJob{job}); err != nil {
-		return "", err
+	packed, err := wire.Pack(r.Graph, r.Latency)
+	if err != nil {
+		return err.Error(), nil
 	}
 	data, err := g.conn.Ask(ctx, wire.ControlSubject, wire.Encode(wire.Request{Verb: wire.SetGraph, Job: g.job,
-		Graph: digest, Held: r.Held, Least: g.host.Least()}))
+		Graph: r.Graph.Digest(), Graphs: []wire.Packed{packed}, Held: r.Held, Least: g.host.Least()}))
 	if err != nil {
 		return "", err
 	}
 	a, err := wire.DecodeAs[wire.Answer](data)
-	if err == nil && (a.Missing || a.Trouble != "") {
+	if err == nil && a.Trouble != "" {
 		return "", errors.New(a.Error)
 	}
 	return a.Error, err

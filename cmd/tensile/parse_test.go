@@ -12,10 +12,11 @@ func TestParseBytes(t *testing.T) {
 	if got, err := parseBytes("--budget", "2GB"); got != 2e9 || err != nil {
 		t.Errorf("parseBytes = %d, %v", got, err)
 	}
-	if _, err := parseBytes("--budget", "8192TiB"); err == nil || err.Error() != "--budget 8192TiB: give at most 4194304GiB" {
+	_, err := parseBytes("--budget", "8192TiB")
+	if err == nil || err.Error() != "--budget 8192TiB: give at most 4194304GiB" {
 		t.Errorf("parseBytes = %v", err)
 	}
-	_, err := parseBytes("--budget", "1mib")
+	_, err = parseBytes("--budget", "1mib")
 	if want := `--budget "1mib": give a size such as 512MiB or 2GB`; err == nil || err.Error() != want {
 		t.Errorf("parseBytes = %v, want %s", err, want)
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -230,8 +228,7 @@ func replicaOf(t *task.Task) wire.Replica {
 	return wire.Replica{}
 }
 
-// submit asks for all jobs at once, which are taken or refused together. Graphs that the controller lacks are handed
-// over.
+// submit asks for all jobs at once, which are taken or refused together.
 func submit(ctx context.Context, conn wire.Bus, jobs []newJob) ([]wire.Record, error) {
 	a, err := request(ctx, conn, jobs)
 	return a.Jobs, err
@@ -240,62 +237,20 @@ func submit(ctx context.Context, conn wire.Bus, jobs []newJob) ([]wire.Record, e
 // request is submit with the whole answer.
 func request(ctx context.Context, conn wire.Bus, jobs []newJob) (wire.Answer, error) {
 	request := wire.Request{Verb: wire.Submit}
-	for _, j := range jobs {
-		request.Specs = append(request.Specs, j.spec)
-	}
-	for again := true; ; again = false {
-		if err := handOver(ctx, conn, jobs); err != nil {
-			if a, asked := ask(ctx, conn, wire.Request{Verb: wire.Jobs}); asked == nil && a.Trouble != "" {
-				err = errors.New(a.Trouble) // which is why
-			}
-			return wire.Answer{}, err
-		}
-		a, err := ask(ctx, conn, request)
-		if !a.Missing || !again { // the last job with one of the graphs was forgotten at this very moment
-			return a, err
-		}
-	}
-}
-
-// handOver stores the graphs that are not there, and what was recorded beside them.
-func handOver(ctx context.Context, conn wire.Bus, jobs []newJob) error {
-	for _, j := range jobs {
-		if j.latency == nil {
-			continue
-		}
-		recorded := wire.Encode(wire.Recorded{Latency: j.latency})
-		if err := conn.Store(ctx, wire.Graphs, wire.RecordedObject(j.spec.Graph), recorded); err != nil {
-			return fmt.Errorf("hand over what job %s has recorded: %w", j.spec.Name, err)
-		}
-	}
-	missing, err := lacking(ctx, conn, jobs)
-	for _, j := range missing {
-		text, err := json.Marshal(j.graph)
-		if err == nil {
-			err = conn.Store(ctx, wire.Graphs, wire.GraphObject(j.spec.Graph), text)
-		}
-		if err != nil {
-			return fmt.Errorf("hand over the graph of job %s: %w", j.spec.Name, err)
-		}
-	}
-	return err
-}
-
-// lacking returns one job for each graph that is not there, or is damaged.
-func lacking(ctx context.Context, conn wire.Bus, jobs []newJob) (missing []newJob, err error) {
 	seen := make(map[graph.Digest]bool)
 	for _, j := range jobs {
+		request.Specs = append(request.Specs, j.spec)
 		if seen[j.spec.Graph] {
 			continue
 		}
 		seen[j.spec.Graph] = true
-		if _, err := conn.Load(ctx, wire.Graphs, wire.GraphObject(j.spec.Graph)); errors.Is(err, wire.ErrAway) {
-			return nil, err
-		} else if err != nil {
-			missing = append(missing, j)
+		packed, err := wire.Pack(j.graph, j.latency)
+		if err != nil {
+			return wire.Answer{}, fmt.Errorf("hand over the graph of job %s: %w", j.spec.Name, err)
 		}
+		request.Graphs = append(request.Graphs, packed)
 	}
-	return missing, nil
+	return ask(ctx, conn, request)
 }
 
 func submitted(r wire.Record) string {

@@ -76,7 +76,11 @@ func made(t *testing.T) []byte {
 		must(t, unpackFile(filepath.Join(dir, filepath.FromSlash(name)), strings.NewReader(text)))
 	}
 	var text bytes.Buffer
-	must(t, Write(ctx, &text, dir, store))
+	damaged, err := Write(ctx, &text, dir, store)
+	must(t, err)
+	if len(damaged) > 0 {
+		t.Errorf("%v are left out", damaged)
+	}
 	return text.Bytes()
 }
 

@@ -49,6 +49,8 @@ const (
 type writer struct {
 	tar *tar.Writer
 	sum hash.Hash
+
+	damaged []error
 }
 
 // part writes one part.
@@ -72,13 +74,19 @@ func (w *writer) text(name string, text []byte) error {
 // count adds to a sum what a part is called, and how large it is.
 func count(sum hash.Hash, name string, size int64) { fmt.Fprintf(sum, "%s\x00%d\x00", name, size) }
 
-// Write writes a backup of the state folder of a controller that runs and is asked for its objects.
-func Write(ctx context.Context, to io.Writer, state string, from wire.Bus) error {
+// Write writes a backup of the state folder of a controller that runs and is asked for its objects. It says which of
+// them are damaged and left out: their jobs are held, before and after.
+func Write(ctx context.Context, to io.Writer, state string, from wire.Bus) (damaged []error, err error) {
+	w := &writer{tar: tar.NewWriter(to), sum: sha256.New()}
+	err = w.all(ctx, state, from)
+	return w.damaged, err
+}
+
+func (w *writer) all(ctx context.Context, state string, from wire.Bus) error {
 	text, values, err := journal.Read(state)
 	if err != nil {
 		return err
 	}
-	w := &writer{tar.NewWriter(to), sha256.New()}
 	head, err := json.Marshal(header{bus.Format})
 	if err != nil {
 		panic(fmt.Sprintf("backup: its header cannot be written as JSON: %v", err))
@@ -139,7 +147,8 @@ func (w *writer) objects(ctx context.Context, from wire.Bus, state string, value
 			errors.Is(err, context.DeadlineExceeded)):
 			return err
 		case err != nil:
-			return nil // a damaged one holds its job, before and after
+			w.damaged = append(w.damaged, err)
+			return nil
 		}
 		return w.text(as, data)
 	}

@@ -60,10 +60,9 @@ func clientAccess(user string) access {
 	return a
 }
 
-// reads is what all command lines may, beside asking.
+// reads is what all command lines may, beside asking. They write nothing: graphs come with requests.
 var reads = access{
 	publish: []string{
-		"$O.graphs.C.*", "$O.graphs.M.*",
 		directGet + "KV_record.>",
 		directGet + "LOG.>",
 		directGet + "*", directGet + "*.$O.*.M.*", // of any bucket

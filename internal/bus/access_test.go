@@ -102,7 +102,8 @@ func TestAccess(t *testing.T) {
 		{"load of b", load(wire.Bucket("b")), "client controller"},
 		{"load graph", load(wire.Graphs), "client controller"},
 		{"store to a", save(wire.Bucket("a")), "controller"},
-		{"store graph", save(wire.Graphs), "client controller"},
+		{"store graph", save(wire.Graphs), "controller"},
+		{"depose the leader", ask("$O.graphs.C.fence"), "controller"},
 		{"remove of a", remove(wire.Bucket("a2")), "controller"},
 		{"remove graph", remove("graphs"), "controller"},
 		{"ask control", ask(wire.ControlSubject), "client controller"},
@@ -207,8 +208,7 @@ func TestForgedReplies(t *testing.T) {
 			subject string
 		}{
 			{a, "$KV.status.a"}, {a, "report.a.job"}, {a, "log.a.job"}, {a, directGet + "KV_orders.$KV.orders.a"},
-			{client, "control"}, {client, directGet + "KV_record.$KV.record.a"}, {client, "$O.graphs.C.g"},
-			{client, "$O.graphs.M.Zw=="},
+			{client, "control"}, {client, directGet + "KV_record.$KV.record.a"},
 			{a, directGet + "OBJ_x-a"}, {client, directGet + "OBJ_x-a"},
 		} {
 			must(t, ask.user.nats.PublishMsg(&nats.Msg{Subject: ask.subject, Reply: reply, Data: []byte("forged")}))
@@ -221,7 +221,6 @@ func TestForgedReplies(t *testing.T) {
 	must(t, err)
 	_, err = client.Get(ctx, "record.a")
 	must(t, err)
-	must(t, client.Store(ctx, wire.Graphs, "g", nil))
 	_, err = client.Ask(ctx, wire.ControlSubject, []byte("x"))
 	must(t, err)
 	for _, key := range victims {
@@ -282,6 +281,50 @@ func TestForgedHeaders(t *testing.T) {
 	_, err = c.Watch(ctx, "status.*", again.each)
 	must(t, err)
 	again.want(t, "status.a=", "status.b=later")
+}
+
+// TestRollups has users and executors send the header by which one message takes the place of all others, and of those
+// of a leader, wherever they may write, and where they may not: nothing that others have stored goes.
+func TestRollups(t *testing.T) {
+	s := listening(t)
+	ctx, c := within(t), rule(t, s)
+	streams := []string{"OBJ_graphs", "OBJ_x-b", "KV_status", "KV_result", "KV_record", "KV_orders", "LOG"}
+	must(t, c.Store(ctx, wire.Graphs, "it", []byte("genuine")))
+	must(t, c.Store(ctx, wire.Bucket("b"), "it", []byte("genuine")))
+	for _, key := range []string{"status.b", "result.b.1", "record.job", "orders.b"} {
+		must(t, c.Put(ctx, key, []byte("genuine")))
+	}
+	must(t, c.Append(ctx, "log.b.job", []byte("genuine")))
+	before := make(map[string]uint64)
+	for _, stream := range streams {
+		before[stream] = inStream(t, c, stream)
+	}
+	for _, user := range []string{Client, User("ada"), Executor("a")} {
+		u := join(t, s, user)
+		may, _ := accessOf(user)
+		subjects := append([]string{"$O.graphs.M.aXQ=", "$O.graphs.C.x", "$O.graphs.C.fence", "$O.x-b.M.aXQ=",
+			"$KV.status.b", "$KV.result.b.1", "$KV.record.job", "$KV.orders.b", "log.b.job",
+			"$KV.record.fence.of.leader"}, may.publish...)
+		for _, subject := range subjects {
+			for _, value := range []string{"all", "sub"} {
+				_ = u.nats.PublishMsg(&nats.Msg{Subject: strings.ReplaceAll(subject, "*", "x"), Data: []byte("forged"),
+					Header: nats.Header{"Nats-Rollup": {value}}})
+			}
+		}
+		must(t, u.nats.Flush())
+	}
+	must(t, c.Put(ctx, "status.c", nil)) // what came before has been stored, or refused
+	for _, stream := range streams {
+		if after := inStream(t, c, stream); after < before[stream] {
+			t.Errorf("of %d messages of %s there are %d", before[stream], stream, after)
+		}
+	}
+	if got, err := c.Load(ctx, wire.Graphs, "it"); string(got) != "genuine" {
+		t.Errorf("a graph is %q, %v", got, err)
+	}
+	if term, _, err := c.term(ctx, "OBJ_graphs"); term != 0 || err != nil {
+		t.Errorf("a user has made a leader of term %d, %v", term, err)
+	}
 }
 
 // TestNames shows that no user is let in under a name that would be a pattern, even with the right password.

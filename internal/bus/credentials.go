@@ -17,7 +17,7 @@ import (
 // Users of a server.
 const (
 	Controller = "controller" // everything
-	// the administrator's command line: asks the controller, stores graphs, reads records, logs and objects
+	// the administrator's command line: asks the controller, reads records, logs and objects
 	Client = "client"
 )
 

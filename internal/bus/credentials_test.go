@@ -24,6 +24,7 @@ func TestSecret(t *testing.T) {
 	if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 || info.Size() != secretBytes {
 		t.Errorf("%v, %v", info, err)
 	}
+	must(t, writeIssued(dir, nil))
 	for _, test := range []struct {
 		user, password string
 		want           bool
@@ -61,6 +62,71 @@ func TestIssue(t *testing.T) {
 	}
 	if _, err := Issue(t.TempDir(), got, Client); err == nil {
 		t.Error("credentials without a secret")
+	}
+}
+
+// Without the list of what was revoked nobody is let in, while a server runs and when one is to start, and nothing is
+// given out.
+func TestListHasGone(t *testing.T) {
+	dir := t.TempDir()
+	s := start(t, Options{Dir: dir, Listen: "127.0.0.1:0"})
+	ada := s.Credentials(User("ada"))
+	_, err := Issue(dir, ada, User("ada"))
+	must(t, err)
+	must(t, Revoke(dir, User("ada")))
+	list := filepath.Join(dir, issuedFile)
+	text, err := os.ReadFile(list)
+	must(t, err)
+	must(t, os.Remove(list))
+	if c, err := Connect(within(t), s.Credentials(Client), ConnOptions{}); err == nil {
+		c.Close()
+		t.Error("a client is let in")
+	}
+	if _, err := Issue(dir, ada, User("ada")); err == nil || !strings.Contains(err.Error(), "restore it") {
+		t.Errorf("credentials are given out: %v", err)
+	}
+	s.Close()
+	if s, err := Start(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "write [] to it") {
+		s.Close()
+		t.Fatalf("a server starts without the list: %v", err)
+	}
+	must(t, os.WriteFile(list, text, 0o600))
+	s = start(t, Options{Dir: dir, Listen: "127.0.0.1:0"})
+	ada.URL = s.URL()
+	if c, err := Connect(within(t), ada, ConnOptions{}); err == nil {
+		c.Close()
+		t.Error("revoked credentials are valid")
+	}
+}
+
+// A folder in which others may put what they like is no state folder, and nobody else sees what is stored in one.
+func TestFolderOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	for _, mode := range []os.FileMode{0o777, 0o770, 0o702} {
+		must(t, os.Chmod(dir, mode))
+		if s, err := Start(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "chmod 700 it") {
+			s.Close()
+			t.Fatalf("mode %#o: %v", mode, err)
+		}
+	}
+	must(t, os.Chmod(dir, 0o755))
+	start(t, Options{Dir: dir}).Close()
+	files := 0
+	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		info, err := d.Info()
+		if files++; err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %#o", path, info.Mode().Perm())
+		}
+		if d.IsDir() {
+			return filepath.SkipDir // nobody else comes to what is in it
+		}
+		return err
+	}))
+	if files < 4 {
+		t.Errorf("%d files", files)
 	}
 }
 

@@ -4,12 +4,16 @@ package bus
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"tensile/internal/needs"
 	"tensile/wire"
@@ -71,5 +75,33 @@ func TestDiskFull(t *testing.T) {
 		if err := c.Put(ctx, "orders.a", []byte("3")); ctx.Err() != nil {
 			t.Fatalf("there is still trouble: %s, %v", s.Trouble(), err)
 		}
+	}
+}
+
+// A store that has what it may have is told of, until there is room again.
+func TestStoreFull(t *testing.T) {
+	s := listening(t)
+	ctx, c, a := within(t), rule(t, s), join(t, s, Executor("a"))
+	results := streams[slices.IndexFunc(streams, func(c jetstream.StreamConfig) bool { return c.Name == "KV_result" })]
+	results.MaxBytes = 10 << 20
+	_, err := jet(t, s).UpdateStream(ctx, results)
+	must(t, err)
+	if full := s.full(); full != "" {
+		t.Errorf("without a result: %s", full)
+	}
+	for i := 0; err == nil; i++ {
+		if i > 20 {
+			t.Fatal("the store takes more than it may have")
+		}
+		err = a.Put(ctx, fmt.Sprint("result.a.", i), make([]byte, 1<<20))
+	}
+	if full := s.full(); !strings.Contains(full, "store KV_result is full with") {
+		t.Errorf("a full store: %q, after %v", full, err)
+	}
+	for i := range 20 {
+		must(t, c.Delete(ctx, fmt.Sprint("result.a.", i)))
+	}
+	if full := s.full(); full != "" || inStream(t, c, "KV_result") != 0 {
+		t.Errorf("when all results are gone: %q, %d messages are left", full, inStream(t, c, "KV_result"))
 	}
 }

@@ -67,8 +67,7 @@
 // account but the controller's may create one.
 //
 // The streams of keys and logs refuse the header by which one message replaces others (Nats-Rollup). Object stores need
-// it, and only the controller may write to those of executors. A command line may write to the store of graphs: it can
-// replace or damage any graph there, whose digest is checked by everyone who loads it.
+// it, and only the controller may write to them: graphs come with requests.
 //
 // # Servers of others
 //
@@ -91,6 +90,5 @@
 // # What survives
 //
 // The server's data survive a kill of the process. After a loss of power the last two minutes may be missing. A store
-// of objects takes 4 GiB, a store of keys and the logs 1 GiB each. A command line that dies while it stores a graph
-// leaves chunks that nobody reads and nobody removes.
+// of objects takes 4 GiB, a store of keys and the logs 1 GiB each.
 package bus

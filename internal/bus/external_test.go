@@ -441,7 +441,7 @@ func TestExternalAccess(t *testing.T) {
 	for what, err := range map[string]error{
 		"orders": orders, "bucket": bucket, "status": a.Put(ctx, "status.a", []byte("new")),
 		"log": a.Append(ctx, "log.a.job", []byte("new")), "result": a.Put(ctx, "result.a.1", []byte("new")),
-		"record": record, "graph": graph, "ask": asked, "store": client.Store(ctx, wire.Graphs, "new", []byte("new")),
+		"record": record, "graph": graph, "ask": asked,
 	} {
 		if err != nil {
 			t.Errorf("%s is refused: %v", what, err)
@@ -459,6 +459,8 @@ func TestExternalAccess(t *testing.T) {
 		"as the administrator": admin, "all orders": raw, "put orders": a.Put(ctx, "orders.a", []byte("new")),
 		"status of b": a.Put(ctx, "status.b", nil), "put record": client.Put(ctx, "record.job", nil),
 		"layout": a.Store(ctx, wire.Bucket("a"), "it", []byte("new")),
+		"graph":  client.Store(ctx, wire.Graphs, "new", []byte("new")),
+		"depose": func() error { _, err := ada.Ask(ctx, "$O.graphs.C.fence", []byte("99")); return err }(),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "may not publish to") {
 			t.Errorf("%s: %v, want a refusal", what, err)

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"tensile/graph"
+	"tensile/wire"
 )
 
 // healthInterval lies between two health checks of the server.
@@ -76,6 +79,11 @@ func (s *Server) logOmitted() {
 // restart starts the server again if it no longer stores what it gets, and the disk has space.
 func (s *Server) restart() {
 	if s.nats.Load() != nil && s.healthy() == nil {
+		if full := s.full(); full != "" {
+			s.setTrouble(full)
+		} else if s.trouble.Swap(nil) != nil {
+			s.options.Log("there is room in the store again")
+		}
 		return
 	}
 	switch err := probe(s.options.Dir); {
@@ -99,17 +107,44 @@ func (s *Server) restart() {
 	s.options.Log("the store was started again, and takes what comes")
 }
 
-// healthy returns an error if the server does not store what it gets. A stream whose folder is there alone is being
-// made or removed, or was when the process was killed: that is no error, as it is made again when something is stored
-// in it.
+// healthy returns an error if the server does not store what it gets. What says nothing of that is left out: a stream
+// whose folder is there alone is being made or removed, or was when the process was killed, and is made again when
+// something is stored in it; consumers come and go with those who watch; and whether connections are taken is asked
+// with a deadline of a millisecond, which a busy machine misses.
 func (s *Server) healthy() error {
 	h := s.nats.Load().Healthz(&server.HealthzOptions{Account: server.DEFAULT_GLOBAL_ACCOUNT, Details: true})
 	for _, e := range h.Errors {
-		if e.Type != server.HealthzErrorStream || strings.Contains(e.Error, "write error") {
+		switch e.Type {
+		case server.HealthzErrorConn, server.HealthzErrorConsumer:
+		case server.HealthzErrorStream:
+			if strings.Contains(e.Error, "write error") {
+				return errors.New(e.Error)
+			}
+		default:
 			return errors.New(e.Error)
 		}
 	}
 	return nil
+}
+
+// full says which store takes no more, since it has what it may have; "": none.
+func (s *Server) full() string {
+	info, err := s.nats.Load().Jsz(&server.JSzOptions{Streams: true, Config: true})
+	if err != nil {
+		return "" // it is ending
+	}
+	for _, account := range info.AccountDetails {
+		for _, stream := range account.Streams {
+			c := stream.Config
+			most := uint64(max(c.MaxBytes, 0))
+			if most > 0 && c.Discard == server.DiscardNew && stream.State.Bytes+wire.MaxMessage > most {
+				return fmt.Sprintf("the controller's store %s is full with %s: stop jobs, or start the controller "+
+					"with a smaller --keep so that fewer that are over are remembered", stream.Name,
+					graph.Bytes(stream.State.Bytes))
+			}
+		}
+	}
+	return ""
 }
 
 // setTrouble sets why nothing is stored, and logs it when that is new.

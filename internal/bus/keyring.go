@@ -35,7 +35,8 @@ func Issues(dir string) ([]Issued, error) {
 	path := filepath.Join(dir, issuedFile)
 	text, err := readPrivate(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, fmt.Errorf("%w: nobody is let in without it, since what was revoked would be valid again: restore "+
+			"it from a copy, or if nothing was ever revoked write [] to it, with mode 600", err)
 	} else if err != nil {
 		return nil, err
 	}
@@ -104,15 +105,23 @@ func changeIssued(dir string, change func([]Issued) ([]Issued, error)) error {
 	if err != nil || slices.Equal(list, before) {
 		return err
 	}
+	if err := writeIssued(dir, list); err != nil {
+		return fmt.Errorf("change credentials: %w", err)
+	}
+	return nil
+}
+
+// writeIssued replaces the list.
+func writeIssued(dir string, list []Issued) error {
 	slices.SortFunc(list, func(a, b Issued) int { return cmp.Compare(a.User, b.User) })
+	if list == nil {
+		list = []Issued{}
+	}
 	text, err := json.MarshalIndent(list, "", "  ")
 	if err != nil {
 		panic(fmt.Sprintf("bus: a list of credentials cannot be written as JSON: %v", err))
 	}
-	if err := writePrivate(filepath.Join(dir, issuedFile), append(text, '\n')); err != nil {
-		return fmt.Errorf("change credentials: %w", err)
-	}
-	return nil
+	return writePrivate(filepath.Join(dir, issuedFile), append(text, '\n'))
 }
 
 // password returns the password of a user whose credentials were revoked so often.
@@ -131,13 +140,29 @@ type keyring struct {
 	secret secret
 
 	mu      sync.Mutex
-	read    fs.FileInfo    // of the list when it was read; nil: there was none
+	read    fs.FileInfo    // of the list when it was read
 	revoked map[string]int // by user; the credentials of others never were
 	gone    []string       // users whose credentials were revoked since revokedSince was asked
 	closed  error          // why nobody is let in: the list cannot be read
 }
 
+// openKeyring reads the secret and the list of a directory. One that is new, or of a release that made no list before
+// something was given out, gets a list; the lock file says from then on that there has to be one.
 func openKeyring(dir string) (*keyring, error) {
+	mark := filepath.Join(dir, "lock")
+	if info, err := os.Stat(mark); err != nil || info.Size() == 0 {
+		if _, err := Issues(dir); errors.Is(err, fs.ErrNotExist) {
+			err = writeIssued(dir, nil)
+			if err != nil {
+				return nil, err
+			}
+		} else if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(mark, []byte("there is a "+issuedFile+"\n"), 0o600); err != nil {
+			return nil, err
+		}
+	}
 	s, err := openSecret(dir)
 	if err != nil {
 		return nil, err
@@ -162,11 +187,8 @@ func (k *keyring) newlyRevoked() []string {
 func (k *keyring) reload() {
 	info, err := os.Stat(filepath.Join(k.dir, issuedFile))
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && k.read == nil:
-		k.closed = nil
-		return
 	case errors.Is(err, fs.ErrNotExist):
-		k.closed = fmt.Errorf("%s has gone: restore it", filepath.Join(k.dir, issuedFile))
+		_, k.closed = Issues(k.dir)
 		return
 	case err != nil:
 		k.closed = err

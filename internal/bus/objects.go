@@ -92,13 +92,13 @@ func (c *Conn) storeObject(ctx context.Context, in, name string, data []byte) er
 	sum.Write(data)
 	info.Digest = jetstream.GetObjectDigestValue(sum)
 	if err := c.storeParts(ctx, b, info, data); err != nil {
-		_ = c.clear(ctx, b.chunks(info.NUID)) // what cannot be removed takes room, and no one reads it
+		_ = c.purge(ctx, b.chunks(info.NUID)) // what cannot be removed takes room, and no one reads it
 		return err
 	}
 	if old.NUID == "" {
 		return nil
 	}
-	return c.clear(ctx, b.chunks(old.NUID))
+	return c.purge(ctx, b.chunks(old.NUID))
 }
 
 // storeParts stores the chunks of an object, then its info.
@@ -172,8 +172,8 @@ func (c *Conn) loadObject(ctx context.Context, in, name string) ([]byte, error) 
 	}
 }
 
-// objectInfo returns what is kept of an object beside its data, or ErrNotFound. A client may have written it, and
-// another program, so nothing in it is trusted.
+// objectInfo returns what is kept of an object beside its data, or ErrNotFound. Another program may have written it, so
+// nothing in it is trusted.
 func (c *Conn) objectInfo(ctx context.Context, b bucket, name string) (info jetstream.ObjectInfo, err error) {
 	m, err := c.newest(ctx, b.info(name))
 	if errors.Is(err, errNoStream) && b.name != wire.Graphs {
@@ -243,14 +243,6 @@ func (c *Conn) removeObject(ctx context.Context, in, name string) error {
 		return err
 	}
 	return c.purge(ctx, b.chunks(info.NUID))
-}
-
-// clear removes the chunks at a place. A user that may not remove them leaves an empty message.
-func (c *Conn) clear(ctx context.Context, p place) error {
-	if c.credentials.User == Controller {
-		return c.purge(ctx, p)
-	}
-	return c.store(ctx, p.stream, &nats.Msg{Subject: p.subject, Header: replaces()})
 }
 
 // purge removes all that is at a place.

@@ -45,8 +45,8 @@ func TestObjectsOfNATS(t *testing.T) {
 	small, large, none := []byte("small"), pattern(5*chunkBytes+3), []byte{}
 	must(t, c.Store(ctx, wire.Bucket("e.1"), wire.LayoutObject("job.1", 5, 1), small))
 	must(t, c.Store(ctx, wire.Bucket("e.1"), wire.LayoutObject("job.1", 5, 2), none))
-	must(t, client.Store(ctx, wire.Graphs, wire.GraphObject("0123"), small))
-	must(t, client.Store(ctx, wire.Graphs, wire.GraphObject("0123"), large)) // instead of that
+	must(t, c.Store(ctx, wire.Graphs, wire.GraphObject("0123"), small))
+	must(t, c.Store(ctx, wire.Graphs, wire.GraphObject("0123"), large)) // instead of that
 
 	store, err := js.ObjectStore(ctx, wire.Bucket("e.1"))
 	must(t, err)
@@ -144,7 +144,7 @@ func TestDamagedObjects(t *testing.T) {
 	ctx, c, client := within(t), rule(t, s), join(t, s, Client)
 	b := bucket{wire.Graphs}
 	data := pattern(chunkBytes + 1)
-	must(t, client.Store(ctx, wire.Graphs, "good", data))
+	must(t, c.Store(ctx, wire.Graphs, "good", data))
 	good, err := c.objectInfo(ctx, b, "good")
 	must(t, err)
 	for _, test := range []struct {
@@ -179,13 +179,13 @@ func TestDamagedObjects(t *testing.T) {
 				text, err = json.Marshal(info)
 				must(t, err)
 			}
-			must(t, client.store(ctx, b.stream(), &nats.Msg{Subject: b.info("bad").subject, Header: replaces(),
+			must(t, c.store(ctx, b.stream(), &nats.Msg{Subject: b.info("bad").subject, Header: replaces(),
 				Data: text}))
 			if _, err := client.Load(ctx, wire.Graphs, "bad"); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%s: %v, want %q", test.name, err, test.want)
 			}
 			if then == "store" && info.NUID != good.NUID { // else it is an object that has the chunks of another
-				must(t, client.Store(ctx, wire.Graphs, "bad", []byte("new")))
+				must(t, c.Store(ctx, wire.Graphs, "bad", []byte("new")))
 				if got, err := client.Load(ctx, wire.Graphs, "bad"); string(got) != "new" {
 					t.Errorf("%s: %q was stored instead, %v", test.name, got, err)
 				}
@@ -197,19 +197,6 @@ func TestDamagedObjects(t *testing.T) {
 		if got, err := c.Load(ctx, wire.Graphs, "good"); err != nil || !slices.Equal(got, data) {
 			t.Fatalf("%s: another object has %d bytes, want %d: %v", test.name, len(got), len(data), err)
 		}
-	}
-}
-
-// TestReplacedByClient shows that a command line, which may not remove anything, leaves an empty message for the chunks
-// of an object that it replaces.
-func TestReplacedByClient(t *testing.T) {
-	s := listening(t)
-	ctx, c, client := within(t), rule(t, s), join(t, s, Client)
-	for range 3 {
-		must(t, client.Store(ctx, wire.Graphs, "g", pattern(3*chunkBytes)))
-	}
-	if n := inStream(t, c, "OBJ_graphs"); n != 1+3+2 {
-		t.Errorf("%d messages are stored, want the info, 3 chunks, and one for each object before", n)
 	}
 }
 

@@ -84,6 +84,9 @@ func Start(o Options) (_ *Server, err error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("start bus: %w", err)
 	}
+	if err := ownFolder(o.Dir); err != nil {
+		return nil, fmt.Errorf("start bus: %w", err)
+	}
 	s := &Server{options: o, end: make(chan struct{})}
 	if s.lock, err = lock(o.Dir); err != nil {
 		return nil, fmt.Errorf("start bus: %w", err)
@@ -107,6 +110,24 @@ func Start(o Options) (_ *Server, err error) {
 	s.supervised = make(chan struct{})
 	go s.supervise()
 	return s, nil
+}
+
+// ownFolder refuses a state folder in which others may put what they like, and makes the one of the store, into which
+// nobody else may look.
+func ownFolder(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); mode&0o022 != 0 {
+		return fmt.Errorf("state folder %s has mode %#o, and others can write to it: if nobody has, chmod 700 it", dir,
+			mode)
+	}
+	store := filepath.Join(dir, "nats")
+	if err := os.MkdirAll(store, 0o700); err != nil {
+		return err
+	}
+	return os.Chmod(store, 0o700)
 }
 
 // serve starts a nats-server, at the address of the one before it if there was one.

@@ -255,8 +255,15 @@ func (c *Conn) Put(ctx context.Context, key string, value []byte) error {
 	return c.setKey(ctx, "put", key, &nats.Msg{Data: value})
 }
 
-// Delete removes a key; one that is not there is no error.
+// Delete removes a key; one that is not there is no error. Of a result nothing stays: there are ever new ones, and
+// nobody watches for their end.
 func (c *Conn) Delete(ctx context.Context, key string) error {
+	if p, err := keyPlace(key); err == nil && p.stream == "KV_result" && c.credentials.User == Controller {
+		if err := c.purge(ctx, p); err != nil {
+			return fmt.Errorf("delete %s: %w", key, err)
+		}
+		return nil
+	}
 	return c.setKey(ctx, "delete", key, &nats.Msg{Header: nats.Header{operation: {"DEL"}}})
 }
 

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 
 	"tensile/wire"
 )
@@ -23,7 +25,10 @@ type Journal struct {
 	contents
 	file  *os.File // nil before Follow
 	size  int64    // of its whole lines
+	dir   string   // of it
 	limit int64    // size at which the next file takes its place
+
+	trouble atomic.Pointer[string] // why nothing can be written; nil: it can
 }
 
 // spare is how much a file may grow beyond twice what is needed.
@@ -35,7 +40,7 @@ func Open(dir string, log func(line string)) (*Journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the journal: %w", err)
 	}
-	return &Journal{path: filepath.Join(dir, FileName), log: log, contents: c}, nil
+	return &Journal{dir: dir, path: filepath.Join(dir, FileName), log: log, contents: c}, nil
 }
 
 // Read returns a journal of all that one in a folder holds, as the text of a new file, and its values by key, also
@@ -112,8 +117,10 @@ func (j *Journal) add(key string, e entry) error {
 	text := line(key, e)
 	if _, err := j.file.WriteAt(text, j.size); err != nil {
 		_ = j.file.Truncate(j.size) // else the next line is written over the rest
+		j.failed(err)
 		return fmt.Errorf("write the journal: %w", err)
 	}
+	j.trouble.Store(nil)
 	j.size += int64(len(text))
 	if j.last = e.number; e.value == nil {
 		delete(j.entries, key)
@@ -126,6 +133,26 @@ func (j *Journal) add(key string, e entry) error {
 		}
 	}
 	return nil
+}
+
+// failed says why nothing can be written, when that is new.
+func (j *Journal) failed(err error) {
+	why := fmt.Sprintf("the controller's state cannot be written: %v", err)
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		why = fmt.Sprintf("the controller's disk is full: free some space for %s; jobs that train go on", j.dir)
+	}
+	if before := j.trouble.Swap(&why); before == nil || *before != why {
+		j.log(why)
+	}
+}
+
+// Trouble says in one line why nothing can be written; "": it can, as far as is known. It is tried again with each
+// write.
+func (j *Journal) Trouble() string {
+	if why := j.trouble.Load(); why != nil {
+		return *why
+	}
+	return ""
 }
 
 // Follow compares the journal with what the bus has. Values that are missing there, older, or damaged are put back, and

@@ -156,6 +156,9 @@ func TestJournalFirst(t *testing.T) {
 	if has := o.has(); len(has) > 0 {
 		t.Errorf("the bus has %v", has)
 	}
+	if !strings.HasPrefix(o.journal.Trouble(), "the controller's state cannot be written: ") || len(o.lines) != 1 {
+		t.Errorf("the trouble is %q, and logged was %q", o.journal.Trouble(), o.lines)
+	}
 }
 
 // Whatever becomes of the bus, a whole journal puts all of it back. Whatever becomes of the journal's newer file, a

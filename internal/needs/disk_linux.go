@@ -10,7 +10,7 @@ import (
 func SmallDisk(t testing.TB, bytes int) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+strconv.Itoa(bytes)); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=700,size="+strconv.Itoa(bytes)); err != nil {
 		t.Skipf("needs to mount a tmpfs (%v): run the test as root", err)
 	}
 	t.Cleanup(func() {

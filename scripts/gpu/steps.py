@@ -329,6 +329,13 @@ def jobs():
     sys.exit(f"{failed} ways failed" if failed else 1 if len(seen) > 1 else 0)
 
 
+def children(pid):
+    """The processes that any thread of a process has started."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/children") as f:
+            yield from map(int, f.read().split())
+
+
 def failures():
     """Memory that is taken, an executor that is killed, SIGTERM; and nothing is left on the card."""
     def used():
@@ -346,7 +353,7 @@ def failures():
         ballast.kill()
         ballast.wait()
     for name, number, child in ("SIGTERM", signal.SIGTERM, False), ("kill -9 of an executor", signal.SIGKILL, True):
-        p = subprocess.Popen([TENSILE, "run", *net, "--iterations", "100000", *DEVICE, "--no-calibrate"], stdout=subprocess.PIPE,
+        p = subprocess.Popen([TENSILE, "run", *net, "--iterations", "100000", *DEVICE, "--no-calibrate", "--isolate"], stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, errors="replace")
         try:
             p.wait(3 if FAKE else 8)
@@ -355,8 +362,7 @@ def failures():
         except subprocess.TimeoutExpired:
             victim = p.pid
             if child:
-                with open(f"/proc/{p.pid}/task/{p.pid}/children") as f:
-                    victim = int((f.read().split() or [0])[0])
+                victim = next(children(p.pid), 0)
             if victim:
                 os.kill(victim, number)
             else:

@@ -91,6 +91,8 @@ class Checkpoint(Case):
 
     def __init__(self, torch, device):
         from torch.utils.checkpoint import checkpoint
+        if torch.__version__.startswith("1."):
+            torch_kit.skip(f"torch {torch.__version__} takes a float for a tensor when it checkpoints under a mode")
         super().__init__(torch, device)
         for block in self.model.blocks:
             block.forward = lambda x, f=block.forward: checkpoint(f, x, use_reentrant=False)

@@ -12,6 +12,7 @@ import traceback
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.dirname(HERE))  # torch_resnet is beside this file in the archive, and there in the repository
 FAKE = bool(os.environ.get("GPU_CHECK_FAKE"))
+END = time.monotonic() + float(os.environ.get("GPU_CHECK_LIMIT", "inf"))  # of the part, before torch is there
 SKIPPED = 77  # the exit status of what this machine lacks
 COMPILE = {"backend": "aot_eager"} if FAKE else {}  # a rehearsal compiles no C++
 
@@ -52,7 +53,7 @@ def memory(torch, device):
 def each(torch, device, names, step):
     """Prints a row for each, what step says of it, and returns how many failed: the others are wanted all the same. None is begun in the
     last third of the part's time."""
-    failed, end = 0, time.monotonic() + float(os.environ.get("GPU_CHECK_LIMIT", "inf")) * 2 / 3
+    failed, end = 0, END - float(os.environ.get("GPU_CHECK_LIMIT", 0)) / 3
     for name in names:
         try:
             row(f"{name}: " + (step(name) if time.monotonic() < end else "no time was left"))
