@@ -79,6 +79,8 @@ class Runs:
         said = [s.strip() for s in (out + "\n" + err).splitlines() if s.strip()] or ["it printed nothing"]
         if status == torch_kit.SKIPPED:
             row["result"] = "not run: " + (out.strip().splitlines() or said)[-1][:80]
+        elif status is None and limit < self.most:
+            row["result"] = f"not run: no time was left, killed after {limit:.0f} s"
         elif status != 0 or not got:
             row["result"] = "FAILED: " + (f"killed after {limit:.0f} s: " if status is None else f"status {status}: ") + said[-1][:80]
             print(f"--- {row['name']}, {row['way']}:\n{err[-20000:]}", file=sys.stderr, flush=True)
