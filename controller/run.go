@@ -60,6 +60,9 @@ type Options struct {
 	// Trouble says in one line why the bus stores nothing, as with a full disk, and "" when it does; nil: it always
 	// does. While there is trouble requests are refused for that reason, and no executor counts as silent.
 	Trouble func() string
+	// Full says in one line which store of the bus takes no more, "" when all do: that is told, and nothing is refused
+	// for it; nil: none is ever full.
+	Full func() string
 
 	Record *Recorder    // writes down what the machine is told and answers; nil: nobody does
 	Log    *slog.Logger // nil: nobody reads it
@@ -91,6 +94,9 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	o.Watched = o.Launch != nil
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Full == nil {
+		o.Full = func() string { return "" }
 	}
 	if o.Trouble == nil {
 		o.Trouble = func() string { return "" }

@@ -32,6 +32,7 @@ type office struct {
 	recording bytes.Buffer
 	end       func(why error)
 	ended     chan error
+	full      string // which store is
 }
 
 func newOffice(t *testing.T) *office {
@@ -51,10 +52,30 @@ func (f *office) begin(c Config) {
 	ready := make(chan struct{})
 	o := Options{Config: c, On: f.planner.On, Plan: f.plan, Ready: func() { close(ready) },
 		Log:       slog.New(slog.NewTextHandler(&f.lines, nil)),
+		Full:      func() string { return f.full },
 		Forgotten: func(name string) { f.forgotten = append(f.forgotten, name) },
 		Record:    NewRecorder(&f.recording, func(err error) { f.t.Error(err) })}
 	go func() { f.ended <- Run(ctx, f.bus, o) }()
 	<-ready
+}
+
+// A store that is full is told, and what would make room is not refused.
+func TestFullIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newOffice(t)
+		defer f.close()
+		f.full = "the store is full"
+		answer := f.submit("a", 1)
+		<-f.plans
+		f.let <- struct{}{}
+		<-answer
+		if a := f.ask(wire.Request{Verb: wire.Jobs}); a.Trouble != f.full || a.Error != "" {
+			t.Errorf("jobs says %q, %q", a.Trouble, a.Error)
+		}
+		if a := f.ask(wire.Request{Verb: wire.Stop, Job: "a"}); a.Error != "" {
+			t.Errorf("stop says %q", a.Error)
+		}
+	})
 }
 
 // plan is a planner that waits until it is let on, or nobody wants its plan any more.

@@ -97,7 +97,7 @@ func (r *runner) view(ctx context.Context) (View, error) {
 // now is what the controller knows. The goroutine of the machine alone calls it.
 func (r *runner) now() View {
 	o, v := &r.options, r.machine.view()
-	v.Answer = wire.Answer{Jobs: r.machine.Records(), Trouble: cmp.Or(o.Trouble(), r.machine.Trouble()),
+	v.Answer = wire.Answer{Jobs: r.machine.Records(), Trouble: cmp.Or(o.Trouble(), o.Full(), r.machine.Trouble()),
 		Device:     o.Device,
 		Budget:     r.machine.Budget(),
 		Contexts:   r.machine.Contexts(),

@@ -288,7 +288,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 		o.Credentials = nil // a user would be let in as the controller
 	}
 	o.Config.Lease = leaseName(server)
-	o.Trouble, o.Record, o.InForce, o.Kill = server.Trouble, recorder, f.inForce, executors.kill
+	o.Trouble, o.Full, o.Record, o.InForce, o.Kill = server.Trouble, server.Full, recorder, f.inForce, executors.kill
 	if kept != nil {
 		o.Trouble = func() string { return cmp.Or(server.Trouble(), kept.Trouble()) }
 	}

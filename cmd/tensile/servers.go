@@ -20,6 +20,7 @@ type hub interface {
 	Credentials(user string) bus.Credentials
 	Connect(ctx context.Context, o bus.ConnOptions) (*bus.Conn, error) // as the controller
 	Trouble() string
+	Full() string
 	Close()
 }
 
@@ -135,6 +136,7 @@ func (s *servers) Connect(ctx context.Context, o bus.ConnOptions) (*bus.Conn, er
 
 // Trouble is for others to see, who run the servers.
 func (*servers) Trouble() string { return "" }
+func (*servers) Full() string    { return "" }
 
 // Close leaves the servers alone.
 func (*servers) Close() {}

@@ -98,6 +98,12 @@ func TestStoreFull(t *testing.T) {
 	if full := s.full(); !strings.Contains(full, "store KV_result is full with") {
 		t.Errorf("a full store: %q, after %v", full, err)
 	}
+	for s.Full() == "" {
+		must(t, c.Put(ctx, "orders.a", []byte("x"))) // which has room
+	}
+	if trouble := s.Trouble(); trouble != "" {
+		t.Errorf("where results have no room: %s", trouble)
+	}
 	for i := range 20 {
 		must(t, c.Delete(ctx, fmt.Sprint("result.a.", i)))
 	}

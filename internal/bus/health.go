@@ -79,11 +79,10 @@ func (s *Server) logOmitted() {
 // restart starts the server again if it no longer stores what it gets, and the disk has space.
 func (s *Server) restart() {
 	if s.nats.Load() != nil && s.healthy() == nil {
-		if full := s.full(); full != "" {
-			s.setTrouble(full)
-		} else if s.trouble.Swap(nil) != nil {
-			s.options.Log("there is room in the store again")
+		if s.trouble.Swap(nil) != nil {
+			s.options.Log("the store takes what comes again")
 		}
+		s.setFull(s.full())
 		return
 	}
 	switch err := probe(s.options.Dir); {
@@ -143,6 +142,24 @@ func (s *Server) full() string {
 					graph.Bytes(stream.State.Bytes))
 			}
 		}
+	}
+	return ""
+}
+
+// setFull sets what is full, and logs it when that is new.
+func (s *Server) setFull(full string) {
+	switch before := s.crowded.Swap(&full); {
+	case full != "" && (before == nil || *before == ""):
+		s.options.Log(full)
+	case full == "" && before != nil && *before != "":
+		s.options.Log("there is room in the store again")
+	}
+}
+
+// Full says in one line which store takes no more; "": all do. What is stored elsewhere goes on.
+func (s *Server) Full() string {
+	if full := s.crowded.Load(); full != nil {
+		return *full
 	}
 	return ""
 }

@@ -47,6 +47,7 @@ type Server struct {
 
 	nats       atomic.Pointer[server.Server] // nil while it is being started again
 	trouble    atomic.Pointer[string]        // nil: none
+	crowded    atomic.Pointer[string]        // which store is full; nil: none
 	end        chan struct{}                 // closed by Close
 	supervised chan struct{}                 // closed when supervise has returned; nil: it was not started
 
