@@ -19,6 +19,8 @@ type Checkpoints struct {
 	FolderIdentity    string // "": it is not known
 	Device            string // its identity
 	NoData            bool   // that device has none: checkpoints have no tensors
+	// Forbids returns an error for a path at which no job may save; nil: they may anywhere.
+	Forbids func(path string) error
 }
 
 // lackingError is why a job cannot go on here: its newest checkpoint is elsewhere.

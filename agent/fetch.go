@@ -35,14 +35,19 @@ func (r *runner) prepare(p *Prepare) *Prepared {
 		if simulated(r.Device) {
 			err = errNoData
 		} else {
-			err = savable(&p.Spec, &t)
+			err = r.checkpoints.savable(&p.Spec, &t)
 		}
 	}
 	return &Prepared{Ticket: p.Ticket, Task: t, Begin: begin, Notes: notes, Err: err}
 }
 
 // savable finds out whether a job can be saved where its spec says.
-func savable(s *wire.Spec, t *task.Task) error {
+func (c *Checkpoints) savable(s *wire.Spec, t *task.Task) error {
+	if c.Forbids != nil {
+		if err := c.Forbids(s.Save); err != nil {
+			return fmt.Errorf("save: %w", err)
+		}
+	}
 	began := cmp.Or(s.Source, s.Weights)
 	if err := task.Savable(s.Save, began); err != nil {
 		return err

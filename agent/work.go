@@ -136,8 +136,14 @@ func (c *Checkpoints) keep(k *Keep, l *losses) *Kept {
 	case k.Ended.Weights == nil:
 		kept.Err = errNoData
 	default:
-		if kept.Err = k.Task.Save(k.Spec.Save, cmp.Or(k.Spec.Source, k.Spec.Weights),
-			k.Task.File(k.Ended.Iterations, k.Ended.Weights)); kept.Err == nil {
+		if c.Forbids != nil { // again: what a path leads to may be another since
+			kept.Err = c.Forbids(k.Spec.Save)
+		}
+		if kept.Err == nil {
+			kept.Err = k.Task.Save(k.Spec.Save, cmp.Or(k.Spec.Source, k.Spec.Weights),
+				k.Task.File(k.Ended.Iterations, k.Ended.Weights))
+		}
+		if kept.Err == nil {
 			kept.Saved = k.Spec.Save
 			return kept
 		}

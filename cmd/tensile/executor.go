@@ -168,7 +168,7 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	say.Info(fmt.Sprintf("connected to %s, device %s", credentials.URL, d.Identity()))
 	o := agent.Options{Executor: name, Device: d, Host: agent.On(d), Bus: conn, Log: log, Checkpoints: folder,
 		Interrupt: ctx.Done(), Notice: say, Record: recorder, Address: conn.Address(),
-		Orphan: f.orphan}
+		Orphan: f.orphan, Forbids: forbidsState}
 	if !f.locked { // one that a controller has started trains on that one's device
 		if o.Brings, err = f.brings.brings(d, &f.device, link); err != nil {
 			return err
@@ -202,6 +202,15 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	err = agent.Run(running, o)
 	if _, ok := errors.AsType[*agent.InterruptedError](err); ok {
 		return &exitError{err, interruptStatus}
+	}
+	return err
+}
+
+// forbidsState is the error for a path in a state folder: what a user's job saves there would be the controller's.
+func forbidsState(path string) error {
+	state, err := bus.StateFolderOf(path)
+	if err == nil && state != "" {
+		err = fmt.Errorf("%s lies in the state folder %s of a controller: name another place", path, state)
 	}
 	return err
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,6 +94,29 @@ func TestClusterStateRemoved(t *testing.T) {
 	if _, err := os.Stat(c.state); !os.IsNotExist(err) {
 		t.Errorf("the state folder is there again: %v", err)
 	}
+}
+
+// A job that is to be saved in the state folder, also by way of a link, fails before it trains, and changes nothing.
+func TestClusterSaveInState(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 2*graph.MiB)
+	secret := filepath.Join(c.state, "secret")
+	before := read(t, secret)
+	link := filepath.Join(c.files, "link")
+	if err := os.Symlink(c.state, link); err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range map[string]string{"a": secret, "b": filepath.Join(link, "secret")} {
+		c.tell("submit", "lenet", "--batch", "8", "--iterations", "2", "--name", name, "--save", path)
+		r := c.in(wire.Broken, name)
+		if want := path + " lies in the state folder "; !strings.Contains(r.Why, want) || r.Iteration > 0 {
+			t.Errorf("after %d iterations job %s is over: %q, want %q", r.Iteration, name, r.Why, want)
+		}
+	}
+	if after := read(t, secret); !bytes.Equal(after, before) {
+		t.Error("the secret is another")
+	}
+	c.end()
 }
 
 // An executor that was started by hand tells which processes of its name have ended on its host.

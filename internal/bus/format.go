@@ -46,3 +46,27 @@ func MarkFormat(dir string) error {
 	}
 	return writePrivate(path, fmt.Appendf(nil, "%d\n", Format))
 }
+
+// StateFolderOf returns the state folder in which the file of a path lies, or would be made, whatever links lead there;
+// "": it lies in none.
+func StateFolderOf(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	} else if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(dir, filepath.Base(path))
+	}
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		_, secret := os.Lstat(filepath.Join(dir, secretFile))
+		_, format := os.Lstat(filepath.Join(dir, formatFile))
+		switch {
+		case secret == nil && format == nil:
+			return dir, nil
+		case dir == filepath.Dir(dir):
+			return "", nil
+		}
+	}
+}

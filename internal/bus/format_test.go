@@ -78,3 +78,27 @@ func tree(t *testing.T, dir string) string {
 	}
 	return all.String()
 }
+
+// A path lies in a state folder whatever links lead there.
+func TestStateFolderOf(t *testing.T) {
+	dir := t.TempDir()
+	state, other := filepath.Join(dir, "state"), filepath.Join(dir, "other")
+	for _, folder := range []string{filepath.Join(state, "checkpoints"), other} {
+		must(t, os.MkdirAll(folder, 0o700))
+	}
+	must(t, os.Symlink(state, filepath.Join(dir, "link")))
+	must(t, os.Symlink(filepath.Join(state, "secret"), filepath.Join(other, "w")))
+	must(t, os.WriteFile(filepath.Join(state, "secret"), nil, 0o600))
+	must(t, MarkFormat(state))
+	must(t, os.WriteFile(filepath.Join(other, "secret"), nil, 0o600)) // which alone makes no state folder
+	for path, want := range map[string]string{"state/secret": state, "state/new": state, "state/checkpoints/new": state,
+		"link/new": state, "other/../link/checkpoints/new": state, "other/w": state, "other/new": "", "new": ""} {
+		if got, err := StateFolderOf(filepath.Join(dir, path)); got != want || err != nil {
+			t.Errorf("%s lies in the state folder %q, want %q: %v", path, got, want, err)
+		}
+	}
+	t.Chdir(state)
+	if got, err := StateFolderOf("secret"); got != state || err != nil {
+		t.Errorf("a path that is not whole lies in %q: %v", got, err)
+	}
+}
