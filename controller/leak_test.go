@@ -4,7 +4,6 @@ package controller_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -112,10 +111,9 @@ func (s *shop) train(from, to int) {
 	s.t.Helper()
 	const together = 10
 	for first := from; first < to; first += together {
-		text, err := json.Marshal(s.graph)
+		packed, err := wire.Pack(s.graph, nil)
 		must(s.t, err)
-		must(s.t, s.client.Store(s.t.Context(), wire.Graphs, wire.GraphObject(s.graph.Digest()), text))
-		q := wire.Request{Verb: wire.Submit}
+		q := wire.Request{Verb: wire.Submit, Graphs: []wire.Packed{packed}}
 		waits := make(map[string]bool)
 		for i := range min(together, to-first) {
 			name := fmt.Sprint("job", first+i)
