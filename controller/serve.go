@@ -407,7 +407,12 @@ func (r *runner) serve(user string, q wire.Request) wire.Answer {
 			}
 			return a
 		case <-look.C:
-			if trouble := r.options.Trouble(); trouble != "" {
+			trouble := r.options.Trouble()
+			if q.Verb == wire.Jobs {
+				if blocked := r.blocked.Load(); blocked != nil { // since it was asked
+					return wire.Answer{Jobs: blocked.Jobs, Trouble: trouble}
+				}
+			} else if trouble != "" {
 				return wire.Answer{Error: "what was asked for is done when there is no trouble any more: " + trouble,
 					Trouble: trouble}
 			}

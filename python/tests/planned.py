@@ -71,6 +71,9 @@ class Joined(Link):
                 self._read(None)
         self.iterations.append((graph, plan, session.touched))
 
+    def left(self, session):
+        pass  # it ends, which is told later
+
 
 def joined(script, limit, **options):
     """Runs a script within so many bytes, 0 for no limit; returns what execute returns, the line and join's report."""
