@@ -63,9 +63,11 @@ func (files) List(dir string) ([]Entry, error) {
 
 func (files) Create(path string) (File, error) {
 	dir := filepath.Dir(path)
-	if err := os.Mkdir(dir, 0o700); err == nil {
+	err := os.Mkdir(dir, 0o700)
+	if err == nil {
 		err = syncDir(filepath.Dir(dir))
-	} else if !errors.Is(err, fs.ErrExist) {
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
