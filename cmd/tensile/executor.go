@@ -168,7 +168,10 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	say.Info(fmt.Sprintf("connected to %s, device %s", credentials.URL, d.Identity()))
 	o := agent.Options{Executor: name, Device: d, Host: agent.On(d), Bus: conn, Log: log, Checkpoints: folder,
 		Interrupt: ctx.Done(), Notice: say, Record: recorder, Address: conn.Address(),
-		Orphan: f.orphan, Forbids: forbidsState}
+		Orphan: f.orphan}
+	if f.bound == "" { // else it is of a run, which has jobs save in the folder that is its own
+		o.Forbids = forbidsState
+	}
 	if !f.locked { // one that a controller has started trains on that one's device
 		if o.Brings, err = f.brings.brings(d, &f.device, link); err != nil {
 			return err
