@@ -238,7 +238,7 @@ func (d *door) open() {
 	}
 }
 
-// pass lets a moment pass, in which bob's executor is heard.
+// pass lets a moment of virtual time pass, in which bob's executor is heard.
 func (d *door) pass() {
 	d.put(wire.StatusKey("bobs"), d.status("bobs"))
 	time.Sleep(time.Duration(100+d.rng.IntN(1000)) * time.Millisecond)

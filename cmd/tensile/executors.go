@@ -112,8 +112,7 @@ func startOf(proc, path string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	_, rest, _ := bytes.Cut(stat, []byte(") ")) // after a name in which there may be anything
-	fields := bytes.Fields(rest)
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // after a name, in which there may be anything
 	const start = 22 - 3
 	machine, err := os.ReadFile(filepath.Join(proc, "stat"))
 	if err != nil {
