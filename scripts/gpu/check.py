@@ -102,18 +102,30 @@ class Stage:
         e.setdefault("HOME", self.work)  # the driver keeps what it compiles there
         return e
 
-    def clocks(self):
-        """What nvidia-smi says of the card now, in a line. One that hangs once is not asked again."""
+    def start(self, words, part, limit, out, err):
+        """Starts a process of a part, which run and clocks end by kill."""
+        self.child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.kept,
+                                      env=self.environment(part, limit), start_new_session=True)
+
+    def clocks(self, part):
+        """What nvidia-smi says of the card before a part, in a line. One that hangs once is not asked again."""
         if not self.asks:
             return ""
         try:
-            said = subprocess.run(
+            self.start(
                 ["nvidia-smi", "--query-gpu=name,driver_version,clocks.sm,clocks.mem,power.draw,temperature.gpu,memory.used,"
-                 "compute_mode,mig.mode.current", "--format=csv,noheader"],
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=10 * self.scale, errors="replace").stdout.strip()[:200]
-        except (OSError, subprocess.TimeoutExpired) as e:
+                 "compute_mode,mig.mode.current", "--format=csv,noheader"], part, 10, subprocess.PIPE, subprocess.STDOUT)
+        except OSError:
             self.asks = False
-            return "nvidia-smi hangs" if isinstance(e, subprocess.TimeoutExpired) else "nvidia-smi is not here"
+            return "nvidia-smi is not here"
+        with self.child.stdout as out:
+            try:
+                said = self.child.communicate(timeout=10 * self.scale)[0].decode(errors="replace").strip()[:200]
+            except subprocess.TimeoutExpired:
+                self.asks = False
+                return "nvidia-smi hangs"
+            finally:
+                self.kill(part)
         if said.count(",") < 8:
             self.asks = False
             return "nvidia-smi says: " + said.split("\n")[0][:80]
@@ -122,7 +134,7 @@ class Stage:
 
     def run(self, part):
         """Runs a part and returns its row."""
-        row = {"part": part.name, "result": "skipped", "seconds": 0.0, "lines": [], "before": self.clocks()}
+        row = {"part": part.name, "result": "skipped", "seconds": 0.0, "lines": [], "before": self.clocks(part)}
         left = self.end - time.monotonic() - 15 * self.scale  # for killing and packing
         if left < 5 * self.scale:
             row["lines"] = ["no time was left"]
@@ -133,8 +145,7 @@ class Stage:
         file = os.path.join(self.kept, part.name)
         begun = time.monotonic()
         with open(file + ".txt", "wb") as out, open(file + ".err", "wb") as err:
-            self.child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.kept,
-                                          env=self.environment(part, limit), start_new_session=True)
+            self.start(words, part, limit, out, err)
             try:
                 status = self.child.wait(limit)
             except (subprocess.TimeoutExpired, Stop) as e:

@@ -21,6 +21,7 @@ BROKEN = {  # how programs are broken: what a shell does, and what a module of P
     "fails": ("echo out of order >&2; exit 3", "raise RuntimeError('out of order')"),
     "garbage": ("head -c 3000 /dev/urandom", "import os; os.write(1, os.urandom(3000)); os._exit(0)"),
 }
+STARTED = "GPU_CHECK_TEST"  # is in the environment of every process that a test starts, but not of the test's own as the kernel shows it
 SCALE = 0.02  # of what check.py waits for what hangs
 
 
@@ -85,12 +86,12 @@ class Kit:
 
 
 def left():
-    """What parts of this process have left running."""
-    mark, found = f"GPU_CHECK_PART={os.getpid()}-".encode(), []
+    """What has been started by this test and runs."""
+    mark, found = f"{STARTED}={os.getpid()}".encode(), []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/environ", "rb") as f, open(f"/proc/{pid}/stat") as s:
-                if mark in f.read() and " Z " not in s.read():
+                if mark in f.read().split(b"\0") and " Z " not in s.read():
                     found.append(pid)
         except OSError:
             continue
@@ -112,6 +113,7 @@ class Stubs(unittest.TestCase):
         for how in BROKEN:
             with tempfile.TemporaryDirectory() as folder:
                 kit = Kit(folder, how)
+                os.environ[STARTED] = str(os.getpid())
                 os.environ["PATH"] = os.path.join(kit.folder, "tools") + os.pathsep + (path := os.environ["PATH"])
                 try:
                     for part in kit.check.PARTS:
