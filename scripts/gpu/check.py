@@ -5,13 +5,14 @@
     3  PyTorch's bridge, limits and failures
 
 It wants the folder that `make gpu-check` packs, and nothing but Python's standard library. A stage ends within 570 seconds. Every part has
-a limit of its own, at which all its processes are killed, and needs nothing of the part before it. After every part RESULTS (by default
-$RESULTS, or else gpu-check-results) has results.tgz, all that the parts printed; table.txt, which also comes last on the standard output;
-and table.json. The exit status is 1 if a part failed. --fake goes through all parts on a driver without a GPU, with small networks;
---scale multiplies all limits, for tests.
+a limit of its own, at which all its processes are killed, and needs nothing of the part before it. A stage that is killed leaves none
+either. After every part RESULTS (by default $RESULTS, or else gpu-check-results) has results.tgz, what the parts printed and left, without
+the largest files; table.txt, which also comes last on the standard output; and table.json. The exit status is 1 if a part failed. --fake
+goes through all parts on a driver without a GPU, with small networks; --scale multiplies all limits, for tests.
 """
 
 import argparse
+import ctypes
 import dataclasses
 import json
 import os
@@ -25,6 +26,9 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT = 570  # seconds, for a stage with its packing
 PRINTED = 11500  # characters of the table: 12,000 come back from a lent machine
+ROWS = 2000  # of a part in table.json at most
+SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGHUP  # end a stage early
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # of Linux's prctl
 SKIPPED, DIFFERS = 77, 3  # exit statuses of parts: not on this machine; the GPU computed other bits
 
 
@@ -72,14 +76,6 @@ PARTS = (
 )
 
 
-class Stop(Exception):
-    """The stage's limit, or a signal, has come."""
-
-
-def stop(number, _):
-    raise Stop("the stage's limit came" if number == signal.SIGALRM else f"signal {number} came")
-
-
 class Stage:
     def __init__(self, args):
         self.number, self.scale, self.fake, self.only = args.stage, args.scale, args.fake, args.only
@@ -91,10 +87,14 @@ class Stage:
         os.makedirs(self.results, exist_ok=True)
         os.makedirs(self.kept)
         self.rows, self.asks, self.child, self.card = [], True, None, "no card"
+        self.cut = ""  # why the stage ends early: a signal came
+        self.lost = ""  # why results were not written
+        self.stuck = set()  # processes that no signal has ended
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
 
     def environment(self, part, limit):
         e = dict(os.environ, GPU_CHECK_FAKE="1" if self.fake else "", GPU_CHECK_WORK=self.work, GPU_CHECK_STAGE=str(self.number),
-                 GPU_CHECK_LIMIT=str(limit), GPU_CHECK_PART=f"{os.getpid()}-{part.name}", PYTHONFAULTHANDLER="1",
+                 GPU_CHECK_LIMIT=str(limit), GPU_CHECK_PART=part.name, PYTHONFAULTHANDLER="1",
                  PYTHONUNBUFFERED="1", XDG_CACHE_HOME=os.path.join(self.work, "cache"))
         e["PYTHONPATH"] = os.pathsep.join([os.path.join(HERE, "python"), e.get("PYTHONPATH", "")])
         if self.fake:
@@ -102,30 +102,33 @@ class Stage:
         e.setdefault("HOME", self.work)  # the driver keeps what it compiles there
         return e
 
-    def start(self, words, part, limit, out, err):
-        """Starts a process of a part, which run and clocks end by kill."""
+    def carry_out(self, words, part, limit, out, err):
+        """Runs a process until it ends or is to end, ends all that it has left, and returns its status, None if it was cut off."""
+        end = time.monotonic() + limit
         self.child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.kept,
                                       env=self.environment(part, limit), start_new_session=True)
+        while (status := self.child.poll()) is None and time.monotonic() < end and not self.cut:
+            time.sleep(0.02)
+        self.kill()
+        return status
 
     def clocks(self, part):
         """What nvidia-smi says of the card before a part, in a line. One that hangs once is not asked again."""
         if not self.asks:
             return ""
+        file = os.path.join(self.kept, "nvidia-smi.txt")
         try:
-            self.start(
-                ["nvidia-smi", "--query-gpu=name,driver_version,clocks.sm,clocks.mem,power.draw,temperature.gpu,memory.used,"
-                 "compute_mode,mig.mode.current", "--format=csv,noheader"], part, 10, subprocess.PIPE, subprocess.STDOUT)
+            with open(file, "wb") as out:
+                status = self.carry_out(
+                    ["nvidia-smi", "--query-gpu=name,driver_version,clocks.sm,clocks.mem,power.draw,temperature.gpu,memory.used,"
+                     "compute_mode,mig.mode.current", "--format=csv,noheader"], part, 10 * self.scale, out, subprocess.STDOUT)
         except OSError:
             self.asks = False
             return "nvidia-smi is not here"
-        with self.child.stdout as out:
-            try:
-                said = self.child.communicate(timeout=10 * self.scale)[0].decode(errors="replace").strip()[:200]
-            except subprocess.TimeoutExpired:
-                self.asks = False
-                return "nvidia-smi hangs"
-            finally:
-                self.kill(part)
+        said = text(file).strip()[:200]
+        if status is None:
+            self.asks = False
+            return "nvidia-smi hangs"
         if said.count(",") < 8:
             self.asks = False
             return "nvidia-smi says: " + said.split("\n")[0][:80]
@@ -134,6 +137,7 @@ class Stage:
 
     def run(self, part):
         """Runs a part and returns its row."""
+        os.makedirs(self.kept, exist_ok=True)  # a part may have removed it
         row = {"part": part.name, "result": "skipped", "seconds": 0.0, "lines": [], "before": self.clocks(part)}
         left = self.end - time.monotonic() - 15 * self.scale  # for killing and packing
         if left < 5 * self.scale:
@@ -145,62 +149,48 @@ class Stage:
         file = os.path.join(self.kept, part.name)
         begun = time.monotonic()
         with open(file + ".txt", "wb") as out, open(file + ".err", "wb") as err:
-            self.start(words, part, limit, out, err)
-            try:
-                status = self.child.wait(limit)
-            except (subprocess.TimeoutExpired, Stop) as e:
-                status = None
-                stopped = e if isinstance(e, Stop) else None
-            self.kill(part)
+            status = self.carry_out(words, part, limit, out, err)
         row["seconds"] = round(time.monotonic() - begun, 1)
         said, wrong = text(file + ".txt"), text(file + ".err")
-        row["lines"] = [line[1:].strip()[:150] for line in said.splitlines() if line.startswith("@ ")]
+        self.trim()
+        lines = [line[1:].strip()[:150] for line in said.splitlines() if line.startswith("@ ")]
+        if len(lines) > ROWS:
+            lines[ROWS // 2:-ROWS // 2] = [f"... {len(lines) - ROWS} lines were left out"]
+        row["lines"] = lines
         last = next((s.strip().removeprefix("@ ") for s in reversed((said + "\n" + wrong).splitlines()) if s.strip()), "it printed nothing")[:150]
         row["status"] = status
-        if status == 0 and row["lines"]:
+        if status == 0 and lines:
             row["result"] = "ok"
         elif status == SKIPPED:
-            row["lines"].append(last)
+            lines.append(last)
         elif status is None:
-            row["result"] = "FAILED (limit)"
-            row["lines"].append(f"killed after {row['seconds']} s: {last}")
-            if stopped:
-                self.rows.append(row)
-                raise stopped
+            row["result"] = "FAILED (cut off)" if self.cut else "FAILED (limit)"
+            lines.append(f"killed after {row['seconds']} s: {last}")
         else:
             row["result"] = f"FAILED ({status})" if status else "FAILED (no row)"
-            row["lines"] += [last] * (last not in row["lines"])
+            lines += [last] * (last not in lines)
         return row
 
-    def kill(self, part):
-        """Ends all processes of a part, also those that left its process group: they have its name in their environment."""
-        mark = f"GPU_CHECK_PART={os.getpid()}-{part.name}\0".encode()
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            alive = set()
-            for name in os.listdir("/proc"):
-                try:
-                    with open(f"/proc/{name}/environ", "rb") as f:
-                        if name.isdigit() and mark in f.read() + b"\0":
-                            alive.add(int(name))
-                except OSError:
-                    continue
-            for pid in alive:
-                try:
-                    os.kill(pid, number)
-                except OSError:
-                    pass
-            try:
-                os.killpg(self.child.pid, number)
-            except OSError:
-                pass
-            try:
-                self.child.wait(3 * self.scale)
-            except subprocess.TimeoutExpired:
-                continue
-            if not alive:
-                break
-            time.sleep(min(1.0, 3 * self.scale))
+    def kill(self):
+        """Ends all processes that the child has started, also those that have left its session: as orphans they are this process's own."""
+        asked, told, turns = time.monotonic() + 3 * self.scale, set(), 0
+        while alive := descendants(self.child) - self.stuck:
+            if time.monotonic() < asked:
+                signal_all(alive - told, signal.SIGTERM)
+                told |= alive
+            elif turns == 300:  # such as one that waits within the driver
+                self.stuck |= alive
+            else:
+                signal_all(alive, signal.SIGKILL)
+                turns += 1
+            time.sleep(0.01)
         self.child = None
+
+    def trim(self):
+        """Cuts what a part has left that is too large to carry: the disk is for the parts after it, too."""
+        for file in files(self.kept):
+            if os.path.getsize(file) > 64 << 20:
+                os.truncate(file, 8 << 20)
 
     def go(self):
         wrong = False
@@ -213,17 +203,22 @@ class Stage:
                 self.rows.append({"part": part.name, "result": "skipped", "seconds": 0.0, "before": "",
                                   "lines": ["the GPU computes other bits: what it does wrong comes first"]})
                 continue
-            row = self.run(part)
+            if self.cut:
+                return
+            try:
+                row = self.run(part)
+            except OSError as e:  # no disk, no memory, no files: another part may need less
+                row = {"part": part.name, "result": "FAILED (system)", "seconds": 0.0, "lines": [str(e)[:150]], "before": ""}
             self.rows.append(row)
             wrong = wrong or row.get("status") == DIFFERS
-            self.pack("")
+            self.pack()
 
-    def table(self, note):
+    def table(self):
         """The table as a person reads it."""
         head = f"stage {self.number} on {'the fake driver' if self.fake else self.card}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC"
         failed = [r["part"] for r in self.rows if r["result"].startswith("FAILED")]
         head += f": {sum(r['result'] == 'ok' for r in self.rows)} parts ok, {len(failed)} failed" + "".join(" " + f for f in failed)
-        lines = [head] + ([note] if note else [])
+        lines = [head, *self.notes()]
         most = {p.name: p.lines for p in PARTS if p.stage == self.number}
         for r in self.rows:
             shown = r["lines"][:most[r["part"]]]
@@ -237,38 +232,101 @@ class Stage:
         whole = "\n".join(lines)
         return whole if len(whole) <= PRINTED else whole[:PRINTED] + "\n... table.txt in results.tgz is whole"
 
-    def pack(self, note):
-        """Writes results anew, each file whole."""
-        table = self.table(note)
-        document = {"stage": self.number, "card": self.card, "fake": self.fake, "note": note, "rows": self.rows}
-        write(os.path.join(self.kept, "table.txt"), table)
-        write(os.path.join(self.results, "table.txt"), table + "\n")
-        write(os.path.join(self.results, "table.json"), json.dumps(document, indent=1))
-        new = os.path.join(self.results, "results.tgz.new")
+    def notes(self):
+        return [f"the stage was cut short: {self.cut}"] * bool(self.cut) + [f"results were not written: {self.lost}"] * bool(self.lost)
 
-        def wanted(info):
-            return None if info.isfile() and info.size > 64 << 20 else info
-        with tarfile.open(new, "w:gz", compresslevel=4) as t:
-            t.add(self.kept, arcname=f"stage{self.number}", filter=wanted)
-        if os.path.getsize(new) > 15 << 20:  # 16 MiB of a file come back: the largest outputs stay here
-            kept = sorted((os.path.join(d, f) for d, _, fs in os.walk(self.kept) for f in fs), key=os.path.getsize)
-            with tarfile.open(new, "w:gz", compresslevel=4) as t:
-                for f in kept:
-                    if os.path.getsize(f) <= 1 << 20:
-                        t.add(f, arcname=os.path.join(f"stage{self.number}", os.path.relpath(f, self.kept)))
-        os.replace(new, os.path.join(self.results, "results.tgz"))
-        return table
+    def pack(self):
+        """Writes results anew, each file whole, and returns the table. What cannot be written stays as it was."""
+        document = {"stage": self.number, "card": self.card, "fake": self.fake, "note": "; ".join(self.notes()), "rows": self.rows}
+        self.lost = ""
+        for name, content in (("table.json", json.dumps(document, indent=1)), ("table.txt", self.table() + "\n"), ("results.tgz", None)):
+            try:
+                os.makedirs(self.results, exist_ok=True)  # a part may have removed it
+                file = os.path.join(self.results, name)
+                if content is None:
+                    self.archive(file + ".new")
+                else:
+                    with open(file + ".new", "w", encoding="utf-8", errors="replace") as f:
+                        f.write(content)
+                os.replace(file + ".new", file)
+            except OSError as e:
+                self.lost = str(e)
+                try:
+                    os.remove(file + ".new")
+                except OSError:
+                    pass
+        return self.table()
+
+    def archive(self, file):
+        """Packs what the parts have left and the table, at most 15 MiB (16 MiB of a file come back), the smallest files first."""
+        all = sorted(files(self.kept), key=os.path.getsize)
+        for most in 64 << 20, 14 << 20:
+            total = 0
+            with tarfile.open(file, "w:gz", compresslevel=4) as t:
+                t.add(os.path.join(self.results, "table.txt"), arcname=f"stage{self.number}/table.txt")
+                for f in all:
+                    total += os.path.getsize(f) + 1024  # with its head and its padding
+                    if total > most:
+                        break
+                    t.add(f, arcname=os.path.join(f"stage{self.number}", os.path.relpath(f, self.kept)))
+            if os.path.getsize(file) <= 15 << 20:
+                return
+
+
+def prctl(option, value):
+    """Asks the kernel for something that Python has no name for."""
+    ctypes.CDLL(None).prctl(option, ctypes.c_ulong(value), 0, 0, 0)
+
+
+def descendants(child=None):
+    """The processes below this one that run. Those that have ended are waited for, but not a child, whose status is wanted."""
+    below = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as f:
+                state, parent = f.read().rpartition(b")")[2].split()[:2]
+        except OSError:
+            continue
+        below.setdefault(int(parent), []).append((int(pid), state))
+    found, todo = set(), [os.getpid()]
+    while todo:
+        parent = todo.pop()
+        for pid, state in below.get(parent, ()):
+            todo.append(pid)
+            if state not in b"ZX":
+                found.add(pid)
+            elif child and pid == child.pid:
+                child.poll()
+            elif parent == os.getpid():
+                try:
+                    os.waitpid(pid, os.WNOHANG)
+                except OSError:
+                    pass
+    return found
+
+
+def signal_all(pids, number):
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except OSError:
+            pass
+
+
+def files(folder):
+    """The plain files below a folder."""
+    found = (os.path.join(d, f) for d, _, names in os.walk(folder) for f in names)
+    return [f for f in found if os.path.isfile(f) and not os.path.islink(f)]
 
 
 def text(file):
+    """A file as text, of a large one its first and last 4 MiB."""
+    if not os.path.isfile(file):
+        return ""
     with open(file, "rb") as f:
-        return f.read(8 << 20).decode(errors="replace")
-
-
-def write(file, content):
-    with open(file + ".new", "w") as f:
-        f.write(content)
-    os.replace(file + ".new", file)
+        head = f.read(4 << 20)
+        f.seek(max(f.tell(), os.path.getsize(file) - (4 << 20)))
+        return (head + f.read(4 << 20)).decode(errors="replace")
 
 
 def main():
@@ -282,18 +340,46 @@ def main():
     for tool in ("tensile",):
         if not os.access(os.path.join(HERE, tool), os.X_OK):
             sys.exit(f"check.py: {os.path.join(HERE, tool)} is missing: run make gpu-check where Go is, and unpack bin/gpu-check.tar.xz here")
+    guard(LIMIT * args.scale, args.results)
     stage = Stage(args)
-    for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+
+    def stop(number, _):
+        stage.cut = f"signal {number} came"
+    for number in SIGNALS:
         signal.signal(number, stop)
-    signal.setitimer(signal.ITIMER_REAL, max(0.1, (LIMIT - 12) * args.scale))
-    note = ""
-    try:
-        stage.go()
-    except Stop as e:
-        note = f"the stage was cut short: {e}"
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    print(stage.pack(note), flush=True)
-    sys.exit(1 if note or any(r["result"].startswith("FAILED") for r in stage.rows) else 0)
+    stage.go()
+    table = stage.pack()
+    print(table.encode(sys.stdout.encoding, "replace").decode(sys.stdout.encoding), flush=True)
+    sys.exit(1 if stage.notes() or any(r["result"].startswith("FAILED") for r in stage.rows) else 0)
+
+
+def guard(limit, results):
+    """Goes on as two processes, and returns in one of them, which carries out the stage. The other waits for it, kills it at the limit, and
+    ends what it leaves. When that one is killed, the first gets SIGTERM: so nothing is left of a stage that is killed."""
+    own = os.getpid()
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    worker = os.fork()
+    if not worker:
+        os.setsid()
+        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != own:
+            sys.exit(1)
+        return
+    for number in SIGNALS:
+        signal.signal(number, lambda n, _: os.kill(worker, n))
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(worker, signal.SIGKILL))
+    signal.setitimer(signal.ITIMER_REAL, limit)
+    _, status = os.waitpid(worker, 0)
+    for number in (signal.SIGALRM, *SIGNALS):
+        signal.signal(number, signal.SIG_IGN)
+    for _ in range(300):
+        if not (alive := descendants()):
+            break
+        signal_all(alive, signal.SIGKILL)
+        time.sleep(0.01)
+    if os.WIFSIGNALED(status):
+        print(f"check.py: the stage was killed by signal {os.WTERMSIG(status)}: {results} has the results of the parts that had ended", flush=True)
+    sys.exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,12 @@
 import argparse
 import dataclasses
 import importlib.util
+import json
 import os
 import shutil
+import signal
 import stat
+import subprocess
 import sys
 import tarfile
 import tempfile
@@ -96,6 +99,194 @@ def left():
         except OSError:
             continue
     return found
+
+
+class Parts:
+    """A folder with check.py, whose stage 1 has parts of a test's own: Python scripts, each with its limit in seconds."""
+
+    def __init__(self, folder, results=None, **parts):
+        self.folder, self.results = os.path.join(folder, "gpu"), results or os.path.join(folder, "results")
+        os.makedirs(self.folder)
+        program(os.path.join(self.folder, "tensile"), "exit 1")
+        shutil.copy(os.path.join(KIT, "check.py"), self.folder)
+        rows = []
+        for name, (script, limit, *more) in parts.items():
+            with open(os.path.join(self.folder, name + ".py"), "w") as f:
+                f.write(script)
+            rows.append(f"check.Part(1, {name!r}, {limit / SCALE}, ({name + '.py'!r},), **{more[0] if more else {}})")
+        with open(os.path.join(self.folder, "go.py"), "w") as f:
+            f.write(f"import check\ncheck.LIMIT = 1 << 30\ncheck.PARTS = [{', '.join(rows)}]\ncheck.main()")
+
+    def start(self, **env):
+        return subprocess.Popen([sys.executable, "-B", os.path.join(self.folder, "go.py"), "1", self.results, "--scale", str(SCALE)],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                                env=dict(os.environ, **{STARTED: str(os.getpid()), **env}))
+
+    def rows(self):
+        with open(os.path.join(self.results, "table.json")) as f:
+            return {r["part"]: r for r in json.load(f)["rows"]}
+
+    def packed(self):
+        with tarfile.open(os.path.join(self.results, "results.tgz")) as t:
+            return {os.path.basename(m.name): m.size for m in t.getmembers()}
+
+
+FINE = "print('@ fine')", 6000
+WAITS = "\nimport time; time.sleep(3000)"
+# How a process gets away from the part that has started it: all of them must be found.
+AWAY = """
+import os, signal, sys, time
+print('@ begun', flush=True)
+def away(*words, env=os.environ):
+    if not os.fork():
+        os.setsid()
+        if not os.fork():
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            os.execvpe('sleep', ['sleep', '3000'], env)
+        os._exit(0)
+away()
+away(env={STARTED: os.environ[STARTED]})  # without what its parent has in its environment
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for i in range(3):
+    os.close(i)
+""".replace("STARTED", repr(STARTED))
+
+
+class Hostile(unittest.TestCase):
+    """Parts that do what no part should."""
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+
+    def carry_out(self, results=None, env=None, **parts):
+        kit = Parts(self.folder, results, first=FINE, **parts, last=FINE)
+        p = kit.start(**(env or {}))
+        said = p.communicate()[0]
+        self.assertEqual(left(), [], "processes are left")
+        self.assertNotIn("Traceback", said)
+        return kit, p.returncode, said
+
+    def fine(self, rows, *names):
+        for name in names or ("first", "last"):
+            self.assertEqual([rows[name]["result"], rows[name]["lines"]], ["ok", ["fine"]], rows[name])
+
+    def test_away(self):
+        """Processes that have left session, parent and environment, and ignore SIGTERM."""
+        kit, status, _ = self.carry_out(away=(AWAY + WAITS, 1), ends=(AWAY, 6000))
+        rows = kit.rows()
+        self.assertEqual(status, 1)
+        self.fine(rows)
+        self.assertEqual([rows["away"]["result"], rows["away"]["lines"][0]], ["FAILED (limit)", "begun"])
+        self.assertEqual([rows["ends"]["result"], rows["ends"]["lines"]], ["ok", ["begun"]])
+
+    def test_much(self):
+        """A million rows, bytes that are no text, a file and an output too large to carry, and more than can be packed."""
+        kit, status, said = self.carry_out(
+            rows=("import sys\nfor i in range(1000000): sys.stdout.write('@ row %d\\n' % i)", 6000),
+            bytes=("import os\nos.write(1, b'@ \\xff\\xfe\\x00 \\x1b[2J\\n@ fine\\n')", 6000),
+            output=("print('@ head', flush=True)\nimport os\nos.truncate(1, 1 << 31)\nos.lseek(1, 0, 2)\nos.write(1, b'\\n@ tail\\n')", 6000),
+            huge=("print('@ fine')\nopen('huge', 'w').truncate(1 << 40)", 6000),
+            many=("import os\nprint('@ fine')\nfor i in range(20): open(f'many{i}', 'wb').write(os.urandom(1 << 20))", 6000))
+        rows = kit.rows()
+        self.assertEqual(status, 0, said)
+        self.fine(rows, "first", "huge", "many", "last")
+        self.assertEqual([rows["rows"]["lines"][0], rows["rows"]["lines"][-1]], ["row 0", "row 999999"])
+        self.assertEqual([rows["output"]["lines"][0], rows["output"]["lines"][-1]], ["head", "tail"])
+        self.assertEqual(rows["bytes"]["lines"][-1], "fine")
+        self.assertLessEqual(os.path.getsize(os.path.join(kit.results, "table.json")), 1 << 20)
+        self.assertLessEqual(os.path.getsize(os.path.join(kit.results, "results.tgz")), 15 << 20)
+        self.assertLessEqual({"first.txt", "last.txt", "many.txt", "table.txt", "many0"}, kit.packed().keys())
+        for name, size in (("huge", 64 << 20), ("output.txt", 64 << 20)):
+            self.assertLessEqual(os.path.getsize(os.path.join(kit.folder, "work/stage1", name)), size)
+
+    def test_locale(self):
+        """What is no ASCII is written whatever the locale says."""
+        kit, status, said = self.carry_out(env=dict(PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", LC_ALL="C", PYTHONIOENCODING="ascii:strict"),
+                                           other=("import os\nos.write(1, '@ \u00fcber\\n'.encode())", 6000))
+        self.assertEqual(status, 0, said)
+        self.assertEqual(kit.rows()["other"]["lines"], ["\u00fcber"])
+
+    def test_removed(self):
+        """The folders of results and of what is kept are removed, or another thing stands there."""
+        gone = "import os, shutil\nshutil.rmtree(os.path.dirname(os.getcwd()))\nshutil.rmtree({!r})\n"
+        results = os.path.join(self.folder, "results")
+        kit, status, said = self.carry_out(gone=(gone.format(results) + "print('@ fine')", 6000), next=FINE)
+        rows = kit.rows()
+        self.fine(rows, "first", "next", "last")
+        self.assertIn("last.txt", kit.packed())
+        self.assertIn("last          ok", said)
+
+    def test_full_disk(self):
+        """A part fills the disk of the results: those of the others before it stay, and the table comes out; what it leaves that is too
+        large is cut, so that the parts after it have room."""
+        disk = os.path.join(self.folder, "disk")
+        os.mkdir(disk)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=80m", "none", disk], stderr=subprocess.DEVNULL).returncode:
+            self.skipTest("only root may mount a disk that is small")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk])
+        fill = "print('@ begun', flush=True)\ntry:\n  with open({!r}, 'wb') as f:\n    while True: f.write(bytes(1 << 16))\nexcept OSError: pass"
+        self.folder = disk  # for the kit, too
+        kit, status, said = self.carry_out(large=(fill.format("large"), 6000), after=FINE,
+                                           full=(fill.format(os.path.join(disk, "elsewhere")), 6000))
+        rows = kit.rows()
+        self.assertEqual(status, 1)
+        self.fine(rows, "first", "after")
+        self.assertIn("large", kit.packed())
+        self.assertRegex(said, r"(?m)^last .*")
+        self.assertRegex(said, r"(?m)^results were not written: .*No space left")
+
+    def test_killed(self):
+        """A stage that is killed in the midst of a part: the results of the parts before it are there, and nothing runs on."""
+        for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL:
+            for whom in "stage", "worker":
+                with self.subTest(number=number, whom=whom), tempfile.TemporaryDirectory() as folder:
+                    there = os.path.join(folder, "there")
+                    kit = Parts(folder, first=FINE, waits=(AWAY + f"open({there!r}, 'w')" + WAITS, 6000), last=FINE)
+                    p = kit.start()
+                    while not os.path.exists(there):
+                        time.sleep(0.01)
+                    victim = p.pid
+                    if whom == "worker":
+                        with open(f"/proc/{p.pid}/task/{p.pid}/children") as f:
+                            victim = int(f.read())
+                    os.kill(victim, number)
+                    said = p.communicate()[0]
+                    while left():  # of a stage whose first process was killed the other comes to its end
+                        time.sleep(0.05)
+                    self.assertEqual(p.returncode, -9 if (number, whom) == (signal.SIGKILL, "stage") else 1, said)
+                    self.fine(kit.rows(), "first")
+                    self.assertIn("first.txt", kit.packed())
+                    if number != signal.SIGKILL:
+                        self.assertIn(f"the stage was cut short: signal {number:d} came", said)
+                        self.assertRegex(said, r"(?m)^waits .*FAILED \(cut off\)")
+                    elif whom == "worker":
+                        self.assertIn("the stage was killed by signal 9", said)
+                    self.assertNotRegex(said, "(?m)^last ")
+
+    def test_limit(self):
+        """A stage that hangs by itself is killed at its limit."""
+        kit = Parts(self.folder, first=FINE)
+        with open(os.path.join(kit.folder, "go.py")) as f:
+            script = f.read()
+        with open(os.path.join(kit.folder, "go.py"), "w") as f:
+            f.write(script.replace("check.main()", "check.Stage.go = lambda _: check.time.sleep(3000)\ncheck.LIMIT = 20\ncheck.main()"))
+        p = kit.start()
+        said = p.communicate()[0]
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("the stage was killed by signal 9", said)
+        self.assertEqual(left(), [])
+
+    def test_remedy(self):
+        """What names a wrong op runs after a part that came to other bits, and only then."""
+        for status, want in (0, "skipped"), (3, "ok"):
+            with tempfile.TemporaryDirectory() as folder:
+                kit = Parts(folder, first=(f"print('@ fine')\nimport sys; sys.exit({status})", 6000), ops=(*FINE, {"remedy": True}), last=FINE)
+                kit.start().communicate()
+                rows = kit.rows()
+                self.assertEqual(rows.get("ops", {"result": "skipped"})["result"], want)
+                self.fine(rows, "last")
 
 
 class Limits(unittest.TestCase):
