@@ -19,7 +19,7 @@ import (
 const mostLooked = 20e9
 
 // scoring are the kinds of ops whose outputs are scores and no probabilities: nobody looks at them.
-var scoring = []graph.Kind{graph.Linear, graph.MatMul, graph.Conv2D, graph.Bias}
+var scoring = []graph.Kind{graph.Linear, graph.MatMul, graph.Conv2D}
 
 // tellTwice prints a line if the scores of a network from a file are probabilities.
 func tellTwice(ctx context.Context, t *task.Task) error {
@@ -42,7 +42,7 @@ func twice(ctx context.Context, t *task.Task) (bool, error) {
 		return false, nil
 	}
 	last := g.Ops[len(g.Ops)-1] // which makes the scores
-	for last.Kind == graph.Transpose {
+	for last.Kind == graph.Transpose || last.Kind == graph.Bias {
 		before := slices.IndexFunc(g.Ops, func(op graph.Op) bool {
 			return slices.Contains(g.Writes(op.ID), g.Version(last.Inputs[0]))
 		})

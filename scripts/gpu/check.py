@@ -240,9 +240,9 @@ class Stage:
         document = {"stage": self.number, "card": self.card, "fake": self.fake, "note": "; ".join(self.notes()), "rows": self.rows}
         self.lost = ""
         for name, content in (("table.json", json.dumps(document, indent=1)), ("table.txt", self.table() + "\n"), ("results.tgz", None)):
+            file = os.path.join(self.results, name)
             try:
                 os.makedirs(self.results, exist_ok=True)  # a part may have removed it
-                file = os.path.join(self.results, name)
                 if content is None:
                     self.archive(file + ".new")
                 else:
@@ -341,7 +341,10 @@ def main():
         if not os.access(os.path.join(HERE, tool), os.X_OK):
             sys.exit(f"check.py: {os.path.join(HERE, tool)} is missing: run make gpu-check where Go is, and unpack bin/gpu-check.tar.xz here")
     guard(LIMIT * args.scale, args.results)
-    stage = Stage(args)
+    try:
+        stage = Stage(args)
+    except OSError as e:
+        sys.exit(f"check.py: results and work need folders that can be written: {e}")
 
     def stop(number, _):
         stage.cut = f"signal {number} came"

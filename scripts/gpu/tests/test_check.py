@@ -174,11 +174,11 @@ class Hostile(unittest.TestCase):
 
     def test_away(self):
         """Processes that have left session, parent and environment, and ignore SIGTERM."""
-        kit, status, _ = self.carry_out(away=(AWAY + WAITS, 1), ends=(AWAY, 6000))
+        kit, status, _ = self.carry_out(away=(AWAY + WAITS, 5), ends=(AWAY, 6000))
         rows = kit.rows()
         self.assertEqual(status, 1)
         self.fine(rows)
-        self.assertEqual([rows["away"]["result"], rows["away"]["lines"][0]], ["FAILED (limit)", "begun"])
+        self.assertEqual(rows["away"]["result"], "FAILED (limit)")
         self.assertEqual([rows["ends"]["result"], rows["ends"]["lines"]], ["ok", ["begun"]])
 
     def test_much(self):
@@ -277,6 +277,26 @@ class Hostile(unittest.TestCase):
         self.assertEqual(p.returncode, 1)
         self.assertIn("the stage was killed by signal 9", said)
         self.assertEqual(left(), [])
+
+    def test_unwritable(self):
+        """The results cannot be written any more: the table comes out, and says so."""
+        other = "import os, shutil\nshutil.rmtree({0!r})\nopen({0!r}, 'w')\nprint('@ fine')".format(os.path.join(self.folder, "results"))
+        _, status, said = self.carry_out(other=(other, 6000))
+        self.assertEqual(status, 1)
+        self.assertRegex(said, r"(?m)^results were not written: ")
+        self.assertRegex(said, r"(?m)^last +ok .* fine$")
+
+    def test_status(self):
+        """Results follow from the status and the rows."""
+        kit, status, said = self.carry_out(fails=("print('@ fine')\nimport sys; sys.exit('no way')", 6000), silent=("print('fine')", 6000),
+                                           dies=("print('@ fine', flush=True)\nimport os; os.kill(os.getpid(), 9)", 6000),
+                                           lacks=("print('no card')\nimport sys; sys.exit(77)", 6000))
+        self.assertEqual(status, 1)
+        rows = kit.rows()
+        self.fine(rows)
+        self.assertEqual([[rows[n]["result"], rows[n]["lines"]] for n in ("fails", "silent", "dies", "lacks")],
+                         [["FAILED (1)", ["fine", "no way"]], ["FAILED (no row)", ["fine"]], ["FAILED (-9)", ["fine"]], ["skipped", ["no card"]]])
+        self.assertIn("2 parts ok, 3 failed fails silent dies", said)
 
     def test_remedy(self):
         """What names a wrong op runs after a part that came to other bits, and only then."""
