@@ -286,6 +286,15 @@ class Hostile(unittest.TestCase):
         self.assertRegex(said, r"(?m)^results were not written: ")
         self.assertRegex(said, r"(?m)^last +ok .* fine$")
 
+    def test_no_folder(self):
+        """Where no part can be started the stage says so of each, and the results of those before it are there."""
+        other = "import os, shutil\nhere = os.getcwd()\nshutil.rmtree(here)\nopen(here, 'w')"
+        kit, status, said = self.carry_out(other=(other, 6000), next=FINE)
+        rows = kit.rows()
+        self.fine(rows, "first")
+        self.assertEqual([rows["next"]["result"], rows["last"]["result"]], ["FAILED (system)"] * 2)
+        self.assertRegex(said, "(?m)^last +FAILED .*File exists")
+
     def test_status(self):
         """Results follow from the status and the rows."""
         kit, status, said = self.carry_out(fails=("print('@ fine')\nimport sys; sys.exit('no way')", 6000), silent=("print('fine')", 6000),
