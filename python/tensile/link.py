@@ -62,7 +62,7 @@ class Link:
     def __init__(self, sock, device):
         self.sock, self.device = sock, device
         self.text = b""
-        self.plan = None
+        self.plans = {}  # graph -> the newest plan for it that was not taken yet
         self.parked = self.parking = self.stopping = False
         self.counter = 0  # of park and resume
         self.newest = None
@@ -100,8 +100,8 @@ class Link:
         if p is not None and graph:
             host = p.copies.bytes()
             body["stall_ns"], p.copies.waited = min(p.copies.waited, wall), 0
-            if plan and session.steps is not None:
-                body["steps_ns"], session.steps = session.steps, None
+            if plan and session.steps is not None and session.steps[0] == plan:
+                body["steps_ns"], session.steps = session.steps[1], None
             if host:
                 body["host_bytes"] = host
             if p.faults:
@@ -136,10 +136,11 @@ class Link:
     # from the sidecar
 
     def take(self):
-        """Returns the newest plan that was not taken yet, or None."""
+        """Returns the newest plan for a graph, or for all as graph 0, that was not taken yet, the earliest first; or None."""
         self._read(0)
-        plan, self.plan = self.plan, None
-        return plan
+        if not self.plans:
+            return None
+        return self.plans.pop(min(self.plans, key=lambda g: self.plans[g]["number"]))
 
     def step(self, session):
         """After a step of the optimizer: rests or ends if the sidecar says so."""
@@ -156,8 +157,8 @@ class Link:
                                          "reserved_bytes": reserved(self.device)})
                 self._read(None)
             session.wake(away)
-            if self.plan is None and self.newest is not None and not self.stopping:
-                self.plan = self.newest  # applied is its answer
+            if not self.plans and self.newest is not None and not self.stopping:
+                self.plans[self.newest["graph"]] = self.newest  # applied is its answer
         if self.stopping:
             session.home()
             self.end(session)
@@ -189,7 +190,9 @@ class Link:
     def _hear(self, kind, body):
         if kind == "plan":
             if self.newest is None or body["number"] > self.newest["number"]:
-                self.plan = self.newest = body
+                if not body["graph"]:
+                    self.plans.clear()
+                self.plans[body["graph"]] = self.newest = body
         elif kind in ("park", "resume"):
             if body["number"] > self.counter:
                 self.counter, self.parking = body["number"], kind == "park"
