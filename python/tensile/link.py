@@ -62,7 +62,8 @@ class Link:
     def __init__(self, sock, device):
         self.sock, self.device = sock, device
         self.text = b""
-        self.plans = {}  # graph -> the newest plan for it that was not taken yet
+        self.plan = None  # the newest, if it was not taken yet
+        self.older = {}  # graph -> the newest plan for it, of other graphs than that one's, that was not taken yet
         self.parked = self.parking = self.stopping = False
         self.counter = 0  # of park and resume
         self.newest = None
@@ -138,9 +139,10 @@ class Link:
     def take(self):
         """Returns the newest plan for a graph, or for all as graph 0, that was not taken yet, the earliest first; or None."""
         self._read(0)
-        if not self.plans:
-            return None
-        return self.plans.pop(min(self.plans, key=lambda g: self.plans[g]["number"]))
+        if self.older:
+            return self.older.pop(min(self.older, key=lambda graph: self.older[graph]["number"]))
+        plan, self.plan = self.plan, None
+        return plan
 
     def step(self, session):
         """After a step of the optimizer: rests or ends if the sidecar says so."""
@@ -157,8 +159,8 @@ class Link:
                                          "reserved_bytes": reserved(self.device)})
                 self._read(None)
             session.wake(away)
-            if not self.plans and self.newest is not None and not self.stopping:
-                self.plans[self.newest["graph"]] = self.newest  # applied is its answer
+            if self.plan is None and self.newest is not None and not self.stopping:
+                self.plan = self.newest  # applied is its answer
         if self.stopping:
             session.home()
             self.end(session)
@@ -190,9 +192,12 @@ class Link:
     def _hear(self, kind, body):
         if kind == "plan":
             if self.newest is None or body["number"] > self.newest["number"]:
+                if self.plan is not None:
+                    self.older[self.plan["graph"]] = self.plan
                 if not body["graph"]:
-                    self.plans.clear()
-                self.plans[body["graph"]] = self.newest = body
+                    self.older.clear()
+                self.older.pop(body["graph"], None)
+                self.plan = self.newest = body
         elif kind in ("park", "resume"):
             if body["number"] > self.counter:
                 self.counter, self.parking = body["number"], kind == "park"

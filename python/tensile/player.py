@@ -66,7 +66,7 @@ class Player:
         self.over = False
         n = len(iteration.slots)
         self.graph, self.sizes = 0, {}  # number of the newest graph of it that was sent; number -> bytes of each slot
-        self.plan = self.of = 0  # number of the plan in force, and of the graph that it is for
+        self.plan = self.of = self.bytes = 0  # of the plan in force: its number, that of its graph, and its bytes
         self.asleep = False
         self.room = self.size = None  # bytes of each slot: as the plan counts them, and in this iteration
         self.grown = {}  # slot -> bytes, where those are more than in any iteration before
@@ -106,13 +106,15 @@ class Player:
 
     # compiling
 
-    def load(self, program, plan=0, of=0):
-        """Takes a program, or None for no plan, with its number and that of its graph; between iterations only."""
+    def load(self, program, plan=None):
+        """Takes a program and the plan that it was made of, or None for no plan; between iterations only."""
         it = self.iteration
-        self.program, self.plan, self.of = program, plan, of
+        self.program, self.plan, self.of, self.bytes = program, 0, 0, 0
+        if program is not None:
+            self.plan, self.of, self.bytes = plan["number"], plan["graph"], plan.get("plan_bytes", 0)
         self.followed = self.measures = 0  # iterations with it, and those in which the allocator's events were taken
         self.touched = 0  # the most that the allocator had in one of these
-        self.room = self.sizes.get(of) or [t.bytes for t in it.slots]
+        self.room = self.sizes.get(self.of) or [t.bytes for t in it.slots]
         self.size = list(self.room)
         managed = program.managed if program else set()
         again = program.again if program else set()
@@ -665,12 +667,19 @@ class Player:
         self.fixed.add(n)
         return True
 
+    def to_step(self):
+        """Returns how many ops the step has yet to come to its end."""
+        return self.ops - self.iteration.tail - self.pos
+
     def like(self, p, func):
         """Takes over, asleep, in the middle of an iteration that another player has begun, and reports whether it can: this
-        one's has the same ops and operands up to there, and an op of this kind comes next."""
+        one's has the same ops and operands up to there, and an op of this kind comes next, or by None the step's end."""
         its, mine = p.iteration, self.iteration
-        if not (p.pos < self.ops and self.checks[p.pos].func is func and its.tail == mine.tail
-                and digest(its.records[:p.pos]) == digest(mine.records[:p.pos])):
+        if func is None:
+            fits = p.pos == self.ops - mine.tail
+        else:
+            fits = p.pos < self.ops and self.checks[p.pos].func is func
+        if not fits or its.tail != mine.tail or digest(its.records[:p.pos]) != digest(mine.records[:p.pos]):
             return False
         of = {}  # slot of this one -> id
         for c, d in zip(p.checks[:p.pos], self.checks[:p.pos]):

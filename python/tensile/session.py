@@ -200,7 +200,9 @@ class Session(TorchDispatchMode):
         p = self.player
         p.calling = False
         try:
-            if p.pos < p.ops or self._next(p):
+            if p.pos < p.ops or self._next(p, func):
+                p = self.player
+                p.calling = False
                 out = p.run(func, args, kwargs)
                 if p.broke is not None or p.other is not None:
                     self._amiss(p)
@@ -217,8 +219,8 @@ class Session(TorchDispatchMode):
             return func(*args, **kwargs)
         return self._pass(func, args, kwargs)
 
-    def _other(self, p, func):
-        """Looks for another kind of iteration that the one that plays turns out to be."""
+    def _other(self, p, func=None):
+        """Looks for another kind of iteration that the one that plays turns out to be, as an op comes, or the step ends."""
         try:
             with self.lock:
                 self.tried.add(p)
@@ -231,14 +233,16 @@ class Session(TorchDispatchMode):
             self.broken(e)
         return False
 
-    def _next(self, p):
-        """Ends one iteration and begins the next; False: what comes is none."""
+    def _next(self, p, func):
+        """Ends one iteration and begins the next, or goes on as a longer kind of iteration; False: what comes is none."""
         with self.lock:
             if not p.asleep:
                 for a in p.end:
                     p.act(a)
             if self.marked:
                 self._boundary(False)
+                return True
+            if self._other(p, func):
                 return True
             self._lost("there was no step of the optimizer")
             return False
@@ -404,11 +408,14 @@ class Session(TorchDispatchMode):
         except PlanError as e:
             self.planner.applied(plan, self.iterations, str(e))
             return None
-        for q in [p] if of else self.kinds:
+        limit = plan["limit_bytes"]
+        for q in list(self.kinds):
+            if of and q is not p and not (q.program is not None and 0 < limit < q.bytes):
+                continue
             if q is self.player:
                 q.leave()
-            q.load(program, plan["number"] if program else 0, of)
-        self._wall(plan["limit_bytes"])
+            q.load(program if q is p else None, plan)
+        self._wall(limit)
         self.planner.applied(plan, self.iterations, None)
         return p
 
@@ -460,8 +467,10 @@ class Session(TorchDispatchMode):
             self.planner.iteration(self, 0, 0, wall)
             return
         if self.course == self._play:
+            if self.player.to_step():
+                self._other(self.player)
             p = self.player
-            if p.pos == p.ops - p.iteration.tail:
+            if not p.to_step():
                 self.tries, self.why = TRIES, None
                 plan = 0 if p.asleep else p.plan
                 if not p.graph:

@@ -94,7 +94,7 @@ class Lines(unittest.TestCase):
                 if said:
                     refused += 1
                     self.assertRegex(said, r"\Atensile: cannot read what the sidecar says: [^\n]*\n\Z")
-                    self.assertEqual((link.plans, link.counter, link.stopping, link.sock), ({}, 0, False, None))
+                    self.assertEqual((link.plan, link.counter, link.stopping, link.sock), (None, 0, False, None))
                     continue
                 plan = link.newest
                 if plan is not None and plan["graph"]:
@@ -125,7 +125,7 @@ class Lines(unittest.TestCase):
         self.assertIn("nested too deeply", self.hear(b"[" * 100_000 + b"\n")[1])
         with self.subTest("what follows is not heard"):
             bad, good = json.dumps(dict(self.message, kind=1)), json.dumps(self.message)
-            self.assertEqual(self.hear(f"{bad}\n{good}\n".encode())[0].plans, {})
+            self.assertIsNone(self.hear(f"{bad}\n{good}\n".encode())[0].plan)
         with self.subTest("a line without an end"):
             self.addCleanup(setattr, lines, "LONGEST", lines.LONGEST)
             lines.LONGEST = 100
