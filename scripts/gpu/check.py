@@ -198,7 +198,7 @@ class Stage:
                 self.rows.append(row)
                 raise stopped
         else:
-            row["result"] = f"FAILED ({status})" if status else "FAILED (no row)"
+            row["result"] = "FAILED (bits)" if status == DIFFERS else f"FAILED ({status})" if status else "FAILED (no row)"
             row["lines"] += [last] * (last not in row["lines"])
         return row
 
