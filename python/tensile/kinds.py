@@ -2,6 +2,7 @@
 
 RUNS = 3  # of one kind each, that tell what comes after them
 CONTEXTS = 1024  # that are kept
+EITHER = object()  # what came after some runs was not always the same
 
 
 class Kinds:
@@ -18,23 +19,26 @@ class Kinds:
 
     def add(self, kind):
         """An iteration of a kind has come."""
-        contexts = self._contexts()
-        if self.runs and self.runs[-1][0] is kind:
-            for c in contexts:
-                self.after.pop(c, None)  # it went on
-            self.runs[-1] = kind, self.runs[-1][1] + 1
-            return
         if len(self.after) > CONTEXTS:
             self.after.clear()
-        if self.runs:
-            self.after.update(dict.fromkeys(contexts, kind))
-        self.runs = [*self.runs[-RUNS + 1:], (kind, 1)]
+        went_on = bool(self.runs) and self.runs[-1][0] is kind
+        for c in self._contexts():
+            if c in self.after and self.after[c] is not kind and len(c) < RUNS:
+                self.after[c] = EITHER
+            elif c in self.after and went_on:
+                del self.after[c]
+            elif not went_on and self.after.get(c) is not EITHER:
+                self.after[c] = kind
+        if went_on:
+            self.runs[-1] = kind, self.runs[-1][1] + 1
+        else:
+            self.runs = [*self.runs[-RUNS + 1:], (kind, 1)]
 
     def next(self):
         """Returns the kind that comes next, most likely: where nothing tells, the same again, but for one of a kind that is
         not known, after which the one before comes again."""
         for c in sorted(self._contexts(), key=len, reverse=True):
-            if c in self.after:
+            if self.after.get(c, EITHER) is not EITHER:
                 return self.after[c]
         if not self.runs:
             return None
@@ -42,6 +46,10 @@ class Kinds:
         if kind is None and times == 1 and len(self.runs) > 1:
             return self.runs[-2][0]
         return kind
+
+    def steady(self, kind, times):
+        """Reports whether at least so many of a kind have come in a row."""
+        return bool(self.runs) and self.runs[-1][0] is kind and self.runs[-1][1] >= times
 
     def forget(self, kind):
         """A kind is none any more."""

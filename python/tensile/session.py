@@ -26,6 +26,8 @@ UNLIKE = 6  # recorded iterations in a row that were like none before, from whic
 KEPT = 8  # newest recorded iterations that may come again, and as many kinds that are planned for
 STRANGE = 8  # backward passes, before each of which parameters had changed by no step, until it is passive
 HIGHER = getattr(torch._ops, "HigherOrderOperator", ())
+STEADY = 6  # iterations in a row by a plan that moves nothing, after which ops are not looked at
+UNSEEN = 31  # iterations that are not looked at then, before the next that is
 CLOCKED = 4  # which of the iterations of a plan is the first to have its steps measured
 
 
@@ -80,6 +82,7 @@ class Session(TorchDispatchMode):
         self.kinds, self.order = [], Kinds()  # players, each of a kind of iteration, and how they follow each other
         self.player = self.coming = None  # of this iteration, and of the next
         self.unknown = False  # what comes is recorded from the next step on
+        self.unseen = 0  # iterations that come before one that is looked at, while the mode is off the stack
         self.first = True  # the next iteration does not follow on a played one
         self.count = -1  # ops since the step's end, of a passive script that comes to a boundary; -1: none comes
         self.tried = set()  # players that this iteration has turned out not to be of
@@ -145,6 +148,23 @@ class Session(TorchDispatchMode):
         if self.sees and not self.stepping and modes.leave(self):
             self.sees = False
             self.hooks.rest()
+
+    def _look_away(self):
+        """Leaves the stack for some iterations where a plan moves nothing: each op costs nothing then."""
+        p = self.player
+        if (self.course == self._play and p.program is not None and not p.managed and not self.stepping
+                and self.order.steady(p, STEADY) and modes.leave(self)):
+            self._unmeasured()
+            self.course, self.unseen = self._unlooked, UNSEEN
+
+    def _look_again(self):
+        modes.enter(self)
+        self.course, self.count, self.tries, self.unseen = self._pass, 0, TRIES, 0
+        if self.unknown:
+            self._again()
+
+    def _unlooked(self, func, args, kwargs):
+        return func(*args, **kwargs)
 
     def compiled(self):
         """A function that torch compiles, or has compiled, is about to run."""
@@ -313,7 +333,7 @@ class Session(TorchDispatchMode):
 
     def seen(self):
         """Reports whether ops that run here and now come to this session."""
-        return not self.off and self.course != self._aside and threading.get_ident() == self.thread
+        return not self.off and self.course not in (self._aside, self._unlooked) and threading.get_ident() == self.thread
 
     def load(self, run, args, kwargs):
         """Runs a data loader's next batch as one op of the iteration."""
@@ -450,12 +470,20 @@ class Session(TorchDispatchMode):
                 self._mark()
         except Exception as e:
             self.broken(e)
-        if self.sees and not self.off and not modes.entered(self):
+        if self.sees and not self.off and not self.unseen and not modes.entered(self):
             self.stop("something has taken Tensile off torch's stack of modes")
         if self.off:
             self._unmeasured()
             self.exit()
         self.planner.step(self)
+        if self.off:
+            return
+        if not self.unseen:
+            self._look_away()
+        elif self.unseen == 1 or self.unknown or getattr(self.planner, "plan", None) is not None:
+            self._look_again()
+        else:
+            self.unseen -= 1
 
     def _mark(self):
         self.iterations += 1
@@ -465,6 +493,9 @@ class Session(TorchDispatchMode):
         self.retries = self._figures() if self.figures is not None and self.course != self._record else 0
         if self.off:
             self.planner.iteration(self, 0, 0, wall)
+            return
+        if self.unseen:
+            self.planner.iteration(self, self.player.of, self.player.plan, wall)
             return
         if self.course == self._play:
             if self.player.to_step():
