@@ -29,6 +29,7 @@ type Summary struct {
 	Stall     int64       `json:"stall_ns"`
 	Faults    int         `json:"faults"`
 	Passive   string      `json:"passive,omitempty"` // why no plan is followed any more
+	Unmet     string      `json:"unmet,omitempty"`   // why it cannot be within its limit, so that it was to end
 	Error     string      `json:"error,omitempty"`   // with which the script ended
 	Ended     bool        `json:"ended"`             // the script said so itself
 }

@@ -3,6 +3,7 @@ package sidecar
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -55,17 +56,25 @@ type Planned struct {
 	Err    error         // there is no plan
 }
 
+// Terms are within what a script is planned for alone.
+type Terms struct {
+	Limit  graph.Bytes // on the device; 0: none, or Share
+	Share  float64     // of what the iterations need that were recorded; 0: Limit
+	Anyway bool        // it trains on if it cannot be within the limit; else it ends before its next step
+}
+
 // Machine is the conversation with one script that is planned for alone.
 type Machine struct {
 	conversation
-	limit graph.Bytes
-	due   []int // graphs that are to be planned, in this order
+	terms Terms
+	limit graph.Bytes // 0: none, or none yet
+	due   []int       // graphs that are to be planned, in this order
 	asked bool
 }
 
-// NewMachine returns the machine of a script that may have so many bytes on the device; 0: no limit.
-func NewMachine(limit graph.Bytes) *Machine {
-	return &Machine{limit: limit, conversation: conversation{summary: Summary{Limit: limit}}}
+// NewMachine returns the machine of a script that is planned for on these terms.
+func NewMachine(t Terms) *Machine {
+	return &Machine{terms: t, limit: t.Limit, conversation: conversation{summary: Summary{Limit: t.Limit}}}
 }
 
 // Step takes one input and returns what is to be done, in order.
@@ -103,6 +112,11 @@ func (m *Machine) heard(message external.Message) error {
 	case external.Recorded:
 		if err := m.recorded(&s); err != nil {
 			return err
+		}
+		if need := external.Need(s.Graph) + s.Held; m.terms.Share > 0 {
+			m.limit = max(m.limit, graph.Bytes(m.terms.Share*float64(need)), 1)
+			m.summary.Limit = m.limit
+			m.note("it needs %s, and may have %s", need, m.limit)
 		}
 		m.want(s.Number)
 	case external.Applied:
@@ -213,13 +227,30 @@ func (m *Machine) planned(p *Planned) {
 		m.note("no lower plan: %v", p.Err)
 		return
 	}
-	why := fmt.Sprintf("%v; raise --memory, or take a smaller batch", p.Err)
-	if slices.ContainsFunc(m.graphs, func(r *shape) bool { return r.planned }) { // those of the others stay
-		m.note("no plan for iterations of kind %d: %s", p.Number, why)
-		return
+	why := fmt.Sprintf("%v; raise --memory, or %s", p.Err, remedy(p.Err))
+	switch {
+	case slices.ContainsFunc(m.graphs, func(r *shape) bool { return r.planned }): // those of the others stay
+		m.note("no plan for iterations of kind %d, which train WITHOUT A LIMIT: %s", p.Number, why)
+	case m.terms.Anyway:
+		m.note("no plan, so it trains on WITHOUT A LIMIT: %s", why)
+		m.give(external.Plan{Why: line(why)}, nil)
+	default:
+		m.summary.Unmet = line(why)
+		m.note("no plan, so the script ends before its next step (--anyway has it train on without a limit): %s", why)
+		m.give(external.Plan{Why: line(why)}, nil)
+		m.say(Output{Send: external.Stop{}})
 	}
-	m.note("no plan: %s", why)
-	m.give(external.Plan{Why: line(why)}, nil)
+}
+
+// ofAll are the ops of optimizers that work on all parameters at once.
+var ofAll = regexp.MustCompile(`aten\._(foreach|fused_(adam|adamw|sgd|adagrad))_`)
+
+// remedy is what else helps than a higher limit.
+func remedy(err error) string {
+	if ofAll.MatchString(err.Error()) {
+		return "make the optimizer with foreach=False (and not with fused=True), so that it takes one parameter at a time"
+	}
+	return "take a smaller batch"
 }
 
 // line is a reason as a message can have it.
