@@ -115,7 +115,8 @@ func join(ctx context.Context, args []string, t sidecar.Terms, report string, st
 	return exitOf(args[0], status)
 }
 
-// unmetStatus is the exit status where a script has ended since it cannot be within its limit: EX_TEMPFAIL of sysexits.h.
+// unmetStatus is the exit status of a script that has ended since it cannot be within its limit: EX_TEMPFAIL of
+// sysexits.h.
 const unmetStatus = 75
 
 // exitOf is what the end of a command is for ours.

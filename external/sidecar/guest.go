@@ -377,8 +377,8 @@ func (g *Guest) iteration(i *external.Iteration) error {
 	return nil
 }
 
-// comesBack has the job planned for by an earlier graph again, when some iterations of it had no plan. Where graphs come
-// in turn, the job has the plan of the largest before long, beside which the script keeps those of the others.
+// comesBack has the job planned for by an earlier graph again, when some iterations of it had no plan. Where graphs
+// come in turn, the job has the plan of the largest before long, beside which the script keeps those of the others.
 func (g *Guest) comesBack(i *external.Iteration) {
 	if i.Graph == 0 || i.Graph == g.current || i.Plan > 0 || g.summary.Passive != "" {
 		return

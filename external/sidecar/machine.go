@@ -248,7 +248,7 @@ var ofAll = regexp.MustCompile(`aten\._(foreach|fused_(adam|adamw|sgd|adagrad))_
 // remedy is what else helps than a higher limit.
 func remedy(err error) string {
 	if ofAll.MatchString(err.Error()) {
-		return "make the optimizer with foreach=False (and not with fused=True), so that it takes one parameter at a time"
+		return "make the optimizer with foreach=False (and not fused=True), so that it takes one parameter at a time"
 	}
 	return "take a smaller batch"
 }

@@ -103,8 +103,8 @@ func TestGraphs(t *testing.T) {
 	}
 }
 
-// TestComesBack shows that each of several shapes of iterations keeps its plan, whatever comes in turn, and also if there
-// is none for another.
+// TestComesBack shows that each of several shapes of iterations keeps its plan, whatever comes in turn, and also if
+// there is none for another.
 func TestComesBack(t *testing.T) {
 	plain, _ := talk(NewMachine(Terms{}), hello, recorded(1, 1))
 	limit := plain[1].Bytes + 64*64
@@ -162,8 +162,8 @@ func TestOutOfTurn(t *testing.T) {
 	}
 }
 
-// TestRefused shows that what does not fit is said in one line, and that the script is then to end, unless it is to train
-// on anyway.
+// TestRefused shows that what does not fit is said in one line, and that the script is then to end, unless it is to
+// train on anyway.
 func TestRefused(t *testing.T) {
 	stops := 0
 	m := NewMachine(Terms{Share: 1e-9})
@@ -189,7 +189,8 @@ func TestRefused(t *testing.T) {
 		t.Fatalf("sent %v, failed with %v", sent, fail)
 	}
 	talk(m, external.Passive{Why: "compiled", Always: true}, external.End{Iteration: 9, Error: "ValueError"})
-	if s := m.Summary(); s.Unmet != "" || s.Passive != "compiled" || s.Error != "ValueError" || !s.Ended || s.Claim != graph.Bytes(0) {
+	s := m.Summary()
+	if s.Unmet != "" || s.Passive != "compiled" || s.Error != "ValueError" || !s.Ended || s.Claim != 0 {
 		t.Errorf("summary %+v", s)
 	}
 }
