@@ -51,14 +51,14 @@ func small() []Tensor {
 
 func TestLoadKept(t *testing.T) {
 	checkSmall(t, filepath.Join("testdata", "small.pt"))
-	_, err := Load(filepath.Join("testdata", "old.pt"))
+	_, err := Load(nil, filepath.Join("testdata", "old.pt"))
 	checkError(t, err, "old.pt: is of the form before torch 1.6: convert it with torch.save(torch.load(OLD), NEW)")
 }
 
 // What stands beside a state_dict is passed over, whatever it is: here a scalar of NumPy, which a global makes that is
 // not known.
 func TestLoadBeside(t *testing.T) {
-	f, err := Load(filepath.Join("testdata", "beside.pt"))
+	f, err := Load(nil, filepath.Join("testdata", "beside.pt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestDictOfItself(t *testing.T) {
 
 func checkSmall(t *testing.T, path string) {
 	t.Helper()
-	f, err := Load(path)
+	f, err := Load(nil, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestTorch(t *testing.T) {
 	for _, name := range []string{"checkpoint.pt", "imagenet.pt", "nested.pt", "other.pt"} {
 		checkSmall(t, filepath.Join(dir, name))
 	}
-	f, err := Load(filepath.Join(dir, "batchnorm.pt"))
+	f, err := Load(nil, filepath.Join(dir, "batchnorm.pt"))
 	if err != nil || len(f.Tensors) != 4 { // not num_batches_tracked
 		t.Errorf("batchnorm.pt: %v %v", f, err)
 	}
@@ -121,7 +121,7 @@ func TestTorch(t *testing.T) {
 		"protocol.pt": "protocol 4, want 2",
 		"expanded.pt": "a tensor of shape [1000] reaches beyond its storage of 1 elements: save a contiguous",
 	} {
-		_, err := Load(filepath.Join(dir, name))
+		_, err := Load(nil, filepath.Join(dir, name))
 		checkError(t, err, name, want)
 	}
 }
@@ -268,11 +268,11 @@ func TestLoadSafetensors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "w")
 	want := File{Tensors: []Tensor{{"a", graph.Shape{2}, []float32{1, 2}}}}
 	writeRaw(t, path, written(t, want))
-	f, err := Load(path)
+	f, err := Load(nil, path)
 	if diff := cmp.Diff(want, f, bits); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	writeRaw(t, path, append(binary.LittleEndian.AppendUint64(nil, 0x04034b50), "{}"...))
-	_, err = Load(path)
+	_, err = Load(nil, path)
 	checkError(t, err, "truncated: has 10 bytes")
 }

@@ -56,6 +56,11 @@ type Spec struct {
 	Least graph.Bytes `json:"least_bytes,omitzero" bound:"storage"` // of a script: no smaller storage moves
 }
 
+// Paths are all of the Spec that name files or folders, as they may be changed.
+func (s *Spec) Paths() []*string {
+	return []*string{&s.Weights, &s.Source, &s.Data, &s.Save, &s.From}
+}
+
 // Replica is the place of a job among those that train one network together.
 type Replica struct {
 	Number int `json:"number,omitzero" bound:"count"` // from 0

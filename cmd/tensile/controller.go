@@ -54,6 +54,7 @@ type controllerFlags struct {
 	preempt         bool
 	inForce         bool // no memory sharing was asked for: that of jobs which run goes on
 	quota           folderFlags
+	access          accessFlags
 	log             logFlags
 	bound           bool // it belongs to the process that has started it
 }
@@ -92,6 +93,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	f.plan.latency.register(c)
 	registerState(c, &f.state)
 	f.quota.registerQuota(c)
+	f.access.register(c)
 	f.log.register(c)
 	c.Flags().StringVar(&f.plan.budget, "budget", "",
 		"device memory for all jobs: a size such as 8GiB (default: what tensile budget has set, else no limit)")
@@ -198,6 +200,9 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if _, err := f.quota.folder(); err != nil {
 		return err
 	}
+	if err := f.access.check(f.state); err != nil {
+		return err
+	}
 	var budget graph.Bytes
 	if f.plan.budget != "" {
 		if _, percent, _ := parsePercent(f.plan.budget); percent {
@@ -261,6 +266,9 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	executors.flags = append(executors.flags, "--orphan", f.orphan.String())
 	if f.bound {
 		defer executors.end(false)
+	}
+	for _, dir := range f.access.allow {
+		executors.flags = append(executors.flags, "--allow", dir)
 	}
 	executors.flags = append(executors.flags, f.log.args()...)
 	if f.quota.quota != "" {
