@@ -79,7 +79,7 @@ func DecodeTorch(r io.ReaderAt, size int64) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
-	top, err := unpickle(text)
+	top, err := unpickle(text, size)
 	if err != nil {
 		return File{}, err
 	}
@@ -260,11 +260,11 @@ func (a archive) read(name string) ([]byte, error) {
 		return nil, fmt.Errorf("its part %s: %w: save or download it again", quote(name), err)
 	}
 	defer r.Close()
-	text, err := io.ReadAll(r)
-	if err != nil {
+	text := bytes.NewBuffer(make([]byte, 0, n+bytes.MinRead))
+	if _, err := text.ReadFrom(r); err != nil {
 		return nil, fmt.Errorf("its part %s: %w: save or download it again", quote(name), err)
 	}
-	return text, nil
+	return text.Bytes(), nil
 }
 
 // tensors reads tensors, each storage once.

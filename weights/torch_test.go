@@ -146,6 +146,45 @@ func archived(t testing.TB, method uint16, entries map[string]string) []byte {
 	return b.Bytes()
 }
 
+// Each byte of a pickle can make many: what a file makes is bounded by its size.
+func TestHostilePicklesAllocateLittle(t *testing.T) {
+	const size = 4 << 20
+	var memo strings.Builder
+	for i := range uint32(size / 6) {
+		memo.Write(binary.LittleEndian.AppendUint32([]byte("Nr"), i))
+	}
+	var names strings.Builder
+	for i := range uint32(size / 14) {
+		fmt.Fprintf(&names, "X\x08\x00\x00\x00%08xh\x00", i)
+	}
+	repeated := func(op string) string { return strings.Repeat(op, size/len(op)) }
+	for name, pickle := range map[string]string{
+		"nothing": repeated("N"), "marks": repeated("("), "dicts": repeated("}"), "tuples": repeated(")\x85"),
+		"nested": ")" + repeated("\x85"), "numbers": repeated("M\xff\xff"), "texts": repeated("X\x00\x00\x00\x00"),
+		"memo": memo.String(), "remembered": "}q\x00" + repeated("h\x00"), "bytes": repeated("C\x00"),
+		"globals": repeated("ca\nb\n"), "ordered": repeated("ccollections\nOrderedDict\n)R"),
+		"items":    "}(" + repeated("K\x01K\x02") + "u",
+		"named":    "}q\x00(" + names.String() + "u",
+		"again":    "}" + repeated("(K\x01K\x02u"),
+		"discards": "]" + repeated("(K\x01K\x02e"), "unnamed": repeated("cx\ny\n)R"),
+	} {
+		file := archived(t, zip.Store, map[string]string{"data.pkl": "\x80\x02" + pickle + "."})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := DecodeTorch(bytes.NewReader(file), int64(len(file)))
+		runtime.ReadMemStats(&after)
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		// what grows is allocated several times
+		if got, limit := after.TotalAlloc-before.TotalAlloc, uint64(3*(16<<20+4*size)); got > limit {
+			t.Errorf("%s: %d bytes allocated for a file of %d bytes, want at most %d", name, got, len(file), limit)
+		} else {
+			t.Logf("%s: %.1f times the file: %v", name, float64(got)/size, err)
+		}
+	}
+}
+
 // pickled is a state_dict of one float tensor a: the elements of its storage, its offset, its one extent, its stride.
 func pickled(elements, offset, extent, stride int64) string {
 	n := func(v int64) string {
