@@ -64,7 +64,9 @@ type Options struct {
 	// for it; nil: none is ever full.
 	Full func() string
 
-	Record *Recorder    // writes down what the machine is told and answers; nil: nobody does
+	Record *Recorder // writes down what the machine is told and answers; nil: nobody does
+	// Last is the file for the newest of what the machine was told, which is written if it panics; "": none is.
+	Last   string
 	Log    *slog.Logger // nil: nobody reads it
 	Events func(Event)  // what the log says, for programs; may be nil
 
@@ -155,6 +157,9 @@ type runner struct {
 	blocked atomic.Pointer[View] // what was known, while the bus does not take something
 	deaf    bool                 // it did not since the last beat
 
+	listing atomic.Bool // of logs
+	newest  newest
+
 	garbageLock sync.Mutex
 	garbage     limit.Lines // that arrives
 }
@@ -166,8 +171,9 @@ type input struct {
 	list   bool                     // the answer is a list of all jobs
 	graphs map[graph.Digest]*handed // that come with it
 	answer chan<- wire.Answer
-	view   chan<- View // what is known is asked for
-	result string      // a key at which an executor has left one
+	view   chan<- View    // what is known is asked for
+	result string         // a key at which an executor has left one
+	logs   map[string]int // all that there are
 }
 
 // put puts an input in line. Any goroutine may call it. What an executor says counts as heard at this moment, however
@@ -208,6 +214,9 @@ func (r *runner) take(in input) error {
 	}
 	if in.result != "" {
 		return r.left(in.result)
+	}
+	if in.logs != nil {
+		return r.listed(in.logs)
 	}
 	if in.view != nil {
 		in.view <- r.now()
@@ -261,6 +270,7 @@ func (r *runner) tick() error {
 		break
 	}
 	r.leftOut()
+	r.listLogs()
 	if err := r.bury(); err != nil {
 		return err
 	}
@@ -276,6 +286,8 @@ func (r *runner) step(at time.Duration, in Input) error {
 			slog.String("executor", p.Executor), slog.Int64("epoch", p.Epoch), slog.Int("iteration", p.Iteration),
 			slog.Duration("took_ns", p.Wall), slog.Duration("stall_ns", p.Stall), slog.Duration("gate_ns", p.Gate))
 	}
+	r.newest.add(at, in)
+	defer r.panicked()
 	outputs := r.machine.Step(at, in)
 	r.options.Record.step(at, in, outputs)
 	return r.carryOut(outputs)

@@ -59,7 +59,7 @@ const (
 	viewed  = 256 // a tensor
 )
 
-// keep counts what is made, and returns an error for what a pickle of this size does not need: each byte of a hostile one
+// keep counts what is made, and returns an error for more than a pickle of this size needs: each byte of a hostile one
 // would make many.
 func (u *unpickler) keep(bytes int64) error {
 	if u.made += bytes; u.made+int64(len(u.stack))*onStack+int64(len(u.marks))*onMarks > u.most {

@@ -62,6 +62,9 @@ type controllerFlags struct {
 // anyPort is where a controller listens unless told otherwise: at a port that is free at its first start.
 const anyPort = "127.0.0.1:0"
 
+// lastName is the file in a state folder with what a controller was told last before it ended by a panic.
+const lastName = "panic.jsonl"
+
 // minSilence is a few heartbeats.
 const minSilence = 3 * time.Second
 
@@ -300,6 +303,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if kept != nil {
 		o.Trouble = func() string { return cmp.Or(server.Trouble(), kept.Trouble()) }
 	}
+	o.Last = filepath.Join(f.state, lastName)
 	o.Silence, o.GiveUp, o.Preempt = f.silence, f.giveUp, f.preempt
 	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, own.limited, f.keep
 	if external {
