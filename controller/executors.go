@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"tensile/graph"
 	"tensile/internal/clock"
@@ -179,12 +181,37 @@ func (r *runner) collect(c *Collection) error {
 
 // left removes a result that nobody waits for, as one of a job that its executor was never given: such would fill the
 // store, and no result of any job would have room.
-func (r *runner) left(key string) error {
+func (r *runner) left(key string) {
 	if r.machine.awaits(key) {
-		return nil
+		return
 	}
 	r.passedOver("results", fmt.Sprintf("a result at %s is removed: its executor has no such job", key))
-	return r.insist(func() error { return r.bus.Delete(r.ctx, key) })
+	if r.doomed = append(r.doomed, key); len(r.doomed) == 1 {
+		r.remove()
+	}
+}
+
+// remove removes all results that are doomed, beside all else: a flood of them is to keep nobody waiting.
+func (r *runner) remove() {
+	keys := slices.Clone(r.doomed)
+	r.errands.Go(func() {
+		for _, key := range keys {
+			for r.bus.Delete(r.ctx, key) != nil && r.ctx.Err() == nil {
+				select { // the disk is full, or the connection lost
+				case <-time.After(beat):
+				case <-r.ctx.Done():
+				}
+			}
+		}
+		r.put(input{removed: len(keys)})
+	})
+}
+
+// removed is told how many results are doomed no longer.
+func (r *runner) removed(results int) {
+	if r.doomed = r.doomed[results:]; len(r.doomed) > 0 {
+		r.remove()
+	}
 }
 
 // listLogs has all logs listed, beside all else.

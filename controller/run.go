@@ -158,6 +158,7 @@ type runner struct {
 	deaf    bool                 // it did not since the last beat
 
 	listing atomic.Bool // of logs
+	doomed  []string    // keys of results that are to be removed
 	newest  newest
 
 	garbageLock sync.Mutex
@@ -167,13 +168,14 @@ type runner struct {
 // input is what the machine is to be told, or asked.
 type input struct {
 	Input
-	at     time.Duration            // it arrived: since the Unix epoch
-	list   bool                     // the answer is a list of all jobs
-	graphs map[graph.Digest]*handed // that come with it
-	answer chan<- wire.Answer
-	view   chan<- View    // what is known is asked for
-	result string         // a key at which an executor has left one
-	logs   map[string]int // all that there are
+	at      time.Duration            // it arrived: since the Unix epoch
+	list    bool                     // the answer is a list of all jobs
+	graphs  map[graph.Digest]*handed // that come with it
+	answer  chan<- wire.Answer
+	view    chan<- View    // what is known is asked for
+	result  string         // a key at which an executor has left one
+	logs    map[string]int // all that there are
+	removed int            // doomed results
 }
 
 // put puts an input in line. Any goroutine may call it. What an executor says counts as heard at this moment, however
@@ -213,7 +215,12 @@ func (r *runner) take(in input) error {
 		return nil
 	}
 	if in.result != "" {
-		return r.left(in.result)
+		r.left(in.result)
+		return nil
+	}
+	if in.removed > 0 {
+		r.removed(in.removed)
+		return nil
 	}
 	if in.logs != nil {
 		return r.listed(in.logs)
