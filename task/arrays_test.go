@@ -49,7 +49,7 @@ func TestFeedArrays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.npz")
 	images, labels := pictures()
 	npztest.Write(t, path, images, labels, npztest.Array{Name: "extra", Shape: graph.Shape{1}, Data: []int64{7}})
-	task, err := Open(g, 3, path)
+	task, err := Open(nil, g, 3, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestFeedArrays(t *testing.T) {
 			t.Errorf("an epoch has %v", epoch)
 		}
 	}
-	other, err := Open(g, 4, path)
+	other, err := Open(nil, g, 4, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestOneClass(t *testing.T) {
 	} {
 		labels.Data = c.labels
 		npztest.Write(t, path, images, labels)
-		a, err := data.OpenArrays(path, 1)
+		a, err := data.OpenArrays(nil, path, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestFeedSequences(t *testing.T) {
 		npztest.Array{Name: "types", Shape: all, Data: []uint8{0, 0, 1, 0, 1, 1}},
 		npztest.Array{Name: "hidden", Shape: all, Data: []int64{-100, 2, -1, -100, -100, 19}},
 		npztest.Array{Name: "follows", Shape: graph.Shape{2, 1}, Data: []int64{0, 1}})
-	task, err := Open(g, 3, path)
+	task, err := Open(nil, g, 3, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,13 +223,13 @@ func TestArraysThatDoNotFit(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "d.npz")
 		if c.arrays == nil { // images of one channel may have it in any place
 			npztest.Write(t, path, shaped(images, 10, 12, 12, 1), labels)
-			if _, err := Open(c.g, 1, path); err != nil {
+			if _, err := Open(nil, c.g, 1, path); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
 			continue
 		}
 		npztest.Write(t, path, c.arrays...)
-		_, err := Open(c.g, 1, path)
+		_, err := Open(nil, c.g, 1, path)
 		if err == nil || strings.Contains(err.Error(), "\n") || !regexp.MustCompile(c.want).MatchString(err.Error()) {
 			t.Errorf("%s: %v, want an error with %s", what, err, c.want)
 		}
@@ -246,7 +246,7 @@ func TestArraysThatAreDamagedLater(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.npz")
 	images, labels := pictures()
 	npztest.Write(t, path, labels, images)
-	a, err := data.OpenArrays(path, 1)
+	a, err := data.OpenArrays(nil, path, 1)
 	if err == nil {
 		err = FitArrays(g, a)
 	}
@@ -300,7 +300,7 @@ func TestFeedCounts(t *testing.T) {
 	npztest.Write(t, path,
 		npztest.Array{Name: "mask", Shape: graph.Shape{4, 3}, Data: slices.Repeat([]int64{1, 0, 200}, 4)},
 		npztest.Array{Name: "targets", Shape: graph.Shape{4, 3}, Data: make([]float32, 12)})
-	fed, err := Open(g, 3, path)
+	fed, err := Open(nil, g, 3, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +309,7 @@ func TestFeedCounts(t *testing.T) {
 	if got := to.Float32(); !slices.Equal(got, slices.Repeat([]float32{1, 0, 200}, 4)) {
 		t.Errorf("the mask of the file is %v", got)
 	}
-	made, err := Open(g, 3, "")
+	made, err := Open(nil, g, 3, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,10 +22,10 @@ func (s *Settings) open() (source, error) {
 		return source{}, nil
 	}
 	if data.IsArrays(s.Data) {
-		a, err := data.OpenArrays(s.Data, s.Seed)
+		a, err := data.OpenArrays(nil, s.Data, s.Seed)
 		return source{arrays: a}, err
 	}
-	set, err := data.Open(s.Data, s.Seed)
+	set, err := data.Open(nil, s.Data, s.Seed)
 	if err != nil {
 		return source{}, err
 	}
