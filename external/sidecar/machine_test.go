@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"tensile/external"
-	"tensile/graph"
 	"tensile/internal/randgraph"
 )
 
