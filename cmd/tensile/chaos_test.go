@@ -124,8 +124,8 @@ type chaos struct {
 	disk     string // that is small, or ""
 	rng      *rand.Rand
 	seed     uint64
-	families []*family // controllers, the newest last
-	log      *printed    // of the newest controller
+	families []*family         // controllers, the newest last
+	log      *printed          // of the newest controller
 	saved    map[string]string // files of the jobs of this seed
 	script   *scriptJob        // a script among these, or nil
 	alone    string            // what a script of PyTorch prints that is not joined
@@ -136,9 +136,9 @@ type chaos struct {
 type scriptJob struct {
 	name    string
 	sidecar *family
-	pid     int    // of the script; 0: it ends by itself
+	pid     int      // of the script; 0: it ends by itself
 	says    *printed // by lines, of which an iteration prints one
-	want    string // what it prints alone
+	want    string   // what it prints alone
 }
 
 // printed is what a command prints, read as it comes, so that it waits for no reader.

@@ -138,7 +138,9 @@ func (h harm) come(t *testing.T, path string) {
 }
 
 // streamsOf is where NATS keeps streams.
-func streamsOf(state string) string { return filepath.Join(state, "nats", "jetstream", "$G", "streams") }
+func streamsOf(state string) string {
+	return filepath.Join(state, "nats", "jetstream", "$G", "streams")
+}
 
 // recordBlocks are the files with records.
 func recordBlocks(t *testing.T, state string) []string {
