@@ -192,7 +192,7 @@ func TestArraysThatDoNotFit(t *testing.T) {
 			[]npztest.Array{images, {Name: "labels", Shape: graph.Shape{0}, Data: []int64{}}}},
 		"bytes": {lenet, `array input holds whole numbers \(U8\), and model lenet wants floats.*astype\('float32'\)`,
 			[]npztest.Array{holding(images, make([]uint8, 1440)), labels}},
-		"float labels": {lenet, `array labels holds floats \(F32\), .*astype\('int64'\)`,
+		"float labels": {lenet, `array labels holds floats \(F32\), .*astype\('int64'\) in NumPy$`,
 			[]npztest.Array{images, holding(labels, make([]float32, 10))}},
 		"fewer": {lenet, `array labels has 5 examples, and input has 10: give`,
 			[]npztest.Array{images, {Name: "labels", Shape: graph.Shape{5}, Data: make([]uint8, 5)}}},
@@ -204,8 +204,12 @@ func TestArraysThatDoNotFit(t *testing.T) {
 			[]npztest.Array{shaped(images, 10, 1, 9, 16), labels}},
 		"half": {lenet, `array input has examples of shape \[72\], and model lenet takes`,
 			[]npztest.Array{shaped(images, 20, 72), labels}},
-		"two labels": {lenet, `array labels has examples of shape \[2\], and model lenet takes \[4\] at once`,
+		"two labels": {lenet, `array labels has examples of shape \[2\], and model lenet takes \[4\] at once: ` +
+			`give it examples of that shape, and rows with a one for the class by labels.argmax\(-1\)$`,
 			[]npztest.Array{images, {Name: "labels", Shape: graph.Shape{10, 2}, Data: make([]uint8, 20)}}},
+		"rows of floats": {lenet, `array labels holds floats \(F32\), .*astype\('int64'\) in NumPy, and rows with a ` +
+			`one for the class by labels.argmax\(-1\)$`, []npztest.Array{images, {Name: "labels",
+			Shape: graph.Shape{10, 10}, Data: make([]float32, 100)}}},
 		"class": {lenet, `array labels holds numbers from 0 to 10, and model lenet has 10 classes or tokens there`,
 			[]npztest.Array{images, holding(labels, []uint8{0, 1, 2, 3, 4, 5, 6, 7, 8, 10})}},
 		"token": {gpt, `array tokens holds numbers from 0 to 20, and model gpt:1,8,2 has 20 classes or tokens`,

@@ -126,7 +126,8 @@ func (t *Task) Begin(path string) error {
 			return fmt.Errorf("graph %s has the first content of %s in a file: name that file with --weights",
 				t.Graph.Name, name)
 		case !found && s.Init.Kind == graph.InitFile:
-			return fmt.Errorf("%s: there is no tensor %s, which graph %s begins with", path, name, t.Graph.Name)
+			return fmt.Errorf("%s: there is no tensor %s, which graph %s begins with; it has %s: save its tensors "+
+				"under the network's names", path, name, t.Graph.Name, listed(slices.Sorted(maps.Keys(tensors))))
 		case found && len(x.Data) != want:
 			return fmt.Errorf("%s: tensor %s has %d elements, and graph %s wants %d: it is of another network, or of "+
 				"another size, such as --image or --classes", path, name, len(x.Data), t.Graph.Name, want)

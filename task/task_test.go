@@ -185,6 +185,7 @@ func TestBegin(t *testing.T) {
 		{g, "nowhere", "nowhere"},
 		{&wants, "", "name that file with --weights"},
 		{&wants, write(part), "there is no tensor " + missing},
+		{&wants, write(other), "which graph lenet begins with; it has else: save its tensors under the network's "},
 		{&wants, write(whole), ""},
 	} {
 		task := Task{Graph: test.graph, Seed: 1}

@@ -7,12 +7,15 @@
 It wants the folder that `make gpu-check` packs, and nothing but Python's standard library. A stage ends within 570 seconds. Every part has
 a limit of its own, at which all its processes are killed, and needs nothing of the part before it. After every part RESULTS (by default
 $RESULTS, or else gpu-check-results) has results.tgz, all that the parts printed; table.txt, which also comes last on the standard output;
-and table.json. The exit status is 1 if a part failed. --fake goes through all parts on a driver without a GPU, with small networks;
---scale multiplies all limits, for tests.
+and table.json; what a run before this one has left there is moved to RESULTS/earlier-1 and so on. The exit status is 1 if a part failed.
+Without a GPU that can be used one line says so, and the part machine alone runs. --fake goes through all parts on a driver without a GPU,
+with small networks; make gpu-check-fake makes that driver. --scale multiplies all limits, for tests.
 """
 
 import argparse
 import dataclasses
+import fcntl
+import itertools
 import json
 import os
 import shutil
@@ -26,6 +29,20 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT = 570  # seconds, for a stage with its packing
 PRINTED = 11500  # characters of the table: 12,000 come back from a lent machine
 SKIPPED, DIFFERS = 77, 3  # exit statuses of parts: not on this machine; the GPU computed other bits
+FILES = ("table.txt", "table.json", "results.tgz")  # of RESULTS
+LATE = "no time was left"  # in a line of a part about what it did not come to
+NO_GPU = 78  # exit status of CARD: there is certainly none
+CARD = f"""
+import ctypes, sys
+try:
+    driver = ctypes.CDLL("libcuda.so.1")
+except OSError as e:
+    print("no NVIDIA driver (" + str(e) + "): install it, or name the folder of its library in LD_LIBRARY_PATH")
+    sys.exit({NO_GPU})
+if driver.cuInit(0) == 100:  # CUDA_ERROR_NO_DEVICE
+    print("NVIDIA's driver is here and has no GPU: give one to this container, or have CUDA_VISIBLE_DEVICES name one")
+    sys.exit({NO_GPU})
+"""
 
 
 @dataclasses.dataclass
@@ -48,7 +65,7 @@ PARTS = (
     Part(1, "conformance", 110),
     Part(1, "assembly", 20, lines=20),
     Part(1, "sanitizers", 80, lines=6),
-    Part(1, "rates", 40),
+    Part(1, "rates", 40, lines=16),
     Part(1, "bridge-smoke", 40, ("torch_bridge.py", "tensile", "--small"), lines=15),
     Part(1, "torch", 75, ("torch_step.py",), lines=14),
 
@@ -77,7 +94,7 @@ class Stop(Exception):
 
 
 def stop(number, _):
-    raise Stop("the stage's limit came" if number == signal.SIGALRM else f"signal {number} came")
+    raise Stop("the stage's limit came" if number == signal.SIGALRM else f"{signal.Signals(number).name} came")
 
 
 class Stage:
@@ -88,9 +105,21 @@ class Stage:
         self.work = os.path.join(HERE, "work")  # stays for the stages after this one
         self.kept = os.path.join(self.work, f"stage{self.number}")
         shutil.rmtree(self.kept, ignore_errors=True)
-        os.makedirs(self.results, exist_ok=True)
         os.makedirs(self.kept)
-        self.rows, self.asks, self.child, self.card = [], True, None, "no card"
+        os.makedirs(self.results, exist_ok=True)
+        self.move()
+        write(os.path.join(self.results, FILES[0]), f"stage {self.number} runs\n")
+        self.rows, self.asks, self.child, self.card, self.unpacked = [], True, None, "no card", ""
+
+    def move(self):
+        """Moves what an earlier run has left in RESULTS to a folder of its own there."""
+        there = [f for f in FILES if os.path.exists(os.path.join(self.results, f))]
+        if there:
+            earlier = (os.path.join(self.results, f"earlier-{n}") for n in itertools.count(1))
+            folder = next(d for d in earlier if not os.path.exists(d))
+            os.mkdir(folder)
+            for f in there:
+                os.rename(os.path.join(self.results, f), os.path.join(folder, f))
 
     def environment(self, part, limit):
         e = dict(os.environ, GPU_CHECK_FAKE="1" if self.fake else "", GPU_CHECK_WORK=self.work, GPU_CHECK_STAGE=str(self.number),
@@ -137,7 +166,7 @@ class Stage:
         row = {"part": part.name, "result": "skipped", "seconds": 0.0, "lines": [], "before": self.clocks(part)}
         left = self.end - time.monotonic() - 15 * self.scale  # for killing and packing
         if left < 5 * self.scale:
-            row["lines"] = ["no time was left"]
+            row["lines"] = [LATE]
             return row
         limit = min(part.limit * self.scale, left)
         beside = os.listdir(HERE)
@@ -158,7 +187,8 @@ class Stage:
         last = next((s.strip().removeprefix("@ ") for s in reversed((said + "\n" + wrong).splitlines()) if s.strip()), "it printed nothing")[:150]
         row["status"] = status
         if status == 0 and row["lines"]:
-            row["result"] = "ok"
+            late = sum(LATE in line for line in row["lines"])
+            row["result"] = f"ok, {late} not run" if late else "ok"
         elif status == SKIPPED:
             row["lines"].append(last)
         elif status is None:
@@ -168,7 +198,7 @@ class Stage:
                 self.rows.append(row)
                 raise stopped
         else:
-            row["result"] = f"FAILED ({status})" if status else "FAILED (no row)"
+            row["result"] = "FAILED (bits)" if status == DIFFERS else f"FAILED ({status})" if status else "FAILED (no row)"
             row["lines"] += [last] * (last not in row["lines"])
         return row
 
@@ -222,8 +252,12 @@ class Stage:
         """The table as a person reads it."""
         head = f"stage {self.number} on {'the fake driver' if self.fake else self.card}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC"
         failed = [r["part"] for r in self.rows if r["result"].startswith("FAILED")]
+        late = [r["part"] for r in self.rows if any(LATE in line for line in r["lines"])]
         head += f": {sum(r['result'] == 'ok' for r in self.rows)} parts ok, {len(failed)} failed" + "".join(" " + f for f in failed)
-        lines = [head] + ([note] if note else [])
+        head += f"; no time was left for all of {', '.join(late)}" if late else ""
+        lines = [head] + [n for n in (note, self.unpacked) if n]
+        if failed:
+            lines.append(f"all that a part printed is in stage{self.number}/PART.txt and PART.err of results.tgz")
         most = {p.name: p.lines for p in PARTS if p.stage == self.number}
         for r in self.rows:
             shown = r["lines"][:most[r["part"]]]
@@ -238,13 +272,21 @@ class Stage:
         return whole if len(whole) <= PRINTED else whole[:PRINTED] + "\n... table.txt in results.tgz is whole"
 
     def pack(self, note):
-        """Writes results anew, each file whole."""
+        """Writes results anew, each file whole, and returns the table. A disk that is full does not end the stage."""
+        try:
+            self.write(note)
+        except OSError as e:
+            self.unpacked = f"results are not whole: {e.filename or self.results}: {e.strerror or e}: make room, or name another folder"
+        return self.table(note)
+
+    def write(self, note):
+        self.unpacked = ""
         table = self.table(note)
         document = {"stage": self.number, "card": self.card, "fake": self.fake, "note": note, "rows": self.rows}
         write(os.path.join(self.kept, "table.txt"), table)
-        write(os.path.join(self.results, "table.txt"), table + "\n")
-        write(os.path.join(self.results, "table.json"), json.dumps(document, indent=1))
-        new = os.path.join(self.results, "results.tgz.new")
+        write(os.path.join(self.results, FILES[0]), table + "\n")
+        write(os.path.join(self.results, FILES[1]), json.dumps(document, indent=1))
+        new = os.path.join(self.results, FILES[2] + ".new")
 
         def wanted(info):
             return None if info.isfile() and info.size > 64 << 20 else info
@@ -256,8 +298,7 @@ class Stage:
                 for f in kept:
                     if os.path.getsize(f) <= 1 << 20:
                         t.add(f, arcname=os.path.join(f"stage{self.number}", os.path.relpath(f, self.kept)))
-        os.replace(new, os.path.join(self.results, "results.tgz"))
-        return table
+        os.replace(new, os.path.join(self.results, FILES[2]))
 
 
 def text(file):
@@ -271,6 +312,26 @@ def write(file, content):
     os.replace(file + ".new", file)
 
 
+def no_gpu():
+    """Why there is certainly no GPU here, or "": anything else that is wrong with the driver is for the parts to tell."""
+    try:
+        done = subprocess.run([sys.executable, "-c", CARD], stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
+    except subprocess.TimeoutExpired:
+        return ""
+    return done.stdout.decode(errors="replace").strip() if done.returncode == NO_GPU else ""
+
+
+def alone():
+    """Ends the program if another one runs in this folder; the file that is returned is to stay open."""
+    os.makedirs(os.path.join(HERE, "work"), exist_ok=True)
+    lock = open(os.path.join(HERE, "work", "lock"), "w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit(f"check.py: another check.py runs from {HERE}: wait until it has ended, or unpack the archive once more elsewhere")
+    return lock
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("stage", type=int, choices=(1, 2, 3))
@@ -279,18 +340,29 @@ def main():
     p.add_argument("--scale", type=float, default=1.0)
     p.add_argument("--only", action="append", help="run this part alone; may come several times")
     args = p.parse_args()
-    for tool in ("tensile",):
-        if not os.access(os.path.join(HERE, tool), os.X_OK):
-            sys.exit(f"check.py: {os.path.join(HERE, tool)} is missing: run make gpu-check where Go is, and unpack bin/gpu-check.tar.xz here")
-    stage = Stage(args)
+    parts = [part.name for part in PARTS if part.stage == args.stage]
+    for name in args.only or ():
+        if name not in parts:
+            p.error(f"argument --only: stage {args.stage} has no part {name}: choose from {', '.join(parts)}")
+    if not os.access(os.path.join(HERE, "tensile"), os.X_OK):
+        sys.exit(f"check.py: {os.path.join(HERE, 'tensile')} is missing: run make gpu-check where Go is, and unpack bin/gpu-check.tar.xz here")
+    try:
+        lock = alone()
+        stage = Stage(args)
+    except OSError as e:
+        sys.exit(f"check.py: {e.filename} cannot be written ({e.strerror}): check.py writes to RESULTS, {args.results}, and to its own folder: "
+                 "name or unpack it where that can be done")
     for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)
     signal.setitimer(signal.ITIMER_REAL, max(0.1, (LIMIT - 12) * args.scale))
     note = ""
     try:
+        note = "" if args.fake else no_gpu()
+        if note:
+            stage.only = ["machine"]
         stage.go()
     except Stop as e:
-        note = f"the stage was cut short: {e}"
+        note = f"{note + '; ' if note else ''}the stage was cut short: {e}"
     signal.setitimer(signal.ITIMER_REAL, 0)
     print(stage.pack(note), flush=True)
     sys.exit(1 if note or any(r["result"].startswith("FAILED") for r in stage.rows) else 0)

@@ -108,6 +108,35 @@ class Limits(unittest.TestCase):
             self.assertLessEqual(spent, check.LIMIT, f"stage {stage}")
 
 
+class Results(unittest.TestCase):
+    def stage(self, folder):
+        check = load(KIT)
+        check.HERE, results = os.path.join(folder, "kit"), os.path.join(folder, "results")
+        return check, results, check.Stage(argparse.Namespace(stage=1, scale=100, fake=True, only=None, results=results))
+
+    def test_late(self):
+        """A part that had no time for all that it does is none that is simply ok."""
+        with tempfile.TemporaryDirectory() as folder:
+            check, _, stage = self.stage(folder)
+            with open(os.path.join(check.HERE, "late.py"), "w") as f:
+                f.write("print('@ a: 3 ms')\nprint('@ b: not run: no time was left')")
+            stage.rows.append(row := stage.run(check.Part(1, "machine", 60, ("late.py",))))
+            self.assertEqual(row["result"], "ok, 1 not run")
+            self.assertIn(": 0 parts ok, 0 failed; no time was left for all of machine\n", stage.pack(""))
+
+    def test_room(self):
+        """A stage whose results cannot be written goes on, and its table says so."""
+        with tempfile.TemporaryDirectory() as folder:
+            _, results, stage = self.stage(folder)
+            stage.rows.append({"part": "machine", "result": "ok", "seconds": 0.0, "before": "", "lines": ["two cores"]})
+            shutil.rmtree(results)
+            table = stage.pack("")
+            self.assertIn("results are not whole: " + results, table)
+            self.assertRegex(table, "machine +ok .* two cores")
+            os.mkdir(results)
+            self.assertNotIn("not whole", stage.pack(""))
+
+
 class Stubs(unittest.TestCase):
     def test_each_part(self):
         for how in BROKEN:
