@@ -111,7 +111,8 @@ func (v *victim) processes(command string) (pids []int) {
 // start starts the controller, and returns the last line that it says if it ends instead.
 func (v *victim) start(flags ...string) (ended string) {
 	v.Helper()
-	args := append([]string{v.binary, "controller", "--state", v.state, "--budget", "8MiB", "--silence", "3s"}, flags...)
+	args := append([]string{v.binary, "controller", "--state", v.state, "--budget", "8MiB", "--silence", "3s"},
+		flags...)
 	v.controller = startCommand(v.T, v.dir, nil, args...)
 	for p := v.controller; ; {
 		if !p.lines.Scan() {
