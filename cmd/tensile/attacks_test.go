@@ -428,10 +428,20 @@ func hugeBudget(v *victim) (string, bool) {
 	if err := json.Compact(&line, append(head, []byte(`"jobs": []}}`)...)); err != nil {
 		v.Fatal(err)
 	}
-	x.publish("$KV.status.lab", "", line.Bytes())
-	if err := x.flush(); err != nil {
-		v.Fatal(err)
-	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() { // it is not silent meanwhile
+		defer close(stopped)
+		for n := 12; x.flush() == nil; n++ {
+			status := bytes.Replace(line.Bytes(), []byte(`"number":12`), fmt.Appendf(nil, `"number":%d`, n), 1)
+			x.publish("$KV.status.lab", "", status)
+			select {
+			case <-stop:
+				return
+			case <-time.After(10 * pause):
+			}
+		}
+	}()
+	defer func() { close(stop); <-stopped }()
 	said, _ := v.run("submit", "lenet", "--name", "b", "--batch", "4", "--image", "12", "--iterations", forever)
 	train := func(jobs map[string]wire.Record) bool {
 		return trainMore(was, jobs, []string{"a"}) && trainMore(nil, jobs, []string{"b"})
