@@ -11,7 +11,7 @@ GPU = gpu
 WITH = $(SETTINGS)
 endif
 
-.PHONY: build gpu demo demo-page release test test-all test-long test-gpu-fake test-torch gpu-check gpu-check-fake race lint golden ptx ptx-check onnx-cases bench fuzz soak mutants upgrade-check clean
+.PHONY: build gpu demo demo-page release test test-all test-long test-gpu-fake test-torch gpu-check gpu-check-fake race lint golden ptx ptx-check onnx-cases bench fuzz chaos soak mutants upgrade-check clean
 
 build: ## bin/tensile, on linux/amd64 with gcc with the CUDA device, which needs no GPU to build
 	@echo "building bin/tensile with all that it needs: two minutes the first time, seconds after that"
@@ -64,15 +64,22 @@ gpu-check: ## bin/gpu-check.tar.xz, at most 45 MiB: all that the check of a mach
 
 gpu-check-fake: gpu-check ## the three stages of the check on a driver without a GPU, some minutes
 	scripts/gpu/fake.sh bin/gpu-check/libfakecuda.so
-	for stage in 1 2 3; do $(PYTHON) bin/gpu-check/check.py $$stage bin/gpu-results/$$stage --fake || exit 1; done
+	failed=0; for stage in 1 2 3; do $(PYTHON) bin/gpu-check/check.py $$stage bin/gpu-results/$$stage --fake || failed=1; done; exit $$failed
+
+CHAOS ?= 200
+CHAOS_FROM ?= 0
+chaos: ## real processes that are killed, stopped, left without disk and damaged, for CHAOS seeds from CHAOS_FROM on, five minutes
+	$(WITH) $(GO) test -count=1 -timeout 12h -v ./cmd/tensile -run 'Chaos' -long=$(CHAOS) -chaos-seed=$(CHAOS_FROM)
 
 SOAK ?= 5000
-soak: ## machines under mishaps, attacks on the proofs and killed processes, for SOAK seeds, hours; keep what it prints in bench/results
+soak: ## machines under mishaps, attacks on the proofs and killed processes, for SOAK seeds, 200 times as many messages, hours; keep what it prints in bench/results
 	@echo "commit $$(git rev-parse --short HEAD), $$($(GO) version), $$(nproc) CPUs, $(SOAK) seeds"
 	$(GO) test -count=1 -timeout 12h -v ./controller -run 'UnderFire' -long=$(SOAK)
 	$(GO) test -count=1 -timeout 12h -v ./internal/simtest -run 'Everything' -long=$(SOAK)
 	$(GO) test -count=1 -timeout 12h -v ./internal/randplan -run 'Attack|SameBits' -long=$(SOAK)
+	$(GO) test -count=1 -timeout 12h -v ./controller -run 'Door' -long=$$(($(SOAK)*200))
 	$(GO) test -count=1 -timeout 12h -v ./cmd/tensile -run 'TestKills$$|ClusterKills|HostCutOff' -long=$$(($(SOAK)/50))
+	$(MAKE) chaos CHAOS=$$(($(SOAK)*2/5))
 
 mutants: ## one change at a time in what proves plans: is there a test that notices?
 	$(GO) run ./internal/mutants

@@ -8,6 +8,7 @@ import (
 
 	"tensile/checkpoint"
 	"tensile/graph"
+	"tensile/internal/rooted"
 	"tensile/task"
 	"tensile/wire"
 )
@@ -19,8 +20,36 @@ type Checkpoints struct {
 	FolderIdentity    string // "": it is not known
 	Device            string // its identity
 	NoData            bool   // that device has none: checkpoints have no tensors
-	// Forbids returns an error for a path at which no job may save; nil: they may anywhere.
+	Access            Access
+}
+
+// Access is which files jobs may name.
+type Access struct {
+	// Of returns the files of a user's jobs; nil: all.
+	Of func(user string) *rooted.Files
+	// Forbids returns an error for a path at which no job may save; nil: they may anywhere. It is not asked for what
+	// lies below a user's own folder.
 	Forbids func(path string) error
+}
+
+// place returns the files that a job may name, and its spec with the paths that are meant.
+func (a *Access) place(s wire.Spec) (*rooted.Files, wire.Spec) {
+	if a.Of == nil || s.Owner == "" {
+		return nil, s
+	}
+	files := a.Of(s.Owner)
+	for _, path := range s.Paths() {
+		*path = files.Path(*path)
+	}
+	return files, s
+}
+
+// forbids returns an error for a path at which no job may save.
+func (a *Access) forbids(files *rooted.Files, path string) error {
+	if a.Forbids == nil || files.Home(path) {
+		return nil
+	}
+	return a.Forbids(path)
 }
 
 // lackingError is why a job cannot go on here: its newest checkpoint is elsewhere.
@@ -76,10 +105,11 @@ func (c *Checkpoints) Start(p *Prepare, t *task.Task) (begin *Begin, notes []str
 		return nil, notes, lackingError{fmt.Errorf("its checkpoint after %d iterations is not in %s on %s: start an "+
 			"executor where it is, or let both use one folder (--checkpoints)", p.From, c.Dir, c.Host)}
 	case s.From != "":
-		if state, err = checkpoint.Read(s.From); err != nil {
+		_, placed := c.Access.place(*s)
+		if state, err = checkpoint.Read(t.Files, placed.From); err != nil {
 			return nil, notes, err
 		}
-		begin = &Begin{File: s.From}
+		begin = &Begin{File: placed.From}
 	default:
 		if len(found.Passed) > 0 {
 			notes = append(notes, "no checkpoint of it is whole: it begins again")

@@ -59,7 +59,7 @@ func (r *relay) last() (*setting, *work, scheduler.Scheduled) {
 	}
 	r.spec.Iterations = 100
 	for _, path := range list {
-		if c, err := checkpoint.Read(path); err == nil { // some are torn
+		if c, err := checkpoint.Read(nil, path); err == nil { // some are torn
 			r.spec.Iterations = max(r.spec.Iterations, c.Iteration+100)
 		}
 	}
@@ -216,7 +216,7 @@ func TestFrom(t *testing.T) {
 		if err := os.WriteFile(copied, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		from, err := checkpoint.Read(copied)
+		from, err := checkpoint.Read(nil, copied)
 		if err != nil {
 			t.Fatal(err)
 		}

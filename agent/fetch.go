@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"tensile/graph"
+	"tensile/internal/rooted"
 	"tensile/task"
 	"tensile/weights"
 	"tensile/wire"
@@ -18,7 +19,8 @@ func (r *runner) prepare(p *Prepare) *Prepared {
 	if err != nil {
 		return &Prepared{Ticket: p.Ticket, Err: fmt.Errorf("fetch the graph: %w", err), Again: true}
 	}
-	t, err := open(text, p.Spec)
+	files, s := r.Access.place(p.Spec)
+	t, err := open(text, files, s)
 	var begin *Begin
 	var notes []string
 	if p.Spec.Script { // which begins by itself, and saves what it wants
@@ -28,14 +30,14 @@ func (r *runner) prepare(p *Prepare) *Prepared {
 		begin, notes, err = r.checkpoints.Start(p, &t)
 	}
 	if err == nil && begin == nil && !simulated(r.Device) {
-		t.Source = p.Spec.Source
-		err = t.Begin(p.Spec.Weights)
+		t.Source = s.Source
+		err = t.Begin(s.Weights)
 	}
 	if err == nil && p.Spec.Save != "" { // before an iteration is trained for nothing
 		if simulated(r.Device) {
 			err = errNoData
 		} else {
-			err = r.checkpoints.savable(&p.Spec, &t)
+			err = r.checkpoints.savable(&s, &t)
 		}
 	}
 	return &Prepared{Ticket: p.Ticket, Task: t, Begin: begin, Notes: notes, Err: err}
@@ -43,18 +45,16 @@ func (r *runner) prepare(p *Prepare) *Prepared {
 
 // savable finds out whether a job can be saved where its spec says.
 func (c *Checkpoints) savable(s *wire.Spec, t *task.Task) error {
-	if c.Forbids != nil {
-		if err := c.Forbids(s.Save); err != nil {
-			return fmt.Errorf("save: %w", err)
-		}
+	if err := c.Access.forbids(t.Files, s.Save); err != nil {
+		return fmt.Errorf("save: %w", err)
 	}
 	began := cmp.Or(s.Source, s.Weights)
 	if err := task.Savable(s.Save, began); err != nil {
 		return err
 	}
-	err := weights.Writable(s.Save)
+	err := weights.Writable(t.Files, s.Save)
 	if err == nil {
-		err = weights.Room(s.Save, t.SavedBytes(s.Save, began))
+		err = weights.Room(t.Files, s.Save, t.SavedBytes(s.Save, began))
 	}
 	if err != nil {
 		return fmt.Errorf("save: %w", err)
@@ -63,7 +63,7 @@ func (c *Checkpoints) savable(s *wire.Spec, t *task.Task) error {
 }
 
 // open reads the graph of a job and opens its data.
-func open(text []byte, s wire.Spec) (task.Task, error) {
+func open(text []byte, files *rooted.Files, s wire.Spec) (task.Task, error) {
 	g, err := graph.Read(bytes.NewReader(text))
 	if err != nil {
 		return task.Task{}, err
@@ -71,7 +71,7 @@ func open(text []byte, s wire.Spec) (task.Task, error) {
 	if d := g.Digest(); d != s.Graph {
 		return task.Task{}, fmt.Errorf("the graph that was fetched is %.12s, not %.12s", d, s.Graph)
 	}
-	t, err := task.Open(g, s.Seed, s.Data)
+	t, err := task.Open(files, g, s.Seed, s.Data)
 	t.Name, t.Model, t.Replica = s.Name, s.Model, s.Replica.Number
 	if n := g.Replicas(); err == nil && s.Replica.Number >= n {
 		err = fmt.Errorf("it is replica %d, and its graph is of %d", s.Replica.Number, n)

@@ -57,8 +57,7 @@ type Options struct {
 	Address netip.Addr
 
 	Checkpoints checkpoint.Folder // of its jobs; without a Dir no job is taken that wants any
-	// Forbids returns an error for a path at which no job may save; nil: they may anywhere.
-	Forbids func(path string) error
+	Access      Access
 
 	// Interrupt, if not nil, is closed when the process is to end: jobs end after the iterations in flight, are saved
 	// if they are to be, and Run returns an InterruptedError.
@@ -107,7 +106,7 @@ func Run(ctx context.Context, o Options) error {
 	r := &runner{Options: o, cancel: cancel, machine: NewMachine(p), sender: newSender(&o),
 		ready: make(chan struct{}, 1), losses: make(map[string]*losses), lines: make(map[string]*reduce.Line),
 		checkpoints: &Checkpoints{Folder: o.Checkpoints, Host: hostName(), FolderIdentity: p.Folder,
-			Device: p.Device, NoData: simulated(o.Device), Forbids: o.Forbids}}
+			Device: p.Device, NoData: simulated(o.Device), Access: o.Access}}
 	o.Record.begin(p)
 	r.timeline = timeline.Recorder{Device: o.Device.Name(), Origin: p.Origin}
 	r.host = o.Host(func(e executor.Event) {

@@ -136,15 +136,14 @@ func (c *Checkpoints) keep(k *Keep, l *losses) *Kept {
 	case k.Ended.Weights == nil:
 		kept.Err = errNoData
 	default:
-		if c.Forbids != nil { // again: what a path leads to may be another since
-			kept.Err = c.Forbids(k.Spec.Save)
-		}
+		files, spec := c.Access.place(k.Spec)
+		kept.Err = c.Access.forbids(files, spec.Save) // again: what a path leads to may be another since
 		if kept.Err == nil {
-			kept.Err = k.Task.Save(k.Spec.Save, cmp.Or(k.Spec.Source, k.Spec.Weights),
+			kept.Err = k.Task.Save(spec.Save, cmp.Or(spec.Source, spec.Weights),
 				k.Task.File(k.Ended.Iterations, k.Ended.Weights))
 		}
 		if kept.Err == nil {
-			kept.Saved = k.Spec.Save
+			kept.Saved = spec.Save
 			return kept
 		}
 		s := &executor.Snapshot{Iteration: k.Ended.Iterations, Contents: k.Ended.Weights, Release: func() {}}

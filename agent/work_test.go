@@ -67,7 +67,7 @@ func TestKeep(t *testing.T) {
 	if kept.Err == nil || kept.Again || kept.Saved != "" || kept.Checkpoint == nil || kept.Checkpoint.Iteration != 3 {
 		t.Fatalf("without the folder: %+v", kept)
 	}
-	state, err := checkpoint.Read(kept.Checkpoint.File)
+	state, err := checkpoint.Read(nil, kept.Checkpoint.File)
 	if err != nil || state.Iteration != 3 || !slices.Equal(state.Losses, l.values) || len(state.Tensors) == 0 {
 		t.Errorf("the checkpoint is %+v: %v", state, err)
 	}

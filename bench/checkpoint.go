@@ -315,7 +315,7 @@ func (m *checkpointed) write(s *executor.Snapshot) written {
 	defer s.Release()
 	since := time.Now()
 	path := filepath.Join(m.options.Dir, m.task.Name+".safetensors")
-	err := weights.Write(path, m.task.File(s.Iteration, s.Contents))
+	err := weights.Write(nil, path, m.task.File(s.Iteration, s.Contents))
 	return written{time.Since(since), err}
 }
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"tensile/graph"
+	"tensile/internal/rooted"
 )
 
 // Folder keeps the checkpoints of jobs. Several processes may use one, also on several machines; an incarnation of a
@@ -339,13 +340,15 @@ func (f Folder) newest(job string, id, incarnation int64, own func(*State) error
 }
 
 // read reads a checkpoint of the folder.
-func (f Folder) read(name string) (*State, error) { return read(f.disk(), filepath.Join(f.Dir, name)) }
-
-func read(d Disk, path string) (*State, error) {
-	file, err := d.Open(path)
+func (f Folder) read(name string) (*State, error) {
+	file, err := f.disk().Open(filepath.Join(f.Dir, name))
 	if err != nil {
 		return nil, err
 	}
+	return read(file)
+}
+
+func read(file Opened) (*State, error) {
 	defer file.Close()
 	size, err := file.Size()
 	if err != nil {
@@ -355,8 +358,12 @@ func read(d Disk, path string) (*State, error) {
 }
 
 // Read reads the checkpoint at a path.
-func Read(path string) (*State, error) {
-	s, err := read(files{}, path)
+func Read(in *rooted.Files, path string) (*State, error) {
+	var s *State
+	file, err := in.Open(path)
+	if err == nil {
+		s, err = read(opened{file})
+	}
 	if errors.Is(err, errNone) {
 		return nil, fmt.Errorf("checkpoint %s: %w: take the tensors of such a file by --weights", path, err)
 	}

@@ -166,7 +166,7 @@ func TestStrangers(t *testing.T) {
 	if err := os.WriteFile(later, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := weights.Write(foreign, weights.File{}); err != nil {
+	if err := weights.Write(nil, foreign, weights.File{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"1-9", "x-1.safetensors", "1.safetensors", "1-2-3.safetensors", "1--3.safetensors",
@@ -456,14 +456,14 @@ func TestImpossible(t *testing.T) {
 		t.Errorf("%q are left", got)
 	}
 	other := filepath.Join(f.Dir, "w.safetensors")
-	if err := weights.Write(other, weights.File{}); err != nil {
+	if err := weights.Write(nil, other, weights.File{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read(other); err == nil || err.Error() != "checkpoint "+other+
+	if _, err := Read(nil, other); err == nil || err.Error() != "checkpoint "+other+
 		": it is no checkpoint: take the tensors of such a file by --weights" {
 		t.Errorf("another safetensors file: %v", err)
 	}
-	if _, err := Read(filepath.Join(f.Dir, "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Read(nil, filepath.Join(f.Dir, "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}
 }

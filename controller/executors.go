@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"tensile/graph"
 	"tensile/internal/clock"
@@ -178,12 +181,81 @@ func (r *runner) collect(c *Collection) error {
 
 // left removes a result that nobody waits for, as one of a job that its executor was never given: such would fill the
 // store, and no result of any job would have room.
-func (r *runner) left(key string) error {
+func (r *runner) left(key string) {
 	if r.machine.awaits(key) {
-		return nil
+		return
 	}
 	r.passedOver("results", fmt.Sprintf("a result at %s is removed: its executor has no such job", key))
-	return r.insist(func() error { return r.bus.Delete(r.ctx, key) })
+	if r.doomed = append(r.doomed, key); len(r.doomed) == 1 {
+		r.remove()
+	}
+}
+
+// remove removes all results that are doomed, beside all else: a flood of them is to keep nobody waiting.
+func (r *runner) remove() {
+	keys := slices.Clone(r.doomed)
+	r.errands.Go(func() {
+		for _, key := range keys {
+			for r.bus.Delete(r.ctx, key) != nil && r.ctx.Err() == nil {
+				select { // the disk is full, or the connection lost
+				case <-time.After(beat):
+				case <-r.ctx.Done():
+				}
+			}
+		}
+		r.put(input{removed: len(keys)})
+	})
+}
+
+// removed is told how many results are doomed no longer.
+func (r *runner) removed(results int) {
+	if r.doomed = r.doomed[results:]; len(r.doomed) > 0 {
+		r.remove()
+	}
+}
+
+// listLogs has all logs listed, beside all else.
+func (r *runner) listLogs() {
+	if r.listing.Swap(true) {
+		return // it takes a while
+	}
+	r.errands.Go(func() {
+		logs, err := r.bus.Logs(r.ctx)
+		if err != nil || logs == nil {
+			logs = map[string]int{}
+		}
+		r.put(input{logs: logs})
+	})
+}
+
+// mostStrange is of how many strange logs of an executor each is cleared by itself.
+const mostStrange = 32
+
+// listed clears logs that executors have written of jobs which they were never given: such would push those of others
+// out of the store, which keeps the newest lines. An executor that writes many of them loses all its lines.
+func (r *runner) listed(logs map[string]int) error {
+	defer r.listing.Store(false)
+	strange := make(map[string][]string)
+	for log := range logs {
+		part := strings.Split(log, ".")
+		job, _ := wire.NameOf(part[2])
+		if j := r.machine.find(job); j == nil || !j.record.MayLog(log) {
+			strange[part[1]] = append(strange[part[1]], log)
+		}
+	}
+	for executor, these := range strange {
+		r.passedOver("logs", fmt.Sprintf("lines of executor %s are removed: it has written logs of jobs that it does "+
+			"not have, %d in all", executor, len(these)))
+		if len(these) > mostStrange {
+			these = []string{"log." + executor + ".*"}
+		}
+		for _, log := range these {
+			if err := r.insist(func() error { return r.bus.Clear(r.ctx, log) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // forget removes what is stored for an executor that has left.

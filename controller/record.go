@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"tensile/graph"
@@ -96,6 +97,55 @@ func (r *Recorder) step(at time.Duration, in Input, outputs []Output) {
 		r.graph(in.To.Spec.Graph, in.To.Graph)
 	}
 	r.to.Write(line{Now: at, In: &in, Out: recording.Outputs(outputs)})
+}
+
+// newest are the inputs that a machine was told last. They are always at hand and cost nothing. A recording that begins
+// in the midst cannot be replayed, as what a machine has come to is written down nowhere.
+type newest struct {
+	lines []line
+	next  int // in lines, once there are mostNewest
+}
+
+// mostNewest bounds the memory that is held by inputs which are done with.
+const mostNewest = 200
+
+func (n *newest) add(at time.Duration, in Input) {
+	if len(n.lines) < mostNewest {
+		n.lines = append(n.lines, line{})
+	}
+	n.lines[n.next] = line{Now: at, In: &in}
+	n.next = (n.next + 1) % mostNewest
+}
+
+// write writes the inputs to a file, the newest last.
+func (n *newest) write(path string) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	w := recording.NewWriter(file, func(trouble error) { err = trouble })
+	for i := range n.lines {
+		w.Write(n.lines[(n.next+i)%len(n.lines)])
+	}
+	return errors.Join(err, file.Close())
+}
+
+// panicked is called when a step ends. If by a panic, that names the file with what the machine was told last.
+func (r *runner) panicked() {
+	bug := recover()
+	if bug == nil {
+		return
+	}
+	text := fmt.Sprint(bug)
+	if path := r.options.Last; path != "" {
+		if err := r.newest.write(path); err != nil {
+			text += fmt.Sprintf("; what the controller was told last could not be written down: %v", err)
+		} else {
+			text += fmt.Sprintf("; %s has what the controller was told last: report this with these lines and that "+
+				"file", path)
+		}
+	}
+	panic(text)
 }
 
 // Replay has a machine go through a recording, and returns in how many steps. The error names the line at which it

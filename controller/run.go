@@ -64,7 +64,9 @@ type Options struct {
 	// for it; nil: none is ever full.
 	Full func() string
 
-	Record *Recorder    // writes down what the machine is told and answers; nil: nobody does
+	Record *Recorder // writes down what the machine is told and answers; nil: nobody does
+	// Last is the file for the newest of what the machine was told, which is written if it panics; "": none is.
+	Last   string
 	Log    *slog.Logger // nil: nobody reads it
 	Events func(Event)  // what the log says, for programs; may be nil
 
@@ -155,6 +157,10 @@ type runner struct {
 	blocked atomic.Pointer[View] // what was known, while the bus does not take something
 	deaf    bool                 // it did not since the last beat
 
+	listing atomic.Bool // of logs
+	doomed  []string    // keys of results that are to be removed
+	newest  newest
+
 	garbageLock sync.Mutex
 	garbage     limit.Lines // that arrives
 }
@@ -162,12 +168,14 @@ type runner struct {
 // input is what the machine is to be told, or asked.
 type input struct {
 	Input
-	at     time.Duration            // it arrived: since the Unix epoch
-	list   bool                     // the answer is a list of all jobs
-	graphs map[graph.Digest]*handed // that come with it
-	answer chan<- wire.Answer
-	view   chan<- View // what is known is asked for
-	result string      // a key at which an executor has left one
+	at      time.Duration            // it arrived: since the Unix epoch
+	list    bool                     // the answer is a list of all jobs
+	graphs  map[graph.Digest]*handed // that come with it
+	answer  chan<- wire.Answer
+	view    chan<- View    // what is known is asked for
+	result  string         // a key at which an executor has left one
+	logs    map[string]int // all that there are
+	removed int            // doomed results
 }
 
 // put puts an input in line. Any goroutine may call it. What an executor says counts as heard at this moment, however
@@ -207,7 +215,15 @@ func (r *runner) take(in input) error {
 		return nil
 	}
 	if in.result != "" {
-		return r.left(in.result)
+		r.left(in.result)
+		return nil
+	}
+	if in.removed > 0 {
+		r.removed(in.removed)
+		return nil
+	}
+	if in.logs != nil {
+		return r.listed(in.logs)
 	}
 	if in.view != nil {
 		in.view <- r.now()
@@ -261,6 +277,7 @@ func (r *runner) tick() error {
 		break
 	}
 	r.leftOut()
+	r.listLogs()
 	if err := r.bury(); err != nil {
 		return err
 	}
@@ -276,6 +293,8 @@ func (r *runner) step(at time.Duration, in Input) error {
 			slog.String("executor", p.Executor), slog.Int64("epoch", p.Epoch), slog.Int("iteration", p.Iteration),
 			slog.Duration("took_ns", p.Wall), slog.Duration("stall_ns", p.Stall), slog.Duration("gate_ns", p.Gate))
 	}
+	r.newest.add(at, in)
+	defer r.panicked()
 	outputs := r.machine.Step(at, in)
 	r.options.Record.step(at, in, outputs)
 	return r.carryOut(outputs)

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -448,6 +450,52 @@ func TestGraphsOfRefused(t *testing.T) {
 	if got := r.tooMany("", more); !strings.Contains(got, "all jobs would take more than 3GiB") {
 		t.Errorf("for all: %q", got)
 	}
+}
+
+// Lines in logs of jobs that an executor was never given are removed, and not shown meanwhile; those that it was given
+// stay, unless it writes many strange ones.
+func TestLogsOfNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newOffice(t)
+		defer f.close()
+		f.beat("lab", 1)
+		answer := f.submit("a", 1)
+		<-f.plans
+		f.let <- struct{}{}
+		if a := <-answer; a.Error != "" {
+			t.Fatal(a.Error)
+		}
+		synctest.Wait()
+		var seen []string
+		stop, err := wire.FollowLog(t.Context(), f.bus, "a", func(line []byte) { seen = append(seen, string(line)) })
+		must(t, err)
+		defer stop()
+		right := wire.LogSubject(f.jobs()["a"].Executor, "a")
+		write := func(log, line string) { must(t, f.bus.Append(t.Context(), log, []byte(line))) }
+		want := func(when string, want ...string) {
+			t.Helper()
+			time.Sleep(3 * beat)
+			synctest.Wait()
+			logs, err := f.bus.Logs(t.Context())
+			must(t, err)
+			if got := slices.Sorted(maps.Keys(logs)); !slices.Equal(got, want) {
+				t.Errorf("%s there are the logs %q, want %q", when, got, want)
+			}
+		}
+		write(right, "right")
+		for _, log := range []string{wire.LogSubject("other", "a"), wire.LogSubject("lab", "b"), "log.lab.$"} {
+			write(log, "strange")
+		}
+		write(right, "right")
+		want("after strange lines", right)
+		if !slices.Equal(seen, []string{"right", "right"}) {
+			t.Errorf("the log says %q", seen)
+		}
+		for i := range mostStrange + 1 {
+			write(wire.LogSubject("lab", fmt.Sprint("b", i)), "strange")
+		}
+		want("after many")
+	})
 }
 
 // Results of jobs that an executor was never given are removed, those that it was given stay until they are taken.

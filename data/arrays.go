@@ -7,12 +7,12 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"tensile/graph"
+	"tensile/internal/rooted"
 	"tensile/weights"
 )
 
@@ -62,14 +62,14 @@ func isNPZ(path string) bool { return strings.EqualFold(filepath.Ext(path), ".np
 
 // OpenArrays opens a file of arrays. The seed decides the order of examples. Every error is one line that names the
 // file, the array and the remedy.
-func OpenArrays(path string, seed uint64) (*Arrays, error) {
-	err := regular(path)
+func OpenArrays(in *rooted.Files, path string, seed uint64) (*Arrays, error) {
+	err := regular(in, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("data file %s does not exist: name a .safetensors or .npz file", path)
 	} else if err != nil {
 		return nil, fmt.Errorf("data file %w", err)
 	}
-	file, err := os.Open(path)
+	file, err := in.Open(path)
 	if err != nil {
 		return nil, err
 	}

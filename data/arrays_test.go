@@ -169,10 +169,10 @@ func threes(t *testing.T, path string) *Arrays {
 		writeFile(t, path, npz(t, zip.Store, map[string][]byte{
 			"x": npyFile(1, dict("'<f4'", "False", "(7, 3)"), floats.Bytes()),
 			"y": npyFile(1, dict("'|u1'", "False", "(7,)"), y)}))
-	} else if err := weights.Write(path, file); err != nil {
+	} else if err := weights.Write(nil, path, file); err != nil {
 		t.Fatal(err)
 	}
-	a, err := OpenArrays(path, 5)
+	a, err := OpenArrays(nil, path, 5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,17 +241,18 @@ func TestArraysErrors(t *testing.T) {
 	} {
 		path := filepath.Join(dir, c.name)
 		writeFile(t, path, c.content)
-		if _, err := OpenArrays(path, 1); !errorLike(err, regexp.QuoteMeta(path)+".*"+c.want) {
+		if _, err := OpenArrays(nil, path, 1); !errorLike(err, regexp.QuoteMeta(path)+".*"+c.want) {
 			t.Errorf("%s: %v, want an error with %s", c.name, err, c.want)
 		}
 	}
-	if _, err := OpenArrays(filepath.Join(dir, "none.npz"), 1); !errorLike(err, "none.npz does not exist: name a") {
+	if _, err := OpenArrays(nil, filepath.Join(dir, "none.npz"), 1); !errorLike(err,
+		"none.npz does not exist: name a") {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "f.npz"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenArrays(filepath.Join(dir, "f.npz"), 1); !errorLike(err, "f.npz: is no regular file") {
+	if _, err := OpenArrays(nil, filepath.Join(dir, "f.npz"), 1); !errorLike(err, "f.npz: is no regular file") {
 		t.Errorf("a folder: %v", err)
 	}
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"tensile/internal/rooted"
 )
 
 // A record of CIFAR-10's binary version is a label and three planes, red, green, blue, of 32x32 bytes.
@@ -21,11 +23,11 @@ var cifarBatches = []string{
 const cifarTest = "test_batch.bin"
 
 // loadCIFAR reads the five training batches from a folder.
-func loadCIFAR(dir string) (*Dataset, error) {
+func loadCIFAR(in *rooted.Files, dir string) (*Dataset, error) {
 	var pixels, labels []byte
 	for _, batch := range cifarBatches {
 		path := filepath.Join(dir, batch)
-		file, err := os.ReadFile(path)
+		file, err := in.ReadFile(path)
 		if os.IsNotExist(err) {
 			return nil, fmt.Errorf("%s is missing: put all five batches of CIFAR-10 into one folder", path)
 		} else if err != nil {
@@ -35,16 +37,16 @@ func loadCIFAR(dir string) (*Dataset, error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	return newCIFAR(dir, newStored(pixels, labels, 3)), nil
+	return newCIFAR(in, dir, newStored(pixels, labels, 3)), nil
 }
 
 // newCIFAR is the training set of a folder.
-func newCIFAR(dir string, s *stored) *Dataset {
+func newCIFAR(in *rooted.Files, dir string, s *stored) *Dataset {
 	d := &Dataset{name: "CIFAR-10", channels: 3, height: cifarSide, width: cifarSide, classes: cifarClasses,
 		examples: len(s.labels), contents: s}
 	d.test = func() (*Dataset, error) {
 		path := filepath.Join(dir, cifarTest)
-		file, err := os.ReadFile(path)
+		file, err := in.ReadFile(path)
 		if os.IsNotExist(err) {
 			return nil, nil
 		} else if err != nil {

@@ -40,7 +40,7 @@ func writeCIFAR(t testing.TB, dir string, records int) {
 func TestLoadCIFAR(t *testing.T) {
 	dir := t.TempDir()
 	writeCIFAR(t, dir, 12)
-	d, err := loadCIFAR(dir)
+	d, err := loadCIFAR(nil, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func ExampleOpen() {
 		}
 	}
 
-	d, err := data.Open(dir, 1)
+	d, err := data.Open(nil, dir, 1)
 	if err != nil {
 		fmt.Println(err)
 		return

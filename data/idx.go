@@ -8,15 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+
+	"tensile/internal/rooted"
 )
 
 // maxIDXBytes is the most that an IDX file may hold, some twenty times the size of MNIST's training images.
 const maxIDXBytes = int64(1) << 30
 
 // readIDXFile opens an IDX file, plain or compressed with gzip whatever its name says, and reads it.
-func readIDXFile(path string, dimensions int) (extents []int, content []byte, err error) {
-	file, err := os.Open(path)
+func readIDXFile(in *rooted.Files, path string, dimensions int) (extents []int, content []byte, err error) {
+	file, err := in.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"golang.org/x/image/draw"
+
+	"tensile/internal/rooted"
 )
 
 // mostPixels bounds an image: a small file can claim a huge one.
@@ -29,6 +31,7 @@ var normal = map[int][]struct{ mean, deviation float64 }{
 
 // images are files of images that are decoded when they are asked for, each in the folder of its class.
 type images struct {
+	in            *rooted.Files
 	files         []imageFile
 	height, width int
 	scale         [][256]float32 // per channel: the normalised value of each byte
@@ -41,8 +44,8 @@ type imageFile struct {
 
 // classFolders returns the names of the folders in a folder that have images, sorted, and all images in them. A link to
 // a folder is one.
-func classFolders(dir string) (classes []string, files []imageFile, err error) {
-	entries, err := os.ReadDir(dir)
+func classFolders(in *rooted.Files, dir string) (classes []string, files []imageFile, err error) {
+	entries, err := in.ReadDir(dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -50,7 +53,8 @@ func classFolders(dir string) (classes []string, files []imageFile, err error) {
 		if strings.HasPrefix(entry.Name(), ".") {
 			continue
 		}
-		folder, isFolder, err := followed(filepath.Join(dir, entry.Name()), entry)
+		folder := filepath.Join(dir, entry.Name())
+		isFolder, err := leadsToFolder(in, folder, entry)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -58,18 +62,7 @@ func classFolders(dir string) (classes []string, files []imageFile, err error) {
 			continue
 		}
 		before := len(files)
-		err = filepath.WalkDir(folder, func(path string, f fs.DirEntry, err error) error {
-			if err != nil || f.IsDir() {
-				return err
-			}
-			if isImage(f.Name()) {
-				files = append(files, imageFile{path, len(classes)})
-			} else if _, more, err := followed(path, f); err == nil && more { // which may lead back here
-				return fmt.Errorf("%s is a link to a folder within the folder of a class: put its images there", path)
-			}
-			return nil
-		})
-		if err != nil {
+		if files, err = classFiles(in, folder, len(classes), files); err != nil {
 			return nil, nil, err
 		}
 		if len(files) > before {
@@ -79,17 +72,41 @@ func classFolders(dir string) (classes []string, files []imageFile, err error) {
 	return classes, files, nil
 }
 
-// followed returns where an entry of a folder leads if it is a link, and whether it is a folder. A link to nothing is
-// an error.
-func followed(path string, entry fs.DirEntry) (to string, isFolder bool, err error) {
+// classFiles appends the images in the folder of a class, and in those below it.
+func classFiles(in *rooted.Files, dir string, class int, files []imageFile) ([]imageFile, error) {
+	entries, err := in.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name())
+		switch {
+		case entry.IsDir():
+			if files, err = classFiles(in, path, class, files); err != nil {
+				return nil, err
+			}
+		case isImage(entry.Name()):
+			files = append(files, imageFile{path, class})
+		default:
+			if more, err := leadsToFolder(in, path, entry); err == nil && more { // which may lead back here
+				return nil, fmt.Errorf("%s is a link to a folder within the folder of a class: put its images there",
+					path)
+			}
+		}
+	}
+	return files, nil
+}
+
+// leadsToFolder reports whether an entry of a folder is a folder or a link to one. A link to nothing is an error.
+func leadsToFolder(in *rooted.Files, path string, entry fs.DirEntry) (bool, error) {
 	if entry.Type()&fs.ModeSymlink == 0 {
-		return path, entry.IsDir(), nil
+		return entry.IsDir(), nil
 	}
-	if to, err = filepath.EvalSymlinks(path); err != nil {
-		return path, false, fmt.Errorf("%s is a link that leads nowhere: %v", path, err) // dir itself is there
+	info, err := in.Stat(path)
+	if err != nil {
+		return false, fmt.Errorf("%s is a link that leads nowhere: %v", path, err) // dir itself is there
 	}
-	info, err := os.Stat(to)
-	return to, err == nil && info.IsDir(), err
+	return info.IsDir(), nil
 }
 
 func isImage(name string) bool {
@@ -99,40 +116,40 @@ func isImage(name string) bool {
 
 // openImages opens a folder with a folder of PNG and JPEG files for each class, or with such folders in train, and
 // those of the test set in val or test. The set is nil if there are no such folders.
-func openImages(dir string) (*Dataset, error) {
-	root, err := trainingFolder(dir)
+func openImages(in *rooted.Files, dir string) (*Dataset, error) {
+	root, err := trainingFolder(in, dir)
 	if err != nil {
 		return nil, err
 	}
-	classes, files, err := classFolders(root)
+	classes, files, err := classFolders(in, root)
 	if err != nil {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, loose(root)
+		return nil, loose(in, root)
 	}
 	if len(classes) < 2 {
 		return nil, fmt.Errorf("%s has images of one class, %s, alone: put those of each class into a folder of its "+
 			"own, or name the folder in which they are", root, classes[0])
 	}
-	if err := checkClasses(root, classes); err != nil {
+	if err := checkClasses(in, root, classes); err != nil {
 		return nil, err
 	}
-	if err := checkImages(files); err != nil {
+	if err := checkImages(in, files); err != nil {
 		return nil, err
 	}
 	d := &Dataset{name: filepath.Join(filepath.Base(dir), strings.TrimPrefix(root, dir)), classes: len(classes),
-		examples: len(files), classNames: classes, contents: &images{files: files}}
+		examples: len(files), classNames: classes, contents: &images{in: in, files: files}}
 	d.test = func() (*Dataset, error) {
 		if root == dir {
 			return nil, nil
 		}
-		folders, err := testFolders(dir, root)
+		folders, err := testFolders(in, dir, root)
 		if err != nil {
 			return nil, err
 		}
 		for _, folder := range folders {
-			t, err := testImages(folder, classes)
+			t, err := testImages(in, folder, classes)
 			if t != nil || err != nil {
 				return t, err
 			}
@@ -143,8 +160,8 @@ func openImages(dir string) (*Dataset, error) {
 }
 
 // loose is the error for a folder in which images lie beside each other, and nil for another one.
-func loose(dir string) error {
-	entries, err := os.ReadDir(dir)
+func loose(in *rooted.Files, dir string) error {
+	entries, err := in.ReadDir(dir)
 	if err != nil {
 		return err
 	}
@@ -158,8 +175,8 @@ func loose(dir string) error {
 }
 
 // testImages opens the folder of a test set of these classes; nil if it is not there.
-func testImages(dir string, classes []string) (*Dataset, error) {
-	found, files, err := classFolders(dir)
+func testImages(in *rooted.Files, dir string, classes []string) (*Dataset, error) {
+	found, files, err := classFolders(in, dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(files) == 0 {
 		return nil, nil
 	} else if err != nil {
@@ -172,21 +189,21 @@ func testImages(dir string, classes []string) (*Dataset, error) {
 				"remove that folder", dir, name)
 		}
 	}
-	if err := checkImages(files); err != nil {
+	if err := checkImages(in, files); err != nil {
 		return nil, err
 	}
 	return &Dataset{name: filepath.Base(dir), classes: len(classes), examples: len(files),
-		contents: &images{files: files}}, nil
+		contents: &images{in: in, files: files}}, nil
 }
 
 // checkImages reads the headers and ends of images, so that what is none, or was cut off, is refused before anything is
 // trained.
-func checkImages(files []imageFile) error {
+func checkImages(in *rooted.Files, files []imageFile) error {
 	for _, f := range files {
-		if err := regular(f.path); err != nil {
+		if err := regular(in, f.path); err != nil {
 			return err
 		}
-		file, err := os.Open(f.path)
+		file, err := in.Open(f.path)
 		if err != nil {
 			return err
 		}
@@ -225,8 +242,8 @@ func ends(file *os.File, kind string) bool {
 }
 
 // regular returns the error of what is no regular file: opening a pipe would wait for whoever writes to it.
-func regular(path string) error {
-	info, err := os.Stat(path)
+func regular(in *rooted.Files, path string) error {
+	info, err := in.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s: is no regular file: name a file, or remove it", path)
 	}
@@ -257,7 +274,7 @@ func (d *Dataset) Sized(channels, height, width int) *Dataset {
 	if !any || normal[channels] == nil {
 		return d
 	}
-	to := &images{files: from.files, height: height, width: width, scale: make([][256]float32, channels)}
+	to := &images{in: from.in, files: from.files, height: height, width: width, scale: make([][256]float32, channels)}
 	for c, by := range normal[channels] {
 		for value := range to.scale[c] {
 			to.scale[c][value] = float32((float64(value)/255 - by.mean) / by.deviation)
@@ -311,10 +328,10 @@ func (s *images) example(index int, out []float32) (class int, err error) {
 // decode decodes an image, cuts the largest part of the wanted form out of its middle, and scales that.
 func (s *images) decode(index int, out []float32) (int, error) {
 	f := s.files[index]
-	if err := regular(f.path); err != nil {
+	if err := regular(s.in, f.path); err != nil {
 		return 0, err
 	}
-	text, err := os.ReadFile(f.path)
+	text, err := s.in.ReadFile(f.path)
 	if err != nil {
 		return 0, err
 	}

@@ -59,7 +59,7 @@ func photos(t *testing.T, train string) string {
 // Each image is of the class of its folder; the middle of it is scaled to the size that is asked for and normalised.
 func TestImages(t *testing.T) {
 	for _, train := range []string{"train", "."} {
-		d, err := Open(photos(t, train), 1)
+		d, err := Open(nil, photos(t, train), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestImages(t *testing.T) {
 func TestImagesAreDrawn(t *testing.T) {
 	dir := photos(t, "train")
 	painted(t, filepath.Join(dir, "val", "dog", "d.png"), image.Rect(0, 0, 9, 9), color.Black, color.White)
-	d, err := Open(dir, 1)
+	d, err := Open(nil, dir, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,27 +137,27 @@ func TestImagesErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeFile(t, path, whole[:len(whole)/2])
-	if _, err := Open(dir, 1); !errorLike(err,
+	if _, err := Open(nil, dir, 1); !errorLike(err,
 		"a.png: is no PNG or JPEG image that can be read .*: replace or remove") {
 		t.Errorf("half an image: %v", err)
 	}
 	huge := slices.Clone(whole[:33])
 	copy(huge[16:], []byte{0, 1, 0, 0, 0, 1, 0, 0}) // its width and height; the sum of the header is wrong, too
 	writeFile(t, path, huge)
-	if _, err := Open(dir, 1); !errorLike(err, "a.png: is ") {
+	if _, err := Open(nil, dir, 1); !errorLike(err, "a.png: is ") {
 		t.Errorf("a huge image: %v", err)
 	}
 	if err := checkImage(image.Config{Width: 1 << 16, Height: 1 << 16}, nil); !errorLike(err, "make it smaller") {
 		t.Errorf("a huge image: %v", err)
 	}
 	writeFile(t, path, []byte("GIF89a"))
-	if _, err := Open(dir, 1); !errorLike(err, "a.png: is no PNG or JPEG image .*: replace or remove it") {
+	if _, err := Open(nil, dir, 1); !errorLike(err, "a.png: is no PNG or JPEG image .*: replace or remove it") {
 		t.Errorf("no image: %v", err)
 	}
 	if err := os.RemoveAll(filepath.Join(dir, "cat")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, 1); !errorLike(err, "has images of one class, dog, alone: put") {
+	if _, err := Open(nil, dir, 1); !errorLike(err, "has images of one class, dog, alone: put") {
 		t.Errorf("one class: %v", err)
 	}
 }
@@ -176,7 +176,7 @@ func TestLinkedImages(t *testing.T) {
 	}
 	link(elsewhere, "bird")
 	link(filepath.Join(elsewhere, "d.png"), "dog", "e.png")
-	d, err := Open(dir, 1)
+	d, err := Open(nil, dir, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestLinkedImages(t *testing.T) {
 		t.Errorf("%d images of %d classes, want 5 of 3", d.Examples(), d.Classes())
 	}
 	for _, path := range []string{link(elsewhere, "dog", "more"), link(filepath.Join(elsewhere, "none"), "fish")} {
-		if _, err := Open(dir, 1); err == nil || !strings.Contains(err.Error(), path+" is a link") {
+		if _, err := Open(nil, dir, 1); err == nil || !strings.Contains(err.Error(), path+" is a link") {
 			t.Errorf("error %v, want one that names the link %s", err, path)
 		}
 		if err := os.Remove(path); err != nil {
@@ -205,18 +205,18 @@ func TestBrokenImages(t *testing.T) {
 		}
 		for cut := 60; cut < len(whole); cut += 7 {
 			writeFile(t, path, whole[:cut])
-			if _, err := Open(dir, 1); !errorLike(err, broken+": is no PNG or JPEG image that can be read") {
+			if _, err := Open(nil, dir, 1); !errorLike(err, broken+": is no PNG or JPEG image that can be read") {
 				t.Fatalf("%s, of which %d of %d bytes are left: %v", broken, cut, len(whole), err)
 			}
 		}
 		writeFile(t, path, append(slices.Clone(whole), make([]byte, 10_000)...))
-		if _, err := Open(dir, 1); err != nil {
+		if _, err := Open(nil, dir, 1); err != nil {
 			t.Errorf("%s with something behind it: %v", broken, err)
 		}
 		torn := slices.Clone(whole)
 		clear(torn[len(torn)/2 : 3*len(torn)/4])
 		writeFile(t, path, torn)
-		d, err := Open(dir, 1)
+		d, err := Open(nil, dir, 1)
 		if err != nil {
 			t.Fatalf("%s, torn in the middle: %v", broken, err)
 		}
@@ -232,7 +232,7 @@ func TestBrokenImages(t *testing.T) {
 		}
 	}
 	dir := photos(t, ".")
-	d, err := Open(dir, 1)
+	d, err := Open(nil, dir, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func TestPartsOfASet(t *testing.T) {
 		for file := range strings.FieldsSeq(test.files) {
 			painted(t, filepath.Join(dir, file+".png"), image.Rect(0, 0, 2, 2), color.Black, color.White)
 		}
-		d, err := Open(dir, 1)
+		d, err := Open(nil, dir, 1)
 		if test.err != "" {
 			if err == nil || !strings.Contains(err.Error(), strings.ReplaceAll(test.err, "DIR", dir)) {
 				t.Errorf("%s: error %v, want %s", test.files, err, test.err)

@@ -3,6 +3,8 @@ package data
 import (
 	"fmt"
 	"slices"
+
+	"tensile/internal/rooted"
 )
 
 const mnistClasses = 10
@@ -26,8 +28,8 @@ var (
 )
 
 // loadMNIST reads the training images and labels from a folder.
-func loadMNIST(dir string) (*Dataset, error) {
-	extents, pixels, labels, err := readMNIST(dir, mnistImages, mnistLabels)
+func loadMNIST(in *rooted.Files, dir string) (*Dataset, error) {
+	extents, pixels, labels, err := readMNIST(in, dir, mnistImages, mnistLabels)
 	if err != nil {
 		return nil, err
 	}
@@ -35,11 +37,11 @@ func loadMNIST(dir string) (*Dataset, error) {
 	d := &Dataset{name: "MNIST-format", channels: 1, height: extents[1], width: extents[2], classes: mnistClasses,
 		examples: len(labels), contents: s}
 	d.test = func() (*Dataset, error) {
-		images := firstOf(dir, mnistTestImages)
-		if images == "" && firstOf(dir, mnistTestLabels) == "" {
+		images := firstOf(in, dir, mnistTestImages)
+		if images == "" && firstOf(in, dir, mnistTestLabels) == "" {
 			return nil, nil
 		}
-		extents, pixels, labels, err := readMNIST(dir, mnistTestImages, mnistTestLabels)
+		extents, pixels, labels, err := readMNIST(in, dir, mnistTestImages, mnistTestLabels)
 		if err != nil {
 			return nil, err
 		}
@@ -53,20 +55,21 @@ func loadMNIST(dir string) (*Dataset, error) {
 }
 
 // readMNIST reads images and labels, each from the first file that is there.
-func readMNIST(dir string, imageNames, labelNames []string) (extents []int, pixels, labels []byte, err error) {
+func readMNIST(in *rooted.Files, dir string, imageNames, labelNames []string) (extents []int, pixels, labels []byte,
+	err error) {
 	var paths [2]string
 	for i, names := range [][]string{imageNames, labelNames} {
-		paths[i] = firstOf(dir, names)
+		paths[i] = firstOf(in, dir, names)
 		if paths[i] == "" {
 			return nil, nil, nil, fmt.Errorf("%s has no %s (nor .gz): put images and labels into one folder", dir,
 				names[0])
 		}
 	}
-	extents, pixels, err = readIDXFile(paths[0], 3)
+	extents, pixels, err = readIDXFile(in, paths[0], 3)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	_, labels, err = readIDXFile(paths[1], 1)
+	_, labels, err = readIDXFile(in, paths[1], 1)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -4,17 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"tensile/internal/rooted"
 )
 
 // format is a kind of dataset that Open knows: where its files lie and what they are called.
 type format struct {
 	folders []string // below the folder that was named
 	files   []string // any of these gives the format away
-	load    func(dir string) (*Dataset, error)
+	load    func(in *rooted.Files, dir string) (*Dataset, error)
 }
 
 var formats = []format{
@@ -28,9 +29,9 @@ var formats = []format{
 //
 // Such a set is held in memory as bytes: 154 MB for CIFAR-10. Without such files, a folder of PNG and JPEG files for
 // each class, there or in train, is a set of AnySize, of which an image is read when it is asked for. Every error is
-// one line that names the file and the remedy.
-func Open(dir string, seed uint64) (*Dataset, error) {
-	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+// one line that names the file and the remedy. All files lie within folders.
+func Open(in *rooted.Files, dir string, seed uint64) (*Dataset, error) {
+	if info, err := in.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s does not exist: name a folder of images or data files, or a .npz or .safetensors "+
 			"file", dir)
 	} else if err != nil {
@@ -40,10 +41,10 @@ func Open(dir string, seed uint64) (*Dataset, error) {
 			"data files, or a .npz or .safetensors file", dir)
 	}
 	var places []string
-	var load func(string) (*Dataset, error)
+	var load func(*rooted.Files, string) (*Dataset, error)
 	for _, f := range formats {
 		for _, folder := range f.folders {
-			if place := filepath.Join(dir, folder); firstOf(place, f.files) != "" {
+			if place := filepath.Join(dir, folder); firstOf(in, place, f.files) != "" {
 				places = append(places, place)
 				load = f.load
 			}
@@ -56,11 +57,11 @@ func Open(dir string, seed uint64) (*Dataset, error) {
 		return nil, fmt.Errorf("%s holds more than one dataset (in %s): name a folder that holds one",
 			dir, strings.Join(places, " and "))
 	}
-	d, err := load(places[0])
+	d, err := load(in, places[0])
 	if err != nil {
 		return nil, err
 	} else if d == nil {
-		return nil, nothingIn(dir)
+		return nil, nothingIn(in, dir)
 	}
 	d.order = derive(seed, tagOrder)
 	return d, nil
@@ -68,10 +69,10 @@ func Open(dir string, seed uint64) (*Dataset, error) {
 
 // firstOf returns the path of the first of the files that is in the folder, or "". A file that may not be looked at
 // counts as being there: reading it gives the better error.
-func firstOf(dir string, names []string) string {
+func firstOf(in *rooted.Files, dir string, names []string) string {
 	for _, name := range names {
 		path := filepath.Join(dir, name)
-		if _, err := os.Stat(path); err == nil || errors.Is(err, fs.ErrPermission) {
+		if _, err := in.Stat(path); err == nil || errors.Is(err, fs.ErrPermission) {
 			return path
 		}
 	}
@@ -79,9 +80,9 @@ func firstOf(dir string, names []string) string {
 }
 
 // nothingIn is the error for a folder without known files.
-func nothingIn(dir string) error {
+func nothingIn(in *rooted.Files, dir string) error {
 	for _, folder := range []string{".", "cifar-10-batches-py"} {
-		if path := firstOf(filepath.Join(dir, folder), []string{"data_batch_1"}); path != "" {
+		if path := firstOf(in, filepath.Join(dir, folder), []string{"data_batch_1"}); path != "" {
 			return fmt.Errorf("%s is CIFAR-10's Python version: download the binary version (cifar-10-binary.tar.gz)",
 				path)
 		}

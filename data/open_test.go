@@ -39,7 +39,7 @@ func TestOpenFindsTheUsualLayouts(t *testing.T) {
 			for file, content := range f {
 				writeFile(t, filepath.Join(dir, file), content)
 			}
-			d, err := Open(dir, 1)
+			d, err := Open(nil, dir, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +52,7 @@ func TestOpenFindsTheUsualLayouts(t *testing.T) {
 	for _, folder := range []string{"", "cifar-10-batches-bin"} {
 		dir := t.TempDir()
 		writeCIFAR(t, filepath.Join(dir, folder), 2)
-		if d, err := Open(dir, 1); err != nil || d.Examples() != 10 {
+		if d, err := Open(nil, dir, 1); err != nil || d.Examples() != 10 {
 			t.Errorf("CIFAR-10 in %q: %v", folder, err)
 		}
 	}
@@ -81,7 +81,7 @@ func TestOpenSeed(t *testing.T) {
 	writeCIFAR(t, dir, 8)
 	var first [3][]float32
 	for i, seed := range []uint64{5, 5, 6} {
-		d, err := Open(dir, seed)
+		d, err := Open(nil, dir, seed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestOpenErrors(t *testing.T) {
 			for file, content := range c.files {
 				writeFile(t, filepath.Join(dir, file), content)
 			}
-			_, err := Open(dir, 1)
+			_, err := Open(nil, dir, 1)
 			checkError(t, err, append(c.want, dir)...)
 		})
 	}
@@ -156,14 +156,14 @@ func TestOpenErrors(t *testing.T) {
 
 func TestOpenOfNoFolder(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "nowhere")
-	_, err := Open(missing, 1)
+	_, err := Open(nil, missing, 1)
 	checkError(t, err, missing, "does not exist", "name a folder")
 
 	file := filepath.Join(t.TempDir(), "cifar-10-binary.tar.gz")
 	if err := os.WriteFile(file, []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Open(file, 1)
+	_, err = Open(nil, file, 1)
 	checkError(t, err, file, "is a file", "unpack")
 }
 

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
+
+	"tensile/internal/rooted"
 )
 
 // Words that folders with parts of a data set are called by, the likelier first.
@@ -39,13 +40,13 @@ func partWord(name string) (word, beside string) {
 
 // trainingFolder returns the folder in which those of the classes are: train in dir, or one that is called alike if all
 // folders there are parts of a data set, else dir.
-func trainingFolder(dir string) (string, error) {
+func trainingFolder(in *rooted.Files, dir string) (string, error) {
 	train := filepath.Join(dir, "train")
-	_, files, err := classFolders(train)
+	_, files, err := classFolders(in, train)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || len(files) > 0 {
 		return train, err
 	}
-	folders, _, err := classFolders(dir)
+	folders, _, err := classFolders(in, dir)
 	if err != nil || len(folders) == 0 {
 		return dir, err
 	}
@@ -67,7 +68,7 @@ func trainingFolder(dir string) (string, error) {
 		return "", fmt.Errorf("%s has %s, which are parts of a data set, and %d of them to learn from: call one train",
 			dir, shortList(folders), len(trains))
 	}
-	if _, files, err = classFolders(trains[0]); err == nil && len(files) == 0 {
+	if _, files, err = classFolders(in, trains[0]); err == nil && len(files) == 0 {
 		err = fmt.Errorf("%s has no folder of images for each class: put the images of each class into one there",
 			trains[0])
 	}
@@ -75,9 +76,9 @@ func trainingFolder(dir string) (string, error) {
 }
 
 // testFolders are the folders beside that of the training set that may have the test set, the likelier first.
-func testFolders(dir, train string) ([]string, error) {
+func testFolders(in *rooted.Files, dir, train string) ([]string, error) {
 	_, all := partWord(filepath.Base(train))
-	entries, err := os.ReadDir(dir)
+	entries, err := in.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -94,10 +95,10 @@ func testFolders(dir, train string) ([]string, error) {
 
 // checkClasses returns an error if all classes have the same folders, several of them: then these are the classes, or
 // nobody knows.
-func checkClasses(root string, classes []string) error {
+func checkClasses(in *rooted.Files, root string, classes []string) error {
 	var first []string
 	for i, class := range classes {
-		entries, err := os.ReadDir(filepath.Join(root, class))
+		entries, err := in.ReadDir(filepath.Join(root, class))
 		if err != nil {
 			return err
 		}

@@ -21,14 +21,15 @@ func TestPipes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := openImages(dir); err == nil || !strings.Contains(err.Error(), "x.png: is no regular file") {
+	if _, err := openImages(nil, dir); err == nil || !strings.Contains(err.Error(), "x.png: is no regular file") {
 		t.Errorf("error %v", err)
 	}
 	pipe := filepath.Join(dir, "data.npz")
 	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenArrays(pipe, 1); err == nil || !strings.Contains(err.Error(), "data.npz: is no regular file") {
+	if _, err := OpenArrays(nil, pipe, 1); err == nil ||
+		!strings.Contains(err.Error(), "data.npz: is no regular file") {
 		t.Errorf("error %v", err)
 	}
 }

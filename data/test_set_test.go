@@ -18,7 +18,7 @@ func TestTestSet(t *testing.T) {
 	}
 	write("train-images-idx3-ubyte", idx([]byte{0, 255, 0, 255}, 2, 1, 2))
 	write("train-labels-idx1-ubyte", idx([]byte{3, 4}, 2))
-	d, err := Open(dir, 1)
+	d, err := Open(nil, dir, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestCIFARTestSet(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d, err := Open(dir, 1)
+	d, err := Open(nil, dir, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,7 @@ func TestPassedOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := tasks.Open(g, 3, dir)
+	k, err := tasks.Open(nil, g, 3, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,7 +89,7 @@ func replicas(t *testing.T, model string, n int) []tasks.Task {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := tasks.Open(g, 3, "")
+	k, err := tasks.Open(nil, g, 3, "")
 	if err != nil {
 		t.Fatal(err)
 	}

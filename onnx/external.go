@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"tensile/internal/rooted"
 )
 
 // maxExternal bounds what all tensors in other files take together, in bytes. A file that is all hole can claim any.
@@ -16,7 +18,7 @@ const maxExternal = 32 << 30
 // load reads the tensors that a model keeps in other files. They must lie in the folder of the model. None is read
 // unless all together have no more bytes than their files, and than maxExternal: a small model can name one file for
 // any number of tensors.
-func (m *Model) load(path string) error {
+func (m *Model) load(in *rooted.Files, path string) error {
 	var external []*Tensor
 	for _, t := range m.tensors() {
 		if t.external != nil {
@@ -26,7 +28,7 @@ func (m *Model) load(path string) error {
 	if external == nil {
 		return nil
 	}
-	root, err := os.OpenRoot(filepath.Dir(path))
+	root, err := in.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func TestImportLight(t *testing.T) {
 	for _, path := range lightFiles(t) {
 		name := strings.TrimSuffix(filepath.Base(path), ".onnx")
 		t.Run(name, func(t *testing.T) {
-			m, err := Read(path)
+			m, err := Read(nil, path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -285,7 +285,7 @@ func TestImportsAlike(t *testing.T) {
 	for _, name := range []string{"lstm", "gates", "pieces"} {
 		var first string
 		for i := range 8 {
-			m, err := Read(filepath.Join("testdata", name+".onnx"))
+			m, err := Read(nil, filepath.Join("testdata", name+".onnx"))
 			if err != nil {
 				t.Fatal(err)
 			}

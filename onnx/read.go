@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"tensile/internal/rooted"
 )
 
 // Limits of what is read. They bound memory by a small multiple of the file's size, and keep products of extents
@@ -23,14 +24,14 @@ const (
 
 // Read reads the model in a file, with tensors that it keeps in other files of the folder. Errors, beside those of the
 // file system: a file that is no model or breaks a rule of the format. They name the place.
-func Read(path string) (*Model, error) {
-	text, err := readFile(path)
+func Read(in *rooted.Files, path string) (*Model, error) {
+	text, err := readFile(in, path)
 	if err != nil {
 		return nil, err
 	}
 	m, err := Decode(text)
 	if err == nil {
-		err = m.load(path)
+		err = m.load(in, path)
 	}
 	if err == nil {
 		err = m.check()
@@ -41,8 +42,8 @@ func Read(path string) (*Model, error) {
 	return m, nil
 }
 
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+func readFile(in *rooted.Files, path string) ([]byte, error) {
+	info, err := in.Stat(path)
 	switch {
 	case err != nil:
 		return nil, err
@@ -52,12 +53,12 @@ func readFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s has %d bytes, and a protobuf message at most %d: export large tensors as external "+
 			"data", path, info.Size(), maxFile)
 	}
-	return os.ReadFile(path)
+	return in.ReadFile(path)
 }
 
 // ReadTensor reads a file that holds one tensor, such as those beside the cases of the ONNX project.
 func ReadTensor(path string) (*Tensor, error) {
-	text, err := readFile(path)
+	text, err := readFile(nil, path)
 	if err != nil {
 		return nil, err
 	}

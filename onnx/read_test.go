@@ -94,7 +94,7 @@ func TestHostile(t *testing.T) {
 		if err := os.WriteFile(path, c.text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Read(path)
+		_, err := Read(nil, path)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), path+": ") ||
 			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: error %v, want one with %q", c.what, err, c.want)
@@ -145,7 +145,7 @@ func TestExternalData(t *testing.T) {
 		if err := os.WriteFile(path, m.Encode(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := Read(path)
+		got, err := Read(nil, path)
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%v: %v", c, err)
@@ -203,7 +203,7 @@ func TestExternalDataOfMany(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := Read(path)
+		_, err := Read(nil, path)
 		runtime.ReadMemStats(&after)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %s", c.what, err, c.want)
@@ -233,7 +233,7 @@ func TestSorted(t *testing.T) {
 // Whole networks of the ONNX project are read and written with the same content.
 func TestReadLight(t *testing.T) {
 	for _, path := range lightFiles(t) {
-		m, err := Read(path)
+		m, err := Read(nil, path)
 		if err != nil {
 			t.Error(err)
 			continue

@@ -41,7 +41,7 @@ func (m *Model) Save(path string) error {
 			weights.Tensor{Name: name + ".bias", Shape: graph.Shape{l.Out}, Data: l.B})
 		return nil
 	})
-	return weights.Write(path, f)
+	return weights.Write(nil, path, f)
 }
 
 // eachLayer calls a function for each layer and its name, up to the first error.

@@ -92,7 +92,7 @@ func TestFileRefuses(t *testing.T) {
 		}
 		test.change(&f)
 		bad := filepath.Join(t.TempDir(), "bad")
-		err = weights.Write(bad, f)
+		err = weights.Write(nil, bad, f)
 		if err == nil {
 			_, err = Load(bad)
 		}

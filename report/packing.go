@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/internal/text"
 	"tensile/pool"
 )
 
@@ -132,12 +133,13 @@ type OOM struct {
 func (r *Iteration) write(out io.Writer) {
 	switch {
 	case r.Part != nil:
-		repeat := fmt.Sprintf("%d events repeat", r.Part.Events)
+		repeat := text.Count(r.Part.Events, "event") + " repeat"
 		if r.Part.Events == 1 {
-			repeat = "1 event repeats"
+			repeat += "s"
 		}
 		fmt.Fprintf(out, "no iteration: the whole record is taken as one, %d events; %s %d times from event %d on, "+
-			"but %s: record three or more steps\n", r.Events, repeat, r.Part.Repeats, r.Part.First, r.Part.Why)
+			"but %s: record three or more equal steps that leave nothing behind, and nothing after them\n",
+			r.Events, repeat, r.Part.Repeats, r.Part.First, r.Part.Why)
 	case r.Repeats == 1:
 		fmt.Fprintf(out, "nothing repeats: the whole trace is taken as one iteration of %d events\n", r.Events)
 	default:
@@ -148,8 +150,8 @@ func (r *Iteration) write(out io.Writer) {
 			"than in them")
 	}
 	if r.Before.Blocks > 0 {
-		fmt.Fprintf(out, "%d blocks of %s from before the history: it was begun later, or its buffer ran over\n",
-			r.Before.Blocks, graph.Bytes(r.Before.Bytes))
+		fmt.Fprintf(out, "%s of %s from before the history: it was begun later, or its buffer ran over\n",
+			text.Count(r.Before.Blocks, "block"), graph.Bytes(r.Before.Bytes))
 	}
 	for _, o := range r.OOM {
 		fmt.Fprintf(out, "out of memory at event %d: %s asked for, beside %s allocated; %s of the device free\n",

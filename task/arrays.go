@@ -73,7 +73,7 @@ func (f *arrayFeed) fits(g *graph.Graph, s graph.Storage, shape graph.Shape, in,
 		return fail("has shape %v: its first dimension counts examples, of which there must be some", in.Shape)
 	case in.whole() && !in.Type.Whole():
 		return fail("holds floats (%s), and model %s wants whole numbers there: convert them, by astype('int64') in "+
-			"NumPy", in.Type, g.Name)
+			"NumPy%s", in.Type, g.Name, in.ofRows(shape))
 	case !in.whole() && in.Type.Whole() && in.Type != "BOOL" && s.Holds != graph.Counts:
 		return fail("holds whole numbers (%s), and model %s wants floats there: scale and convert them, by "+
 			"astype('float32') in NumPy", in.Type, g.Name)
@@ -91,14 +91,23 @@ func (f *arrayFeed) fits(g *graph.Graph, s graph.Storage, shape graph.Shape, in,
 			slices.Equal(in.Shape[1:], graph.Shape{shape[2], shape[3], shape[1]}) {
 			return ChannelsLast(f.arrays, in.Array)
 		}
-		return fail("has examples of shape %v, and model %s takes %v at once: give it examples of that shape",
-			in.Shape[1:], g.Name, shape)
+		return fail("has examples of shape %v, and model %s takes %v at once: give it examples of that shape%s",
+			in.Shape[1:], g.Name, shape, in.ofRows(shape))
 	}
 	f.batch = batch
 	if first.Shape == nil {
 		*first = *in
 	}
 	return nil
+}
+
+// ofRows is what to do as well where labels have a dimension more than a model wants, as rows of a one for the class
+// have it.
+func (in *arrayInput) ofRows(want graph.Shape) string {
+	if !in.labels || len(in.Shape) <= len(want) {
+		return ""
+	}
+	return fmt.Sprintf(", and rows with a one for the class by %s.argmax(-1)", in.Name)
 }
 
 // ChannelsLast is the error for an array of images that has the channels in its last dimension.

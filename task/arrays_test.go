@@ -49,7 +49,7 @@ func TestFeedArrays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.npz")
 	images, labels := pictures()
 	npztest.Write(t, path, images, labels, npztest.Array{Name: "extra", Shape: graph.Shape{1}, Data: []int64{7}})
-	task, err := Open(g, 3, path)
+	task, err := Open(nil, g, 3, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestFeedArrays(t *testing.T) {
 			t.Errorf("an epoch has %v", epoch)
 		}
 	}
-	other, err := Open(g, 4, path)
+	other, err := Open(nil, g, 4, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestOneClass(t *testing.T) {
 	} {
 		labels.Data = c.labels
 		npztest.Write(t, path, images, labels)
-		a, err := data.OpenArrays(path, 1)
+		a, err := data.OpenArrays(nil, path, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestFeedSequences(t *testing.T) {
 		npztest.Array{Name: "types", Shape: all, Data: []uint8{0, 0, 1, 0, 1, 1}},
 		npztest.Array{Name: "hidden", Shape: all, Data: []int64{-100, 2, -1, -100, -100, 19}},
 		npztest.Array{Name: "follows", Shape: graph.Shape{2, 1}, Data: []int64{0, 1}})
-	task, err := Open(g, 3, path)
+	task, err := Open(nil, g, 3, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestArraysThatDoNotFit(t *testing.T) {
 			[]npztest.Array{images, {Name: "labels", Shape: graph.Shape{0}, Data: []int64{}}}},
 		"bytes": {lenet, `array input holds whole numbers \(U8\), and model lenet wants floats.*astype\('float32'\)`,
 			[]npztest.Array{holding(images, make([]uint8, 1440)), labels}},
-		"float labels": {lenet, `array labels holds floats \(F32\), .*astype\('int64'\)`,
+		"float labels": {lenet, `array labels holds floats \(F32\), .*astype\('int64'\) in NumPy$`,
 			[]npztest.Array{images, holding(labels, make([]float32, 10))}},
 		"fewer": {lenet, `array labels has 5 examples, and input has 10: give`,
 			[]npztest.Array{images, {Name: "labels", Shape: graph.Shape{5}, Data: make([]uint8, 5)}}},
@@ -204,8 +204,12 @@ func TestArraysThatDoNotFit(t *testing.T) {
 			[]npztest.Array{shaped(images, 10, 1, 9, 16), labels}},
 		"half": {lenet, `array input has examples of shape \[72\], and model lenet takes`,
 			[]npztest.Array{shaped(images, 20, 72), labels}},
-		"two labels": {lenet, `array labels has examples of shape \[2\], and model lenet takes \[4\] at once`,
+		"two labels": {lenet, `array labels has examples of shape \[2\], and model lenet takes \[4\] at once: ` +
+			`give it examples of that shape, and rows with a one for the class by labels.argmax\(-1\)$`,
 			[]npztest.Array{images, {Name: "labels", Shape: graph.Shape{10, 2}, Data: make([]uint8, 20)}}},
+		"rows of floats": {lenet, `array labels holds floats \(F32\), .*astype\('int64'\) in NumPy, and rows with a ` +
+			`one for the class by labels.argmax\(-1\)$`, []npztest.Array{images, {Name: "labels",
+			Shape: graph.Shape{10, 10}, Data: make([]float32, 100)}}},
 		"class": {lenet, `array labels holds numbers from 0 to 10, and model lenet has 10 classes or tokens there`,
 			[]npztest.Array{images, holding(labels, []uint8{0, 1, 2, 3, 4, 5, 6, 7, 8, 10})}},
 		"token": {gpt, `array tokens holds numbers from 0 to 20, and model gpt:1,8,2 has 20 classes or tokens`,
@@ -219,13 +223,13 @@ func TestArraysThatDoNotFit(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "d.npz")
 		if c.arrays == nil { // images of one channel may have it in any place
 			npztest.Write(t, path, shaped(images, 10, 12, 12, 1), labels)
-			if _, err := Open(c.g, 1, path); err != nil {
+			if _, err := Open(nil, c.g, 1, path); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
 			continue
 		}
 		npztest.Write(t, path, c.arrays...)
-		_, err := Open(c.g, 1, path)
+		_, err := Open(nil, c.g, 1, path)
 		if err == nil || strings.Contains(err.Error(), "\n") || !regexp.MustCompile(c.want).MatchString(err.Error()) {
 			t.Errorf("%s: %v, want an error with %s", what, err, c.want)
 		}
@@ -242,7 +246,7 @@ func TestArraysThatAreDamagedLater(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.npz")
 	images, labels := pictures()
 	npztest.Write(t, path, labels, images)
-	a, err := data.OpenArrays(path, 1)
+	a, err := data.OpenArrays(nil, path, 1)
 	if err == nil {
 		err = FitArrays(g, a)
 	}
@@ -296,7 +300,7 @@ func TestFeedCounts(t *testing.T) {
 	npztest.Write(t, path,
 		npztest.Array{Name: "mask", Shape: graph.Shape{4, 3}, Data: slices.Repeat([]int64{1, 0, 200}, 4)},
 		npztest.Array{Name: "targets", Shape: graph.Shape{4, 3}, Data: make([]float32, 12)})
-	fed, err := Open(g, 3, path)
+	fed, err := Open(nil, g, 3, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +309,7 @@ func TestFeedCounts(t *testing.T) {
 	if got := to.Float32(); !slices.Equal(got, slices.Repeat([]float32{1, 0, 200}, 4)) {
 		t.Errorf("the mask of the file is %v", got)
 	}
-	made, err := Open(g, 3, "")
+	made, err := Open(nil, g, 3, "")
 	if err != nil {
 		t.Fatal(err)
 	}

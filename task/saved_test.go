@@ -12,7 +12,7 @@ import (
 // What a task has saved is read again, in each of the forms, with all that its graph keeps.
 func TestSaved(t *testing.T) {
 	source := filepath.Join("..", "onnx", "testdata", "cnn.onnx")
-	m, err := onnx.Read(source)
+	m, err := onnx.Read(nil, source)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func fed(t *testing.T, model string, c models.Config, seed uint64, iteration int
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, err := Open(g, seed, "")
+	task, err := Open(nil, g, seed, "")
 	if err != nil {
 		t.Fatal(err)
 	}

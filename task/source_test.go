@@ -39,12 +39,12 @@ func shifted(m *onnx.Model) *onnx.Model {
 // A task of an ONNX file begins with other weights and the file's constants, which no file of weights has. What is
 // trained may not be missing among the weights.
 func TestBeginSource(t *testing.T) {
-	m, err := onnx.Read(filepath.Join("..", "onnx", "testdata", "cnn.onnx"))
+	m, err := onnx.Read(nil, filepath.Join("..", "onnx", "testdata", "cnn.onnx"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	source := filepath.Join(t.TempDir(), "shifted.onnx")
-	if err := weights.Replace(source, shifted(m).Encode()); err != nil {
+	if err := weights.Replace(nil, source, shifted(m).Encode()); err != nil {
 		t.Fatal(err)
 	}
 	g, contents, err := onnx.Job(m, "shifted", onnx.Training{Batch: 2})
@@ -74,7 +74,7 @@ func TestBeginSource(t *testing.T) {
 	}
 	begun := func(f weights.File, source string) (Task, error) {
 		path := filepath.Join(t.TempDir(), "w.safetensors")
-		if err := weights.Write(path, f); err != nil {
+		if err := weights.Write(nil, path, f); err != nil {
 			t.Fatal(err)
 		}
 		task := Task{Graph: g, Source: source}

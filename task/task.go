@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"tensile/data"
 	"tensile/device"
 	"tensile/graph"
+	"tensile/internal/rooted"
 	"tensile/onnx"
 	"tensile/passes"
 	"tensile/weights"
@@ -38,6 +38,9 @@ type Task struct {
 	// are named. "": it was made from none.
 	Source string
 
+	// Files are where all files of the task lie.
+	Files *rooted.Files
+
 	Seed uint64 // of weights, dropout and noise
 
 	// Of a replica, of as many as its graph says: its number, from 0, and what takes the mean of a gradient over them
@@ -59,18 +62,18 @@ type Task struct {
 }
 
 // Open returns the task of a graph, named after it, on the data in a folder or a file of arrays, or, if path is "", on
-// a synthetic set. The seed decides the order of examples too.
-func Open(g *graph.Graph, seed uint64, path string) (t Task, err error) {
-	t = Task{Name: g.Name, Model: g.Name, Graph: g, Seed: seed}
+// a synthetic set. The seed decides the order of examples too. All its files lie within folders.
+func Open(in *rooted.Files, g *graph.Graph, seed uint64, path string) (t Task, err error) {
+	t = Task{Name: g.Name, Model: g.Name, Graph: g, Files: in, Seed: seed}
 	switch {
 	case path == "":
 		t.Data = Synthetic(g, seed)
 	case data.IsArrays(path):
-		if t.Arrays, err = data.OpenArrays(path, seed); err == nil {
+		if t.Arrays, err = data.OpenArrays(in, path, seed); err == nil {
 			err = FitArrays(g, t.Arrays)
 		}
 	default:
-		if t.Data, err = data.Open(path, seed); err == nil {
+		if t.Data, err = data.Open(in, path, seed); err == nil {
 			t.Data, err = Fit(g, t.Data)
 		}
 	}
@@ -126,7 +129,8 @@ func (t *Task) Begin(path string) error {
 			return fmt.Errorf("graph %s has the first content of %s in a file: name that file with --weights",
 				t.Graph.Name, name)
 		case !found && s.Init.Kind == graph.InitFile:
-			return fmt.Errorf("%s: there is no tensor %s, which graph %s begins with", path, name, t.Graph.Name)
+			return fmt.Errorf("%s: there is no tensor %s, which graph %s begins with; it has %s: save its tensors "+
+				"under the network's names", path, name, t.Graph.Name, listed(slices.Sorted(maps.Keys(tensors))))
 		case found && len(x.Data) != want:
 			return fmt.Errorf("%s: tensor %s has %d elements, and graph %s wants %d: it is of another network, or of "+
 				"another size, such as --image or --classes", path, name, len(x.Data), t.Graph.Name, want)
@@ -175,7 +179,7 @@ func (t *Task) constants(path string) (map[string][]float32, error) {
 // read reads a file of weights: safetensors, a state_dict of torch, or the ONNX file that the graph was made from.
 func (t *Task) read(path string) (weights.File, error) {
 	if !onnx.Is(path) {
-		file, err := weights.Load(path)
+		file, err := weights.Load(t.Files, path)
 		if err != nil {
 			return file, err
 		}
@@ -184,7 +188,7 @@ func (t *Task) read(path string) (weights.File, error) {
 		}
 		return file, err
 	}
-	m, err := onnx.Read(path)
+	m, err := onnx.Read(t.Files, path)
 	if err != nil {
 		return weights.File{}, err
 	}
@@ -204,25 +208,25 @@ func (t *Task) read(path string) (weights.File, error) {
 // the ONNX file that the task began with, with its initializers trained.
 func (t *Task) Save(path, began string, kept weights.File) error {
 	if !onnx.Is(path) {
-		return weights.Write(path, t.foreign(kept))
+		return weights.Write(t.Files, path, t.foreign(kept))
 	}
 	if err := Savable(path, began); err != nil {
 		return err
 	}
-	m, err := onnx.Read(began)
+	m, err := onnx.Read(t.Files, began)
 	if err != nil {
 		return err
 	}
 	for _, x := range kept.Tensors {
 		m.Replace(x.Name, x.Data)
 	}
-	return weights.Replace(path, m.Encode())
+	return weights.Replace(t.Files, path, m.Encode())
 }
 
 // SavedBytes is about how many bytes Save writes at a path of a task that began with a file.
 func (t Task) SavedBytes(path, began string) graph.Bytes {
 	if onnx.Is(path) {
-		info, err := os.Stat(began)
+		info, err := t.Files.Stat(began)
 		if err != nil {
 			return 0
 		}

@@ -20,7 +20,7 @@ func TestFeedImages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, err := Open(g, 3, "")
+	task, err := Open(nil, g, 3, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestBegin(t *testing.T) {
 	}
 	write := func(f weights.File) string {
 		path := filepath.Join(t.TempDir(), "w.safetensors")
-		if err := weights.Write(path, f); err != nil {
+		if err := weights.Write(nil, path, f); err != nil {
 			t.Fatal(err)
 		}
 		return path
@@ -185,6 +185,7 @@ func TestBegin(t *testing.T) {
 		{g, "nowhere", "nowhere"},
 		{&wants, "", "name that file with --weights"},
 		{&wants, write(part), "there is no tensor " + missing},
+		{&wants, write(other), "which graph lenet begins with; it has else: save its tensors under the network's "},
 		{&wants, write(whole), ""},
 	} {
 		task := Task{Graph: test.graph, Seed: 1}

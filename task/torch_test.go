@@ -60,7 +60,7 @@ func TestBeginWithConv1D(t *testing.T) {
 			x := &file.Tensors[i]
 			x.Name = base + strings.TrimPrefix(x.Name, "transformer.")
 		}
-		if err := weights.Write(path, file); err != nil {
+		if err := weights.Write(nil, path, file); err != nil {
 			t.Fatal(err)
 		}
 		task := Task{Graph: g}
@@ -123,7 +123,7 @@ func TestBeginWithOtherStateDicts(t *testing.T) {
 			`c_fc.weight has shape \[16 4\], want \[4 16\]`},
 		"untied": {gpt, with(gpt, "lm_head.weight", 9, 4), `lm_head.weight is not that of transformer.wte.weight`},
 	} {
-		if err := weights.Write(path, c.file); err != nil {
+		if err := weights.Write(nil, path, c.file); err != nil {
 			t.Fatal(err)
 		}
 		task := Task{Graph: c.g}
@@ -150,7 +150,7 @@ func TestBeginWithWrappedStateDicts(t *testing.T) {
 		name := g.Name
 		path := filepath.Join(t.TempDir(), "w")
 		begin := func(file weights.File) (map[string][]float32, error) {
-			if err := weights.Write(path, file); err != nil {
+			if err := weights.Write(nil, path, file); err != nil {
 				t.Fatal(err)
 			}
 			task := Task{Graph: g}

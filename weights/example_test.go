@@ -17,7 +17,7 @@ func ExampleWrite() {
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "model.safetensors")
 
-	err = weights.Write(path, weights.File{
+	err = weights.Write(nil, path, weights.File{
 		Metadata: map[string]string{"iteration": "100"},
 		Tensors: []weights.Tensor{
 			{Name: "fc.weight", Shape: graph.Shape{2, 3}, Data: []float32{1, 2, 3, 4, 5, 6}},

@@ -44,6 +44,29 @@ type unpickler struct {
 	stack []any
 	marks []int // where the stack was at each mark
 	memo  map[uint32]any
+	made  int64 // bytes of what was made and may be kept, beside stack and marks
+	most  int64 // bytes of all that, or the pickle is refused
+}
+
+// What values take at most, in bytes, with what their growth takes.
+const (
+	onStack = 48
+	onMarks = 24
+	inTuple = 32
+	inDict  = 96 // key and value
+	inMemo  = 96
+	boxed   = 64  // what an opcode makes, beside its text and what is in it
+	viewed  = 256 // a tensor
+)
+
+// keep counts what is made, and returns an error for more than a pickle of this size needs: each byte of a hostile one
+// would make many.
+func (u *unpickler) keep(bytes int64) error {
+	if u.made += bytes; u.made+int64(len(u.stack))*onStack+int64(len(u.marks))*onMarks > u.most {
+		return fmt.Errorf("it makes more than %d bytes of a file of this size: save model.state_dict() by torch.save",
+			u.most)
+	}
+	return nil
 }
 
 const (
@@ -52,9 +75,13 @@ const (
 	rebuildParameter = "torch._utils._rebuild_parameter"
 )
 
-// unpickle returns the value of a pickle.
-func unpickle(text []byte) (any, error) {
-	u := unpickler{text: text, memo: make(map[uint32]any)}
+// unpickle returns the value of a pickle in a file of a size. It takes a small multiple of that memory.
+func unpickle(text []byte, size int64) (any, error) {
+	const (
+		least    = 16 << 20
+		multiple = 4
+	)
+	u := unpickler{text: text, memo: make(map[uint32]any), most: least + multiple*size}
 	for {
 		start := u.at
 		op, err := u.take(1)
@@ -63,6 +90,9 @@ func unpickle(text []byte) (any, error) {
 		}
 		if err == nil {
 			err = u.step(op[0])
+		}
+		if err == nil {
+			err = u.keep(0)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("byte %d of its pickle: %w", start, err)
@@ -181,13 +211,14 @@ func (u *unpickler) step(op byte) error {
 		}
 		text, err := u.take(int(n))
 		u.push(string(text))
-		return err
+		return cmp.Or(err, u.keep(boxed+int64(len(text))))
 	case ')': // EMPTY_TUPLE
-		u.push(tuple{})
+		u.push(tuple(nil))
 	case ']': // EMPTY_LIST
 		u.push(list{})
 	case '}': // EMPTY_DICT
 		u.push(&dict{})
+		return u.keep(boxed)
 	case 't', 0x85, 0x86, 0x87: // TUPLE, TUPLE1, TUPLE2, TUPLE3
 		return u.tuple(op)
 	case 'a', 'e', 's', 'u': // APPEND, APPENDS, SETITEM, SETITEMS
@@ -240,7 +271,7 @@ func (u *unpickler) remember(op byte) error {
 	}
 	u.push(v)
 	u.memo[uint32(n)] = v
-	return nil
+	return u.keep(inMemo)
 }
 
 func (u *unpickler) integer(op byte) error {
@@ -276,7 +307,7 @@ func (u *unpickler) tuple(op byte) error {
 		all, err = u.popN(int(op-0x85) + 1)
 	}
 	u.push(tuple(all))
-	return err
+	return cmp.Or(err, u.keep(boxed+int64(len(all))*inTuple))
 }
 
 // fill puts values into a list or a dict.
@@ -312,6 +343,7 @@ func (u *unpickler) fill(op byte) error {
 		for i := 0; i < len(all); i += 2 {
 			d.keys, d.values = append(d.keys, all[i]), append(d.values, all[i+1])
 		}
+		return u.keep(int64(len(all)/2) * inDict)
 	}
 	return nil
 }
@@ -326,7 +358,7 @@ func (u *unpickler) global() error {
 		return err
 	}
 	u.push(global(module + "." + name))
-	return nil
+	return u.keep(boxed + int64(len(module)+len(name)))
 }
 
 // storage has a description of a storage stand for it.
@@ -348,10 +380,10 @@ func (u *unpickler) storage() error {
 	}
 	if !known {
 		u.push(thing{string(name), true})
-		return nil
+		return u.keep(boxed)
 	}
 	u.push(storage{key, of, n})
-	return nil
+	return u.keep(boxed)
 }
 
 // call has what a known global makes of its arguments stand for them.
@@ -364,7 +396,7 @@ func (u *unpickler) call() error {
 	args, isTuple := both[1].(tuple)
 	if made, is := both[0].(thing); is && isTuple { // what was called for the function
 		u.push(thing{by: made.by})
-		return nil
+		return u.keep(boxed)
 	}
 	if !isGlobal || !isTuple {
 		return damaged("a call of what is no function")
@@ -372,13 +404,13 @@ func (u *unpickler) call() error {
 	if len(args) > 0 && (f == rebuildParameter || f == rebuildTensor) {
 		if made, is := args[0].(thing); is { // elements of another type
 			u.push(thing{made.by, true})
-			return nil
+			return u.keep(boxed)
 		}
 	}
 	switch {
 	case f == orderedDict && len(args) == 0:
 		u.push(&dict{})
-		return nil
+		return u.keep(boxed)
 	case f == rebuildParameter && len(args) == 3:
 		if v, is := args[0].(view); is {
 			u.push(v)
@@ -387,10 +419,10 @@ func (u *unpickler) call() error {
 	case f == rebuildTensor && (len(args) == 6 || len(args) == 7):
 		v, err := newView(args)
 		u.push(v)
-		return err
+		return cmp.Or(err, u.keep(viewed+int64(len(v.shape))*inTuple))
 	case f != orderedDict && f != rebuildParameter && f != rebuildTensor:
 		u.push(thing{string(f), strings.HasPrefix(string(f), "torch.") && strings.Contains(string(f), "._rebuild_")})
-		return nil
+		return u.keep(boxed)
 	}
 	return damaged(fmt.Sprintf("a call of %s with other arguments than torch's", quote(string(f))))
 }

@@ -5,28 +5,28 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"tensile/graph"
+	"tensile/internal/rooted"
 )
 
 // Read loads the tensors of floats in the file at a path: those of 64 bits are rounded, those of 16 widened. Whole
 // numbers, such as counts of batches, are left out. Errors, beside those of the file system: a file that breaks a rule
 // of the format, and tensors of types that are not known. They name the tensor and say what to do.
-func Read(path string) (File, error) { return open(path, Decode) }
+func Read(path string) (File, error) { return open(nil, path, Decode) }
 
 // open has a file of weights read.
-func open(path string, decode func(r io.ReaderAt, size int64) (File, error)) (File, error) {
-	info, err := os.Stat(path)
+func open(in *rooted.Files, path string, decode func(r io.ReaderAt, size int64) (File, error)) (File, error) {
+	info, err := in.Stat(path)
 	if err != nil {
 		return File{}, fmt.Errorf("read weights: %w", err)
 	}
 	if !info.Mode().IsRegular() { // opening a pipe would wait for whoever writes to it
 		return File{}, fmt.Errorf("read weights %s: is no regular file: name a file of weights", path)
 	}
-	file, err := os.Open(path)
+	file, err := in.Open(path)
 	if err != nil {
 		return File{}, fmt.Errorf("read weights: %w", err)
 	}

@@ -43,7 +43,7 @@ func TestRoundTripKeepsEveryBit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "w.safetensors")
-			if err := Write(path, f); err != nil {
+			if err := Write(nil, path, f); err != nil {
 				t.Fatal(err)
 			}
 			got, err := Read(path)
@@ -83,10 +83,10 @@ func TestLoadAliases(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.safetensors")
 	file := File{Tensors: []Tensor{{"head", graph.Shape{2}, []float32{1, 2}}, {"own", graph.Shape{1}, []float32{3}}},
 		Metadata: map[string]string{"format": "pt", "embedding": "head", "own": "head"}}
-	if err := Write(path, file); err != nil {
+	if err := Write(nil, path, file); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Load(path)
+	got, err := Load(nil, path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -9,35 +10,46 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/google/renameio/v2"
-
 	"tensile/graph"
+	"tensile/internal/rooted"
 )
 
 // replace puts what write produces at the path, whole or not at all. The bytes are synced to the disk before the file
 // gets its name, so after a crash the path has the old content or the new. The folder is not synced: after a loss of
 // power it may be the old content.
-func replace(path string, write func(io.Writer) error) error {
-	file, err := create(path)
+func replace(in *rooted.Files, path string, write func(io.Writer) error) error {
+	p, err := create(in, path)
 	if err != nil {
 		return err
 	}
-	err = write(file)
+	defer p.dir.Close()
+	err = write(p.file)
 	if err == nil {
-		err = file.CloseAtomicallyReplace()
+		err = p.file.Sync()
+	}
+	if err = errors.Join(err, p.file.Close()); err == nil {
+		err = p.dir.Rename(p.beside, p.name)
 	}
 	if err != nil {
-		if at, ok := errors.AsType[*fs.PathError](err); ok {
-			err = at.Err // the file beside the path is nobody's business
-		}
-		return errors.Join(err, file.Cleanup())
+		err = errors.Join(nobodys(err), p.dir.Remove(p.beside))
 	}
-	return nil
+	return err
+}
+
+// nobodys is an error without the name of the file beside a path, which is nobody's business.
+func nobodys(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return at.Err
+	}
+	if at, ok := errors.AsType[*os.LinkError](err); ok {
+		return at.Err
+	}
+	return err
 }
 
 // Replace puts text at a path as Write does: whole or not at all.
-func Replace(path string, text []byte) error {
-	err := replace(path, func(w io.Writer) error {
+func Replace(in *rooted.Files, path string, text []byte) error {
+	err := replace(in, path, func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err
 	})
@@ -47,46 +59,66 @@ func Replace(path string, text []byte) error {
 	return nil
 }
 
+// pending is a file that is to be put into a folder under a name, and lies beside that until then.
+type pending struct {
+	dir          *os.Root
+	name, beside string
+	file         *os.File
+}
+
 // create makes the file that is to be put at the path, with the permissions of any new file. If the path is a link, the
 // file is for what that points at.
-func create(path string) (*renameio.PendingFile, error) {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
+func create(in *rooted.Files, path string) (*pending, error) {
+	folder := filepath.Dir(path)
+	dir, name, err := in.Parent(path)
+	_, system := errors.AsType[*fs.PathError](err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("folder %s does not exist: make it first", folder)
+	case system:
+		return nil, fmt.Errorf("no file can be made in folder %s: %w", folder, nobodys(err))
+	case err != nil:
+		return nil, err
 	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+	p := &pending{dir: dir, name: name, beside: ".tensile-" + rand.Text()}
+	if info, err := dir.Stat(name); err == nil && !info.Mode().IsRegular() {
+		dir.Close()
 		return nil, fmt.Errorf("is no regular file: name a file to be made or replaced")
 	}
-	dir := filepath.Dir(path)
-	file, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir), renameio.WithPermissions(0o666))
-	if err != nil {
-		if _, missing := os.Stat(dir); os.IsNotExist(missing) {
-			err = fmt.Errorf("folder %s does not exist: make it first", dir)
-		} else {
-			err = fmt.Errorf("no file can be made in folder %s: %w", dir, errors.Unwrap(err))
-		}
+	if p.file, err = dir.OpenFile(p.beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666); err != nil {
+		dir.Close()
+		return nil, fmt.Errorf("no file can be made in folder %s: %w", folder, nobodys(err))
 	}
-	return file, err
+	return p, nil
 }
 
 // Writable returns the error that Write would have to give of a path now, so that nothing is trained in vain. It leaves
 // everything as it was.
-func Writable(path string) error {
-	file, err := create(path)
+func Writable(in *rooted.Files, path string) error {
+	p, err := create(in, path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return file.Cleanup()
+	defer p.dir.Close()
+	return errors.Join(p.file.Close(), p.dir.Remove(p.beside))
 }
 
 // Room returns an error unless the disk of the folder of a path has room for so many bytes, beside a file that is
 // already there.
-func Room(path string, bytes graph.Bytes) error {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
-	}
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(filepath.Dir(path), &disk); err != nil || disk.Blocks == 0 {
+func Room(in *rooted.Files, path string, bytes graph.Bytes) error {
+	dir, name, err := in.Parent(path)
+	if err != nil {
 		return nil // writing will tell
+	}
+	defer dir.Close()
+	folder, err := dir.Open(".")
+	if err != nil {
+		return nil
+	}
+	defer folder.Close()
+	var disk syscall.Statfs_t
+	if err := syscall.Fstatfs(int(folder.Fd()), &disk); err != nil || disk.Blocks == 0 {
+		return nil
 	}
 	blocks := uint64(disk.Bavail)
 	if os.Geteuid() == 0 {
@@ -96,5 +128,5 @@ func Room(path string, bytes graph.Bytes) error {
 		return nil
 	}
 	return fmt.Errorf("%s: it takes %s, and the disk of its folder has %s free: make room, or name a file elsewhere",
-		path, bytes, graph.Bytes(blocks*uint64(disk.Bsize)))
+		filepath.Join(dir.Name(), name), bytes, graph.Bytes(blocks*uint64(disk.Bsize)))
 }

@@ -46,7 +46,7 @@ func TestReplaceMakesOrReplaces(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "w")
 	for _, content := range []string{"first", "second"} {
-		if err := replace(path, func(w io.Writer) error {
+		if err := replace(nil, path, func(w io.Writer) error {
 			_,
 				err := io.WriteString(w, content)
 			return err
@@ -70,7 +70,7 @@ func TestReplaceLeavesTheOldFileOnError(t *testing.T) {
 	path := filepath.Join(dir, "w")
 	writeRaw(t, path, []byte("old"))
 	full := errors.New("disk full")
-	err := replace(path, func(w io.Writer) error {
+	err := replace(nil, path, func(w io.Writer) error {
 		if _, err := io.WriteString(w, "half"); err != nil {
 			return err
 		}
@@ -91,7 +91,8 @@ func TestReplaceFollowsLinks(t *testing.T) {
 	if err := os.Symlink(target, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := replace(link, func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }); err != nil {
+	err := replace(nil, link, func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err })
+	if err != nil {
 		t.Fatal(err)
 	}
 	checkContent(t, target, "new")
@@ -104,10 +105,10 @@ func TestReplaceFollowsLinks(t *testing.T) {
 
 func TestWriteToWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
-	checkError(t, Write(dir, File{}), dir, "is no regular file")
-	checkError(t, Write(os.DevNull, File{}), os.DevNull, "is no regular file")
+	checkError(t, Write(nil, dir, File{}), dir, "is no regular file")
+	checkError(t, Write(nil, os.DevNull, File{}), os.DevNull, "is no regular file")
 	missing := filepath.Join(dir, "missing", "w")
-	checkError(t, Write(missing, File{}), missing, "folder "+filepath.Dir(missing)+" does not exist")
+	checkError(t, Write(nil, missing, File{}), missing, "folder "+filepath.Dir(missing)+" does not exist")
 	checkFolder(t, dir)
 }
 
@@ -151,15 +152,15 @@ func TestWritable(t *testing.T) {
 	old := filepath.Join(dir, "old")
 	writeRaw(t, old, []byte("content"))
 	for _, path := range []string{old, filepath.Join(dir, "new")} {
-		if err := Writable(path); err != nil {
+		if err := Writable(nil, path); err != nil {
 			t.Error(err)
 		}
 	}
 	checkFolder(t, dir, "old")
 	checkContent(t, old, "content")
 	none := filepath.Join(dir, "none", "w")
-	checkError(t, Writable(none), none, "folder "+filepath.Dir(none)+" does not exist: make it first")
-	checkError(t, Writable(filepath.Join(old, "w")), "no file can be made in folder "+old+": not a directory")
-	checkError(t, Writable(dir), "no regular file")
-	checkError(t, Writable("/proc/w"), "no file can be made in folder /proc: no such file or directory")
+	checkError(t, Writable(nil, none), none, "folder "+filepath.Dir(none)+" does not exist: make it first")
+	checkError(t, Writable(nil, filepath.Join(old, "w")), "no file can be made in folder "+old+": not a directory")
+	checkError(t, Writable(nil, dir), "no regular file")
+	checkError(t, Writable(nil, "/proc/w"), "no file can be made in folder /proc: no such file or directory")
 }

@@ -22,18 +22,19 @@ func TestRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{path, link} {
-		if err := Room(path, 8<<10); err != nil {
+		if err := Room(nil, path, 8<<10); err != nil {
 			t.Errorf("%s: there is room: %v", path, err)
 		}
-		checkError(t, Room(path, 40<<10), "w: it takes 40KiB, and the disk of its folder has 24KiB free: make room")
+		checkError(t, Room(nil, path, 40<<10),
+			"w: it takes 40KiB, and the disk of its folder has 24KiB free: make room")
 	}
 	large := File{Tensors: []Tensor{{Name: "w", Shape: graph.Shape{10 << 10}, Data: make([]float32, 10<<10)}}}
-	err := Write(path, large)
+	err := Write(nil, path, large)
 	if !errors.Is(err, syscall.ENOSPC) || err.Error() != "write weights "+path+": no space left on device" {
 		t.Errorf("a full disk: %v", err)
 	}
 	checkFolder(t, dir, "w")
-	if err := Room(strings.Repeat("none/", 3)+"w", 1); err != nil {
+	if err := Room(nil, strings.Repeat("none/", 3)+"w", 1); err != nil {
 		t.Errorf("a folder that is not there: %v", err) // Writable says so
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"tensile/internal/rooted"
 )
 
 // storages are the types of torch's storages by the names of their classes.
@@ -32,8 +34,8 @@ var legacy = []byte{0x80, 2, 0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46, 0xf9}
 // numbers, such as counts of batches, are left out. Of safetensors it has tensors also under the names that the
 // metadata gives for those that share memory. It runs nothing that a file says. Errors are those of Read; archives of
 // other things are refused with the name of what is not known.
-func Load(path string) (File, error) {
-	return open(path, func(r io.ReaderAt, size int64) (File, error) {
+func Load(in *rooted.Files, path string) (File, error) {
+	return open(in, path, func(r io.ReaderAt, size int64) (File, error) {
 		var head [len("PK\x03\x04") + 5]byte
 		n, err := r.ReadAt(head[:], 0)
 		switch {
@@ -77,7 +79,7 @@ func DecodeTorch(r io.ReaderAt, size int64) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
-	top, err := unpickle(text)
+	top, err := unpickle(text, size)
 	if err != nil {
 		return File{}, err
 	}
@@ -258,11 +260,11 @@ func (a archive) read(name string) ([]byte, error) {
 		return nil, fmt.Errorf("its part %s: %w: save or download it again", quote(name), err)
 	}
 	defer r.Close()
-	text, err := io.ReadAll(r)
-	if err != nil {
+	text := bytes.NewBuffer(make([]byte, 0, n+bytes.MinRead))
+	if _, err := text.ReadFrom(r); err != nil {
 		return nil, fmt.Errorf("its part %s: %w: save or download it again", quote(name), err)
 	}
-	return text, nil
+	return text.Bytes(), nil
 }
 
 // tensors reads tensors, each storage once.

@@ -51,14 +51,14 @@ func small() []Tensor {
 
 func TestLoadKept(t *testing.T) {
 	checkSmall(t, filepath.Join("testdata", "small.pt"))
-	_, err := Load(filepath.Join("testdata", "old.pt"))
+	_, err := Load(nil, filepath.Join("testdata", "old.pt"))
 	checkError(t, err, "old.pt: is of the form before torch 1.6: convert it with torch.save(torch.load(OLD), NEW)")
 }
 
 // What stands beside a state_dict is passed over, whatever it is: here a scalar of NumPy, which a global makes that is
 // not known.
 func TestLoadBeside(t *testing.T) {
-	f, err := Load(filepath.Join("testdata", "beside.pt"))
+	f, err := Load(nil, filepath.Join("testdata", "beside.pt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestDictOfItself(t *testing.T) {
 
 func checkSmall(t *testing.T, path string) {
 	t.Helper()
-	f, err := Load(path)
+	f, err := Load(nil, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestTorch(t *testing.T) {
 	for _, name := range []string{"checkpoint.pt", "imagenet.pt", "nested.pt", "other.pt"} {
 		checkSmall(t, filepath.Join(dir, name))
 	}
-	f, err := Load(filepath.Join(dir, "batchnorm.pt"))
+	f, err := Load(nil, filepath.Join(dir, "batchnorm.pt"))
 	if err != nil || len(f.Tensors) != 4 { // not num_batches_tracked
 		t.Errorf("batchnorm.pt: %v %v", f, err)
 	}
@@ -121,7 +121,7 @@ func TestTorch(t *testing.T) {
 		"protocol.pt": "protocol 4, want 2",
 		"expanded.pt": "a tensor of shape [1000] reaches beyond its storage of 1 elements: save a contiguous",
 	} {
-		_, err := Load(filepath.Join(dir, name))
+		_, err := Load(nil, filepath.Join(dir, name))
 		checkError(t, err, name, want)
 	}
 }
@@ -144,6 +144,45 @@ func archived(t testing.TB, method uint16, entries map[string]string) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+// Each byte of a pickle can make many: what a file makes is bounded by its size.
+func TestHostilePicklesAllocateLittle(t *testing.T) {
+	const size = 4 << 20
+	var memo strings.Builder
+	for i := range uint32(size / 6) {
+		memo.Write(binary.LittleEndian.AppendUint32([]byte("Nr"), i))
+	}
+	var names strings.Builder
+	for i := range uint32(size / 14) {
+		fmt.Fprintf(&names, "X\x08\x00\x00\x00%08xh\x00", i)
+	}
+	repeated := func(op string) string { return strings.Repeat(op, size/len(op)) }
+	for name, pickle := range map[string]string{
+		"nothing": repeated("N"), "marks": repeated("("), "dicts": repeated("}"), "tuples": repeated(")\x85"),
+		"nested": ")" + repeated("\x85"), "numbers": repeated("M\xff\xff"), "texts": repeated("X\x00\x00\x00\x00"),
+		"memo": memo.String(), "remembered": "}q\x00" + repeated("h\x00"), "bytes": repeated("C\x00"),
+		"globals": repeated("ca\nb\n"), "ordered": repeated("ccollections\nOrderedDict\n)R"),
+		"items":    "}(" + repeated("K\x01K\x02") + "u",
+		"named":    "}q\x00(" + names.String() + "u",
+		"again":    "}" + repeated("(K\x01K\x02u"),
+		"discards": "]" + repeated("(K\x01K\x02e"), "unnamed": repeated("cx\ny\n)R"),
+	} {
+		file := archived(t, zip.Store, map[string]string{"data.pkl": "\x80\x02" + pickle + "."})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := DecodeTorch(bytes.NewReader(file), int64(len(file)))
+		runtime.ReadMemStats(&after)
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		// what grows is allocated several times
+		if got, limit := after.TotalAlloc-before.TotalAlloc, uint64(3*(16<<20+4*size)); got > limit {
+			t.Errorf("%s: %d bytes allocated for a file of %d bytes, want at most %d", name, got, len(file), limit)
+		} else {
+			t.Logf("%s: %.1f times the file: %v", name, float64(got)/size, err)
+		}
+	}
 }
 
 // pickled is a state_dict of one float tensor a: the elements of its storage, its offset, its one extent, its stride.
@@ -268,11 +307,11 @@ func TestLoadSafetensors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "w")
 	want := File{Tensors: []Tensor{{"a", graph.Shape{2}, []float32{1, 2}}}}
 	writeRaw(t, path, written(t, want))
-	f, err := Load(path)
+	f, err := Load(nil, path)
 	if diff := cmp.Diff(want, f, bits); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	writeRaw(t, path, append(binary.LittleEndian.AppendUint64(nil, 0x04034b50), "{}"...))
-	_, err = Load(path)
+	_, err = Load(nil, path)
 	checkError(t, err, "truncated: has 10 bytes")
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"tensile/graph"
+	"tensile/internal/rooted"
 )
 
 // entry is the header's description of a tensor, in the field order of the reference implementation.
@@ -22,9 +23,10 @@ type entry struct {
 
 // Write saves the file at a path, in place of what was there. It writes beside the path and renames, so that no reader
 // and no crash ever meets half a file; when it fails, the old file stays and nothing else is left. If the path is a
-// link, what it points at is replaced. Errors: contents that the format cannot hold, and those of the file system.
-func Write(path string, f File) error {
-	if err := replace(path, func(w io.Writer) error { return Encode(w, f) }); err != nil {
+// link, what it points at is replaced. Errors: contents that the format cannot hold, those of the file system, and of a
+// file that does not lie within the folders.
+func Write(in *rooted.Files, path string, f File) error {
+	if err := replace(in, path, func(w io.Writer) error { return Encode(w, f) }); err != nil {
 		return fmt.Errorf("write weights %s: %w", path, err)
 	}
 	return nil

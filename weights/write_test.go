@@ -82,7 +82,7 @@ func TestWriteRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "w.safetensors")
-			err := Write(path, c.file)
+			err := Write(nil, path, c.file)
 			checkError(t, err, path, c.want)
 			checkFolder(t, filepath.Dir(path))
 		})

@@ -57,7 +57,10 @@ type Bus interface {
 
 	// Follow reports the lines of a log, in which "*" stands for any token: those there are, all of which have been
 	// reported when it returns, then each new one, until stop is called or the bus closed, whatever becomes of ctx.
-	Follow(ctx context.Context, log string, each func(line []byte)) (stop func(), err error)
+	Follow(ctx context.Context, pattern string, each func(log string, line []byte)) (stop func(), err error)
+
+	// Logs are the names of those that have lines, and how many.
+	Logs(ctx context.Context) (map[string]int, error)
 
 	// Connected reports whether there is a connection now. A lost one comes back by itself.
 	Connected() bool

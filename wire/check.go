@@ -333,6 +333,14 @@ func (c *checker) record(r *Record) {
 		c.short("life that holds bytes", h.Life)
 		c.short("device of held bytes", h.On)
 	}
+	if len(r.Executors) > MaxExecutors {
+		c.fail("there are %d executors, and %d at most", len(r.Executors), MaxExecutors)
+	}
+	for _, executor := range r.Executors {
+		if executor != "*" {
+			c.name("executor", executor)
+		}
+	}
 	if r.Executor != "" {
 		c.name("executor", r.Executor)
 	}

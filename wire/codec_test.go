@@ -502,3 +502,24 @@ func TestNumbered(t *testing.T) {
 		}
 	}
 }
+
+// Each text of a spec is one of its paths, or none: who adds one says which, as executors open paths of users in some
+// folders alone.
+func TestPathsOfSpec(t *testing.T) {
+	var s Spec
+	paths := make(map[string]bool)
+	for _, path := range s.Paths() {
+		*path = "a path"
+	}
+	v := reflect.ValueOf(s)
+	for i := range v.NumField() {
+		if f := v.Field(i); f.Kind() == reflect.String {
+			paths[v.Type().Field(i).Name] = f.String() == "a path"
+		}
+	}
+	want := map[string]bool{"Weights": true, "Source": true, "Data": true, "Save": true, "From": true, "Name": false,
+		"Model": false, "Graph": false, "Owner": false, "Device": false}
+	if diff := cmp.Diff(want, paths); diff != "" {
+		t.Errorf("texts of a spec that are paths (-want +got):\n%s", diff)
+	}
+}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"tensile/cost"
@@ -54,6 +55,11 @@ type Spec struct {
 	// of a script: on the device all the time, beside the graph
 	Held  graph.Bytes `json:"held_bytes,omitzero" bound:"storage"`
 	Least graph.Bytes `json:"least_bytes,omitzero" bound:"storage"` // of a script: no smaller storage moves
+}
+
+// Paths are all of the Spec that name files or folders, as they may be changed.
+func (s *Spec) Paths() []*string {
+	return []*string{&s.Weights, &s.Source, &s.Data, &s.Save, &s.From}
 }
 
 // Replica is the place of a job among those that train one network together.
@@ -447,7 +453,10 @@ type Record struct {
 	Diverged bool        `json:"diverged,omitzero"`               // it has failed: see JobStatus
 	Need     graph.Bytes `json:"need_bytes,omitzero" bound:"sum"` // that it waits for
 	Executor string      `json:"executor,omitzero"`
-	On       string      `json:"on,omitzero"` // name of the device that it is planned for on; "": the controller's own
+	// those that it had, the newest last, MaxExecutors at most: they may write to its log; "*" stands for those that it
+	// had under a release before, which are not known
+	Executors []string `json:"executors,omitempty"`
+	On        string   `json:"on,omitzero"` // name of the device that it is planned for on; "": the controller's own
 	// of its newest assignment: it rises each time that the job gets an executor
 	Incarnation int64 `json:"starts,omitzero" bound:"count"`
 	Restarts    int   `json:"restarts,omitzero" bound:"sum"` // since the newest checkpoint
@@ -520,6 +529,33 @@ type Packed struct {
 // the same has others.
 type Recorded struct {
 	Latency []time.Duration `json:"latency_ns" bound:"latency"` // per op
+}
+
+// MaxExecutors is how many executors of a job are known.
+const MaxExecutors = 100
+
+// Give names the executor of a job's newest incarnation.
+func (r *Record) Give(executor string) {
+	if len(r.Executors) == 0 && r.Incarnation > 1 {
+		r.Executors = []string{"*"}
+	}
+	r.Executor = executor
+	if slices.Contains(r.Executors, executor) {
+		return
+	}
+	r.Executors = append(slices.Clone(r.Executors), executor)
+	r.Executors = r.Executors[max(0, len(r.Executors)-MaxExecutors):]
+}
+
+// MayLog reports whether a log, by its name, is one that an executor of the job writes: others can write nothing that
+// is taken for the job's.
+func (r *Record) MayLog(log string) bool {
+	if len(r.Executors) == 0 && r.Incarnation > 0 {
+		return true // the controller is of the release before
+	}
+	return slices.ContainsFunc(r.Executors, func(executor string) bool {
+		return executor == "*" || LogSubject(executor, r.Spec.Name) == log
+	})
 }
 
 // Epochs are those of the layouts that may be in force, or come into force, from first to last.

@@ -22,10 +22,10 @@ func (s *Settings) open() (source, error) {
 		return source{}, nil
 	}
 	if data.IsArrays(s.Data) {
-		a, err := data.OpenArrays(s.Data, s.Seed)
+		a, err := data.OpenArrays(nil, s.Data, s.Seed)
 		return source{arrays: a}, err
 	}
-	set, err := data.Open(s.Data, s.Seed)
+	set, err := data.Open(nil, s.Data, s.Seed)
 	if err != nil {
 		return source{}, err
 	}
@@ -61,7 +61,11 @@ func (d source) sized(s Settings, reads bool) (Settings, error) {
 		}
 		return s, nil
 	}
-	if x, _ := d.arrays.Find("input"); len(x.Shape) == 4 {
+	x, _ := d.arrays.Find("input")
+	if len(x.Shape) == 3 && x.Shape[1] == x.Shape[2] { // of one channel, which the shape leaves out
+		s.Channels, s.Image = cmp.Or(s.Channels, 1), cmp.Or(s.Image, x.Shape[1])
+	}
+	if len(x.Shape) == 4 {
 		const colors = 4
 		square, asLast := x.Shape[2] == x.Shape[3], x.Shape[1] == x.Shape[2] // networks take squares
 		asLast = asLast || x.Shape[3] <= colors && min(x.Shape[1], x.Shape[2]) > colors

@@ -125,4 +125,14 @@ func TestLoadChannelsLast(t *testing.T) {
 	if err := load(Settings{}, 6, 12, 12, 12); err != nil {
 		t.Errorf("twelve channels: %v", err)
 	}
+	if err := load(Settings{}, 6, 12, 12); err != nil {
+		t.Errorf("one channel, which the shape leaves out: %v", err)
+	}
+	if err := load(Settings{}, 6, 3, 8, 8); err == nil || !strings.HasPrefix(err.Error(), "d.npz: ") ||
+		!strings.Contains(err.Error(), "image size 8 is too small") {
+		t.Errorf("images that are too small: %v", err)
+	}
+	if err := load(Settings{Image: 8}, 6, 3, 8, 8); err == nil || !strings.HasPrefix(err.Error(), "model lenet: ") {
+		t.Errorf("a size that is given and too small: %v", err)
+	}
 }

@@ -41,12 +41,16 @@ func Load(names []string, s Settings) ([]task.Task, error) {
 	}
 	for i, model := range chosen {
 		own := s.settingsOf(model, sequences)
+		given := own.Image
 		if reads, network := sequences[model]; network {
 			if own, err = from.sized(own, reads); err != nil {
 				return nil, err
 			}
 		}
 		b, err := build(model, own)
+		if err != nil && own.Image != given {
+			return nil, fmt.Errorf("%s: %w", from.arrays.Name(), err)
+		}
 		if err != nil {
 			return nil, err
 		}

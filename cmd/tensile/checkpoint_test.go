@@ -54,7 +54,7 @@ func written(t *testing.T, folder string) (path string, content []byte, c *check
 			if err := os.WriteFile(copied, content, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			c, err := checkpoint.Read(copied)
+			c, err := checkpoint.Read(nil, copied)
 			if err != nil {
 				t.Fatalf("%s is there, but not whole: %v", path, err)
 			}

@@ -44,7 +44,8 @@ func newChildren(server hub, dir string, device *planFlags, bound bool) *childre
 	if device.fake {
 		flags = append(flags, "--fake")
 	}
-	flags = append(flags, "--checkpoints", filepath.Join(dir, checkpointsName), "--lease", leaseLogs(dir))
+	flags = append(flags, "--checkpoints", filepath.Join(dir, checkpointsName), "--lease", leaseLogs(dir),
+		"--users", filepath.Join(dir, usersName))
 	return &children{server: server, dir: dir, flags: flags, bound: bound, running: make(map[string]*child)}
 }
 

@@ -171,7 +171,7 @@ func logsCommand() *cobra.Command {
 			if logs[i].out = out; len(jobs) > 1 {
 				logs[i].of = jobs[i].Spec.Name + ": "
 			}
-			stop, err := conn.Follow(ctx, wire.LogSubject("*", jobs[i].Spec.Name), logs[i].add)
+			stop, err := wire.FollowLog(ctx, conn, jobs[i].Spec.Name, logs[i].add)
 			if err != nil {
 				return err
 			}
@@ -226,7 +226,7 @@ func (l *log) add(line []byte) {
 // rest prints the last lines of a job that is over: they were written before, but may still be on their way.
 func (l *log) rest(ctx context.Context, conn *bus.Conn, job string) error {
 	var whole log
-	stop, err := conn.Follow(ctx, wire.LogSubject("*", job), whole.add)
+	stop, err := wire.FollowLog(ctx, conn, job, whole.add)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -25,6 +26,8 @@ type cluster struct {
 	budget graph.Bytes
 	state  string
 	files  string // folder for what tests make
+
+	patient bool // its server may be away for a while, as it is when the disk was full
 }
 
 // forever is more iterations than any test waits for.
@@ -108,13 +111,39 @@ func (c *cluster) refused(args ...string) string {
 	return line
 }
 
+// answer is what the controller answers to who lists its jobs, with the whole results of these: what `jobs --json`
+// prints, without a process for each look.
+func (c *cluster) answer() wire.Answer {
+	c.t.Helper()
+	a, err := listed(c.t.Context(), c.state)
+	for ; err != nil && c.patient && c.t.Context().Err() == nil; a, err = listed(c.t.Context(), c.state) {
+		time.Sleep(pause)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return a
+}
+
+func listed(ctx context.Context, state string) (wire.Answer, error) {
+	conn, err := (&clientFlags{state: state}).connect(ctx)
+	if err != nil {
+		return wire.Answer{}, err
+	}
+	defer conn.Close()
+	a, err := ask(ctx, conn, wire.Request{Verb: wire.Jobs})
+	if err == nil {
+		err = loadResults(ctx, conn, a.Jobs, make(map[string]*wire.Result))
+	}
+	return a, err
+}
+
 // jobs are the records of all jobs, by name. In none of these snapshots do claims exceed the budget, but while a script
 // that has recorded more than it had claimed trains without a plan: it counts with what it takes, and there is nothing
 // that could hold it to less.
 func (c *cluster) jobs() map[string]wire.Record {
 	c.t.Helper()
-	var records []wire.Record
-	document(c.t, []byte(c.tell("jobs", "--json")), &records)
+	records := c.answer().Jobs
 	named := make(map[string]wire.Record)
 	for _, r := range records {
 		named[r.Spec.Name] = r

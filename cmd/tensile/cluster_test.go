@@ -136,7 +136,7 @@ func TestClusterForgets(t *testing.T) {
 		t.Error(err)
 	}
 	lines := func(job string) (n int) {
-		stop, err := conn.Follow(t.Context(), wire.LogSubject("*", job), func([]byte) { n++ })
+		stop, err := wire.FollowLog(t.Context(), conn, job, func([]byte) { n++ })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,12 +54,16 @@ type controllerFlags struct {
 	preempt         bool
 	inForce         bool // no memory sharing was asked for: that of jobs which run goes on
 	quota           folderFlags
+	access          accessFlags
 	log             logFlags
 	bound           bool // it belongs to the process that has started it
 }
 
 // anyPort is where a controller listens unless told otherwise: at a port that is free at its first start.
 const anyPort = "127.0.0.1:0"
+
+// lastName is the file in a state folder with what a controller was told last before it ended by a panic.
+const lastName = "panic.jsonl"
 
 // minSilence is a few heartbeats.
 const minSilence = 3 * time.Second
@@ -92,6 +96,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	f.plan.latency.register(c)
 	registerState(c, &f.state)
 	f.quota.registerQuota(c)
+	f.access.register(c)
 	f.log.register(c)
 	c.Flags().StringVar(&f.plan.budget, "budget", "",
 		"device memory for all jobs: a size such as 8GiB (default: what tensile budget has set, else no limit)")
@@ -198,6 +203,9 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if _, err := f.quota.folder(); err != nil {
 		return err
 	}
+	if err := f.access.check(f.state); err != nil {
+		return err
+	}
 	var budget graph.Bytes
 	if f.plan.budget != "" {
 		if _, percent, _ := parsePercent(f.plan.budget); percent {
@@ -262,6 +270,9 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if f.bound {
 		defer executors.end(false)
 	}
+	for _, dir := range f.access.allow {
+		executors.flags = append(executors.flags, "--allow", dir)
+	}
 	executors.flags = append(executors.flags, f.log.args()...)
 	if f.quota.quota != "" {
 		executors.flags = append(executors.flags, "--checkpoint-quota", f.quota.quota)
@@ -292,6 +303,7 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if kept != nil {
 		o.Trouble = func() string { return cmp.Or(server.Trouble(), kept.Trouble()) }
 	}
+	o.Last = filepath.Join(f.state, lastName)
 	o.Silence, o.GiveUp, o.Preempt = f.silence, f.giveUp, f.preempt
 	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, own.limited, f.keep
 	if external {

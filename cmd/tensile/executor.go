@@ -38,6 +38,7 @@ type executorFlags struct {
 	lease       string
 	log         logFlags
 	brings      bringFlags
+	access      accessFlags
 }
 
 func executorCommand() *cobra.Command {
@@ -69,6 +70,10 @@ submitted with --save they are saved. A second one ends the executor at once.`,
 	c.Flags().StringVar(&f.record, "record", "",
 		"write all that the executor is told and answers to this new file, for tensile debug replay")
 	registerOrphan(c, &f.orphan)
+	f.access.register(c)
+	c.Flags().StringVar(&f.access.users, "users", "", "folder with a folder for each user (default: in the default "+
+		"state folder)")
+	c.Flags().MarkHidden("users")
 	c.Flags().StringVar(&f.bound, "bound", "", "end when the standard input ends, and remove this folder then")
 	c.Flags().MarkHidden("bound")
 	c.Flags().BoolVar(&f.paced, "paced", false,
@@ -169,8 +174,10 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	o := agent.Options{Executor: name, Device: d, Host: agent.On(d), Bus: conn, Log: log, Checkpoints: folder,
 		Interrupt: ctx.Done(), Notice: say, Record: recorder, Address: conn.Address(),
 		Orphan: f.orphan}
-	if f.bound == "" { // else it is of a run, which has jobs save in the folder that is its own
-		o.Forbids = forbidsState
+	if f.bound == "" { // else it is of a run, whose jobs are its owner's, and save in the folder that is its own
+		if o.Access, err = f.access.access(folder.Dir); err != nil {
+			return err
+		}
 	}
 	if !f.locked { // one that a controller has started trains on that one's device
 		if o.Brings, err = f.brings.brings(d, &f.device, link); err != nil {
@@ -205,15 +212,6 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	err = agent.Run(running, o)
 	if _, ok := errors.AsType[*agent.InterruptedError](err); ok {
 		return &exitError{err, interruptStatus}
-	}
-	return err
-}
-
-// forbidsState is the error for a path in a state folder: what a user's job saves there would be the controller's.
-func forbidsState(path string) error {
-	state, err := bus.StateFolderOf(path)
-	if err == nil && state != "" {
-		err = fmt.Errorf("%s lies in the state folder %s of a controller: name another place", path, state)
 	}
 	return err
 }

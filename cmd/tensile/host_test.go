@@ -29,11 +29,11 @@ type calm struct {
 	losses     wire.Losses
 }
 
-// becalmed trains the small job at a controller of its own.
-func becalmed(t *testing.T, iterations int) *calm {
+// becalmed trains the small job, or with more flags another, at a controller of its own.
+func becalmed(t *testing.T, iterations int, more ...string) *calm {
 	t.Helper()
 	c := startCluster(t, 8*graph.MiB)
-	path := c.saves("calm", fmt.Sprint(iterations))
+	path := c.saves("calm", fmt.Sprint(iterations), more...)
 	r := c.in(wire.Done, "calm")
 	c.end()
 	return &calm{iterations, read(t, path), r.Result.Losses}

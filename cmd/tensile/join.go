@@ -18,7 +18,6 @@ import (
 
 	"tensile/external"
 	"tensile/external/sidecar"
-	"tensile/graph"
 	"tensile/internal/text"
 )
 
@@ -45,7 +44,8 @@ The memory is what the allocator of PyTorch reserves. What it has beyond the pla
 fragments) is measured, and the plan is made lower if both together do not fit.
 
 The script has the terminal. If this process dies, it trains on with the plan that it has; the exit
-status is that of the script, and 128 and its number where a signal has ended it.`,
+status is that of the script, and 128 and its number where a signal has ended it. A script that no
+plan brings within --memory ends before its next step, with status 75, unless --anyway is given.`,
 		Example: "  tensile join --memory 4GiB -- python train.py\n" +
 			"  tensile join --name encoder --priority 2 -- python train.py",
 		Args: func(c *cobra.Command, args []string) error {
@@ -57,17 +57,27 @@ status is that of the script, and 128 and its number where a signal has ended it
 	}
 	f.client.register(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		var limit graph.Bytes
-		if f.memory != "" {
-			var err error
-			if limit, err = parseBytes("--memory", f.memory); err != nil {
+		var t sidecar.Terms
+		percent, share, err := parseShare("--memory", f.memory)
+		switch {
+		case err != nil:
+			return err
+		case share:
+			t.Share = percent / 100
+		case f.memory != "":
+			if t.Limit, err = parseBytes("--memory", f.memory); err != nil {
 				return err
 			}
 		}
+		t.Anyway = f.anyway
 		means := slices.ContainsFunc([]string{"name", "priority", "state", "credentials", "nats"}, c.Flags().Changed)
-		_, err := os.Stat(filepath.Join(f.client.state, clientFile))
+		_, err = os.Stat(filepath.Join(f.client.state, clientFile))
 		if !means && errors.Is(err, fs.ErrNotExist) {
-			return join(c.Context(), args, limit, f.report, c.ErrOrStderr())
+			return join(c.Context(), args, t, f.report, c.ErrOrStderr())
+		}
+		if share || f.anyway {
+			return errors.New("--memory in percent and --anyway are for a script that is planned for alone: of a job " +
+				"the controller says what it may have; give --memory as a size, such as 4GiB, and leave out --anyway")
 		}
 		return f.job(c.Context(), args, c.ErrOrStderr())
 	}
@@ -75,15 +85,18 @@ status is that of the script, and 128 and its number where a signal has ended it
 	c.Flags().StringVar(&f.name, "name", "", "name of the job (default: that of the script)")
 	c.Flags().IntVar(&f.priority, "priority", 1, "weight of the job's time against that of others")
 	c.Flags().StringVar(&f.memory, "memory", "", "bytes that the script may have on its device, such as 4GiB: of a "+
-		"job, until it has recorded an iteration (default: a quarter of the budget); alone, at any time (no limit)")
+		"job, until it has recorded an iteration (default: a quarter of the budget); alone, at any time (no limit), "+
+		"or a percentage of what its iterations need, such as 60%")
+	c.Flags().BoolVar(&f.anyway, "anyway", false,
+		"train on without a limit where no plan fits into --memory; else the script ends, with exit status 75")
 	c.Flags().StringVar(&f.report, "report", "",
 		"write what it came to into this file, as JSON: plan_bytes, reserve_bytes, claim_bytes, touched_bytes and more")
 	return c
 }
 
 // join starts a command and is its sidecar until it ends.
-func join(ctx context.Context, args []string, limit graph.Bytes, report string, stderr io.Writer) error {
-	s := &joined{machine: sidecar.NewMachine(limit), stderr: stderr, planned: make(chan sidecar.Planned, 1)}
+func join(ctx context.Context, args []string, t sidecar.Terms, report string, stderr io.Writer) error {
+	s := &joined{machine: sidecar.NewMachine(t), stderr: stderr, planned: make(chan sidecar.Planned, 1)}
 	ended, err := s.start(args)
 	if err != nil {
 		return err
@@ -92,11 +105,19 @@ func join(ctx context.Context, args []string, limit graph.Bytes, report string, 
 	defer s.close()
 	status := s.serve(ctx, ended)
 	say := func(text string) { s.say("%s", text) }
-	if err := tellSummary(s.machine.Summary(), s.machine.Joined(), report, say); err != nil {
+	sum := s.machine.Summary()
+	if err := tellSummary(sum, s.machine.Joined(), report, say); err != nil {
 		return err
+	}
+	if sum.Unmet != "" && status == nil {
+		return &exitError{errors.New(""), unmetStatus}
 	}
 	return exitOf(args[0], status)
 }
+
+// unmetStatus is the exit status of a script that has ended since it cannot be within its limit: EX_TEMPFAIL of
+// sysexits.h.
+const unmetStatus = 75
 
 // exitOf is what the end of a command is for ours.
 func exitOf(command string, status error) error {

@@ -25,6 +25,7 @@ import (
 //	killed    it kills itself
 //	failing   it ends with status 3
 //	stopped   it ends when it is told to
+//	ends      it ends when there is no plan, and it is told to
 //	orphan    it trains on when its sidecar is gone
 //	job       it trains until it is told to end, by the newest plan and none at first, also when its sidecar is gone
 func fakeScript() {
@@ -169,6 +170,12 @@ func (f *trainee) train(file *external.File) error {
 		return nil
 	case "stopped":
 		fmt.Println("training")
+		if m, err := f.reader.Next(); err != nil || m != (external.Stop{}) {
+			return fmt.Errorf("got %v and %v, want to be stopped", m, err)
+		}
+		return f.say(external.End{Iteration: f.done, Stopped: true})
+	}
+	if f.plan.Why != "" && f.how == "ends" {
 		if m, err := f.reader.Next(); err != nil || m != (external.Stop{}) {
 			return fmt.Errorf("got %v and %v, want to be stopped", m, err)
 		}

@@ -35,6 +35,7 @@ type joinFlags struct {
 	name     string
 	priority int
 	memory   string
+	anyway   bool
 	report   string
 }
 

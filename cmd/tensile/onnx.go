@@ -71,7 +71,7 @@ func (f *workloadFlags) showONNX(path string, asJSON bool, out io.Writer) error 
 	if !onnx.Is(path) {
 		return fmt.Errorf("%s: name a file that ends in .onnx", path)
 	}
-	m, err := onnx.Read(path)
+	m, err := onnx.Read(nil, path)
 	if err != nil {
 		return err
 	}

@@ -79,11 +79,11 @@ func TestONNXSave(t *testing.T) {
 			for _, to := range []string{"out.onnx", "out.safetensors"} {
 				tensile(t, dir, "run", c.name+".onnx", "--batch", "4", "--iterations", "3", "--save", to)
 			}
-			before, err := onnx.Read(filepath.Join(dir, c.name+".onnx"))
+			before, err := onnx.Read(nil, filepath.Join(dir, c.name+".onnx"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			after, err := onnx.Read(filepath.Join(dir, "out.onnx"))
+			after, err := onnx.Read(nil, filepath.Join(dir, "out.onnx"))
 			if err != nil {
 				t.Fatal(err)
 			}

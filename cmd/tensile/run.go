@@ -177,7 +177,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		room += t.SavedBytes(f.save, cmp.Or(t.Source, f.weights))
 	}
 	if f.save != "" {
-		if err := weights.Room(f.save, room); err != nil {
+		if err := weights.Room(nil, f.save, room); err != nil {
 			return fmt.Errorf("--save %w", err)
 		}
 	}
@@ -348,7 +348,7 @@ func (f *runFlags) checkSave() error {
 	if strings.HasPrefix(f.device, "sim:") {
 		return fmt.Errorf("--save: %s has no data; use --device cpu", f.device)
 	}
-	if err := weights.Writable(f.save); err != nil {
+	if err := weights.Writable(nil, f.save); err != nil {
 		return fmt.Errorf("--save: %w", err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -107,6 +108,86 @@ func TestUpgrade(t *testing.T) {
 	c.end()
 }
 
+// damage is what comes to the files of a state folder while no controller runs.
+type damage struct {
+	what string
+	harm func(t *testing.T, state string)
+}
+
+// harm is what comes to one file.
+type harm struct {
+	what string
+	to   func([]byte) []byte
+}
+
+// flip flips bits between two places, in hundredths of the file.
+func flip(from, to int) func(text []byte) []byte {
+	return func(text []byte) []byte {
+		for i := len(text) * from / 100; i < len(text)*to/100; i++ {
+			text[i] ^= 0x5a
+		}
+		return text
+	}
+}
+
+func third(text []byte) []byte { return text[:len(text)/3] }
+
+func (h harm) come(t *testing.T, path string) {
+	t.Helper()
+	write(t, path, string(h.to(read(t, path))))
+}
+
+// streamsOf is where NATS keeps streams.
+func streamsOf(state string) string {
+	return filepath.Join(state, "nats", "jetstream", "$G", "streams")
+}
+
+// recordBlocks are the files with records.
+func recordBlocks(t *testing.T, state string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(streamsOf(state), "KV_record", "msgs", "*.blk"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no blocks are in %s: %v", streamsOf(state), err)
+	}
+	return found
+}
+
+func removeStreams(t *testing.T, state string, names ...string) {
+	for _, name := range names {
+		if err := os.RemoveAll(filepath.Join(streamsOf(state), name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// storeDamages come to what NATS keeps; the journal has all of it.
+var storeDamages = []damage{
+	{"half a block is flipped", func(t *testing.T, state string) {
+		harm{to: flip(50, 100)}.come(t, recordBlocks(t, state)[0])
+	}},
+	{"a block is cut", func(t *testing.T, state string) { harm{to: third}.come(t, recordBlocks(t, state)[0]) }},
+	{"blocks are removed", func(t *testing.T, state string) {
+		for _, path := range recordBlocks(t, state) {
+			os.Remove(path)
+		}
+	}},
+	{"records and orders are removed", func(t *testing.T, state string) {
+		removeStreams(t, state, "KV_record", "KV_orders")
+	}},
+}
+
+// journalDamages come to the journal; NATS has all of it.
+var journalDamages = []damage{
+	{"the journal is flipped", func(t *testing.T, state string) {
+		harm{to: flip(10, 20)}.come(t, filepath.Join(state, "journal"))
+	}},
+	{"the journal is removed", func(_ *testing.T, state string) { os.Remove(filepath.Join(state, "journal")) }},
+	{"the journals are removed", func(_ *testing.T, state string) {
+		os.Remove(filepath.Join(state, "journal"))
+		os.Remove(filepath.Join(state, "journal.before"))
+	}},
+}
+
 // The files in which NATS keeps records are damaged while no controller runs: bits are flipped, blocks cut, files and
 // streams removed. The next controller says of which jobs records were lost or older ones, and goes on with all of
 // them: those that train, and one that is parked. The journal is damaged, too; then the store counts.
@@ -121,55 +202,15 @@ func TestClusterDamagedStore(t *testing.T) {
 	c.train(nil, names...)
 	c.tell("park", "p")
 	c.in(wire.Parked, "p")
-	streams := filepath.Join(c.state, "nats", "jetstream", "$G", "streams")
-	blocks := func() []string {
-		found, err := filepath.Glob(filepath.Join(streams, "KV_record", "msgs", "*.blk"))
-		if err != nil || len(found) == 0 {
-			t.Fatalf("no blocks are in %s: %v", streams, err)
-		}
-		return found
-	}
-	change := func(path string, to func([]byte) []byte) {
-		write(t, path, string(to(read(t, path))))
-	}
-	flip := func(from, to int) func(text []byte) []byte { // in hundredths of the file
-		return func(text []byte) []byte {
-			for i := len(text) * from / 100; i < len(text)*to/100; i++ {
-				text[i] ^= 0x5a
-			}
-			return text
-		}
-	}
-	cut := func(text []byte) []byte { return text[:len(text)/3] }
 	const told = `^the store of the state folder was damaged: values were `
-	journal := filepath.Join(c.state, "journal")
-	for _, damage := range []struct {
-		what  string
-		harm  func()
-		tells string
-	}{
-		{"half a block is flipped", func() { change(blocks()[0], flip(50, 100)) }, told},
-		{"a block is cut", func() { change(blocks()[0], cut) }, told},
-		{"blocks are removed", func() {
-			for _, path := range blocks() {
-				os.Remove(path)
-			}
-		}, told},
-		{"records and orders are removed", func() {
-			os.RemoveAll(filepath.Join(streams, "KV_record"))
-			os.RemoveAll(filepath.Join(streams, "KV_orders"))
-		}, told},
-		{"the journal is flipped", func() { change(journal, flip(10, 20)) }, `journal was damaged: [0-9]+ of`},
-		{"the journal is removed", func() { os.Remove(journal) }, `journal was damaged: 1 of`},
-		{"the journals are removed", func() {
-			os.Remove(journal)
-			os.Remove(journal + ".before")
-		}, ""},
-		{"the journal is flipped and records are removed", func() {
-			change(journal, flip(50, 60))
-			os.RemoveAll(filepath.Join(streams, "KV_record"))
-		}, told},
-	} {
+	tells := map[string]string{"the journal is flipped": `journal was damaged: [0-9]+ of`,
+		"the journal is removed": `journal was damaged: 1 of`, "the journals are removed": ""}
+	for _, damage := range slices.Concat(storeDamages, journalDamages, []damage{
+		{"the journal is flipped and records are removed", func(t *testing.T, state string) {
+			harm{to: flip(50, 60)}.come(t, filepath.Join(state, "journal"))
+			removeStreams(t, state, "KV_record")
+		}},
+	}) {
 		// All have written since, so that the newest write, of which nothing is said, is not all.
 		before := c.train(c.jobs(), "a", "b", "c")
 		for i, name := range []string{"a", "b", "c", "p"} {
@@ -178,12 +219,15 @@ func TestClusterDamagedStore(t *testing.T) {
 		before = c.jobs()
 		c.signal(syscall.SIGKILL)
 		c.ends(-1, "")
-		damage.harm()
+		damage.harm(t, c.state)
 		again := *c
 		again.family = start(t, c.dir, "controller", "--state", c.state, "--budget", fmt.Sprint(int64(c.budget)),
 			"--memory-sharing", "none")
-		if c = &again; damage.tells != "" {
-			t.Logf("%s: %q", damage.what, c.line(damage.tells))
+		c = &again
+		if want, ok := tells[damage.what]; !ok {
+			t.Logf("%s: %q", damage.what, c.line(told))
+		} else if want != "" {
+			t.Logf("%s: %q", damage.what, c.line(want))
 		}
 		c.line("^controller of ")
 		after := c.train(before, "a", "b", "c")

@@ -29,6 +29,7 @@ type submission struct {
 	device     string
 	swapRate   float64
 	save       string
+	user       bool // submits: relative paths are below that user's folder, where the executor runs
 }
 
 func submitCommand() *cobra.Command {
@@ -62,6 +63,7 @@ func submitCommand() *cobra.Command {
 				return err
 			}
 		}
+		_, s.user, _ = bus.UserName(conn.User())
 		asked := make([]newJob, len(w))
 		for i, t := range w {
 			if asked[i], err = s.job(t, len(w), replicaOf(&t)); err != nil {
@@ -101,7 +103,8 @@ func submitCommand() *cobra.Command {
 	c.Flags().StringVar(&s.weights, "weights", "", weightsHelp+" where the executor runs")
 	c.Flags().StringVar(&s.save, "save", "",
 		"have the executor write parameters and optimizer state to a FILE such as w.safetensors where it runs; with "+
-			"several jobs, w-JOB.safetensors each")
+			"several jobs, w-JOB.safetensors each; a relative FILE of a user is in that user's folder there, as of "+
+			"--data, --weights and --from")
 	c.Flags().BoolVar(&wait, "wait", false, "wait until the jobs are over; the exit status is that of tensile wait")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else")
 	c.Flags().IntVar(&s.priority, "priority", 1, "weight of the jobs' time against that of others")
@@ -189,30 +192,23 @@ type newJob struct {
 
 // job returns the job for a task, one of several.
 func (s *submission) job(t task.Task, jobs int, replica wire.Replica) (newJob, error) {
-	save, err := absolute(savedAs(s.save, jobs, t.Name))
-	if err != nil {
-		return newJob{}, err
+	spec := wire.Spec{Name: t.Name, Model: t.Model, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: s.iterations,
+		Priority: s.priority, SwapRate: s.swapRate, Data: s.data, Save: savedAs(s.save, jobs, t.Name),
+		Weights: cmp.Or(s.weights, t.Source), Device: s.device, Replica: replica,
+		From: fromOf(s.from, replica, t.Name)}
+	if s.weights != "" { // else that is the file of weights
+		spec.Source = t.Source
 	}
-	weights, err := absolute(cmp.Or(s.weights, t.Source))
-	if err != nil {
-		return newJob{}, err
-	}
-	var source string // unless it is the file of weights
-	if s.weights != "" {
-		if source, err = absolute(t.Source); err != nil {
-			return newJob{}, err
+	s.checkpointFlags.into(&spec)
+	if !s.user {
+		for _, path := range spec.Paths() {
+			var err error
+			if *path, err = absolute(*path); err != nil {
+				return newJob{}, err
+			}
 		}
 	}
-	data, err := absolute(s.data)
-	if err != nil {
-		return newJob{}, err
-	}
-	spec := wire.Spec{Name: t.Name, Model: t.Model, Graph: t.Graph.Digest(), Seed: t.Seed, Iterations: s.iterations,
-		Priority: s.priority, SwapRate: s.swapRate, Data: data, Save: save, Weights: weights, Source: source,
-		Device: s.device, Replica: replica}
-	s.checkpointFlags.into(&spec)
-	spec.From, err = absolute(fromOf(s.from, replica, t.Name))
-	return newJob{spec: spec, graph: t.Graph}, err
+	return newJob{spec: spec, graph: t.Graph}, nil
 }
 
 // fromOf is the checkpoint with which a job begins: each replica of a job has one of its own.

@@ -73,7 +73,7 @@ so does chrome://tracing. The jobs train on meanwhile; one that waits is traced 
 
 // writable returns why the file that a flag names cannot be written.
 func writable(flag, path string) error {
-	if err := weights.Writable(path); err != nil {
+	if err := weights.Writable(nil, path); err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
 	return nil

@@ -19,7 +19,7 @@ type Summary struct {
 	Graphs     int         `json:"graphs"`
 	Plans      int         `json:"plans"`
 	Limit      graph.Bytes `json:"limit_bytes"`   // 0: none
-	Plan       graph.Bytes `json:"plan_bytes"`    // of the newest that is in force; 0: none
+	Plan       graph.Bytes `json:"plan_bytes"`    // of the largest that is the newest in force for its graph; 0: none
 	Reserve    graph.Bytes `json:"reserve_bytes"` // that its allocator had beyond a plan, at most
 	Claim      graph.Bytes `json:"claim_bytes"`   // both together
 	Touched    graph.Bytes `json:"touched_bytes"` // that it had allocated in iterations that followed a plan, at most
@@ -29,6 +29,7 @@ type Summary struct {
 	Stall     int64       `json:"stall_ns"`
 	Faults    int         `json:"faults"`
 	Passive   string      `json:"passive,omitempty"` // why no plan is followed any more
+	Unmet     string      `json:"unmet,omitempty"`   // why it cannot be within its limit, so that it was to end
 	Error     string      `json:"error,omitempty"`   // with which the script ended
 	Ended     bool        `json:"ended"`             // the script said so itself
 }
@@ -49,6 +50,9 @@ type shape struct {
 	digest  graph.Digest
 	latency []time.Duration // per op: as recorded, then a moving average
 	reports int             // since a plan was last asked for
+	planned bool            // it was given a plan, by a Machine
+	refused graph.Bytes     // within which a Machine has none for it; 0: it was not refused
+	follows graph.Bytes     // the plan of it that came into force last; 0: none
 }
 
 // sent is a plan that a script was given.
@@ -120,7 +124,13 @@ func (t *conversation) applied(a *external.Applied) (*sent, error) {
 		t.note("plan %d is refused: %s", a.Plan, a.Error)
 		return nil, nil
 	}
-	p.applied, t.summary.Plan = true, p.bytes
+	p.applied, t.summary.Plan = true, 0
+	for n, s := range t.graphs {
+		if p.graph == 0 || p.graph == n+1 {
+			s.follows = p.bytes
+		}
+		t.summary.Plan = max(t.summary.Plan, s.follows)
+	}
 	if p.graph != 0 {
 		t.summary.Plans++
 		t.note("plan %d is in force after %d iterations: %s", a.Plan, a.Iteration, p.bytes)

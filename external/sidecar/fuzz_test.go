@@ -57,7 +57,7 @@ func (s *trade) sends(outputs []Output) {
 
 // alone has a machine hear messages, and plans for what it asks for.
 func (s *trade) alone(messages []external.Message, limit graph.Bytes) {
-	m := NewMachine(limit)
+	m := NewMachine(Terms{Limit: limit})
 	take := func(in Input) {
 		for inputs := []Input{in}; len(inputs) > 0; inputs = inputs[1:] {
 			outputs := m.Step(inputs[0])

@@ -57,6 +57,8 @@ type Guest struct {
 	given   *program.Program // that the script was sent last
 	why     string           // there is no plan for that graph; "": there is one, or will be
 	current int              // the graph that is the job's: the number of a shape; 0: a claim
+	again   int              // iterations without a plan of earlier graphs, since one of them became the job's
+	often   int              // how many of them have one become the job's: ever more
 	now     time.Duration
 	place   place
 	plans   int
@@ -142,7 +144,7 @@ func (g *Guest) open(o *Open) {
 		g.say(Output{Event: &executor.Event{Job: o.Job, Refused: errors.New("a sidecar has one script")}})
 		return
 	}
-	g.job, g.weight, g.program = o.Job, o.Weight, o.Program
+	g.job, g.weight, g.program, g.often = o.Job, o.Weight, o.Program, 4
 }
 
 // next has the script do what it can do next.
@@ -371,10 +373,20 @@ func (g *Guest) iteration(i *external.Iteration) error {
 		r.Steps = i.Steps
 	}
 	g.event(executor.Event{Report: r})
-	if i.Graph > 0 && i.Graph != g.current && g.summary.Passive == "" {
-		g.record(i.Graph) // it does an earlier one again
-	}
+	g.comesBack(i)
 	return nil
+}
+
+// comesBack has the job planned for by an earlier graph again, when some iterations of it had no plan. Where graphs
+// come in turn, the job has the plan of the largest before long, beside which the script keeps those of the others.
+func (g *Guest) comesBack(i *external.Iteration) {
+	if i.Graph == 0 || i.Graph == g.current || i.Plan > 0 || g.summary.Passive != "" {
+		return
+	}
+	if g.again++; g.again >= g.often {
+		g.again, g.often = 0, min(2*g.often, 1<<20)
+		g.record(i.Graph)
+	}
 }
 
 // exited ends the job: its command has ended, or was never started.

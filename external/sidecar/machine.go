@@ -3,6 +3,7 @@ package sidecar
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -55,19 +56,25 @@ type Planned struct {
 	Err    error         // there is no plan
 }
 
+// Terms are within what a script is planned for alone.
+type Terms struct {
+	Limit  graph.Bytes // on the device; 0: none, or Share
+	Share  float64     // of what the iterations need that were recorded; 0: Limit
+	Anyway bool        // it trains on if it cannot be within the limit; else it ends before its next step
+}
+
 // Machine is the conversation with one script that is planned for alone.
 type Machine struct {
 	conversation
-	limit   graph.Bytes
-	refused graph.Bytes
-	current int // graph that was asked for, or followed, last
-	due     int // graph that is to be planned; 0: none
-	asked   bool
+	terms Terms
+	limit graph.Bytes // 0: none, or none yet
+	due   []int       // graphs that are to be planned, in this order
+	asked bool
 }
 
-// NewMachine returns the machine of a script that may have so many bytes on the device; 0: no limit.
-func NewMachine(limit graph.Bytes) *Machine {
-	return &Machine{limit: limit, conversation: conversation{summary: Summary{Limit: limit}}}
+// NewMachine returns the machine of a script that is planned for on these terms.
+func NewMachine(t Terms) *Machine {
+	return &Machine{terms: t, limit: t.Limit, conversation: conversation{summary: Summary{Limit: t.Limit}}}
 }
 
 // Step takes one input and returns what is to be done, in order.
@@ -106,6 +113,11 @@ func (m *Machine) heard(message external.Message) error {
 		if err := m.recorded(&s); err != nil {
 			return err
 		}
+		if need := external.Need(s.Graph) + s.Held; m.terms.Share > 0 {
+			m.limit = max(m.limit, graph.Bytes(m.terms.Share*float64(need)), 1)
+			m.summary.Limit = m.limit
+			m.note("it needs %s, and may have %s", need, m.limit)
+		}
 		m.want(s.Number)
 	case external.Applied:
 		_, err := m.applied(&s)
@@ -114,7 +126,7 @@ func (m *Machine) heard(message external.Message) error {
 		return m.iteration(&s)
 	case external.Passive:
 		if m.passive(&s) {
-			m.due = 0
+			m.due = nil
 		}
 	case external.Parked:
 		return errors.New("it is parked, and was not told to")
@@ -131,30 +143,24 @@ func (m *Machine) give(p external.Plan, steps []graph.OpID) {
 }
 
 // want has a graph planned for.
-func (m *Machine) want(number int) { m.due, m.current, m.refused = number, number, 0 }
+func (m *Machine) want(number int) {
+	if !slices.Contains(m.due, number) {
+		m.due = append(m.due, number)
+	}
+}
 
-// iteration takes what an iteration took. If the reserve does not fit beside the plan, a lower one is asked for. One of
-// an earlier graph has that planned for again: the script may have let go of its plan.
+// iteration takes what an iteration took. If the reserve does not fit beside the plan, a lower one is asked for.
 func (m *Machine) iteration(i *external.Iteration) error {
 	p, err := m.iterated(i)
-	switch {
-	case err != nil:
+	if err != nil || p == nil || p.followed == 1 {
 		return err
-	case p == nil && i.Graph > 0 && i.Graph != m.current:
-		m.want(i.Graph)
-		return nil
-	case p == nil:
-		return nil
-	}
-	if m.current = i.Graph; p.followed == 1 {
-		return nil
 	}
 	newest := !slices.ContainsFunc(m.sent[i.Plan:], func(later sent) bool {
 		return later.graph == p.graph || later.graph == 0
 	})
 	over := m.limit > 0 && p.bytes+m.summary.Reserve > m.limit
 	if newest && p.graph > 0 && (over || m.drifts(p, i.Steps)) {
-		m.due = p.graph
+		m.want(p.graph)
 	}
 	return nil
 }
@@ -185,18 +191,19 @@ func (m *Machine) drifts(p *sent, took []time.Duration) bool {
 
 // errand asks for what is to be planned, unless something is being planned, or within no more was refused.
 func (m *Machine) errand() {
-	if m.due == 0 || m.asked || m.over || m.summary.Passive != "" {
-		return
-	}
-	r := m.graphs[m.due-1]
 	budget := m.limit
 	if budget > 0 {
 		budget = max(1, m.limit-m.summary.Reserve)
 	}
-	m.due = 0
-	if m.refused > 0 && budget <= m.refused {
+	m.due = slices.DeleteFunc(m.due, func(n int) bool {
+		refused := m.graphs[n-1].refused
+		return refused > 0 && budget <= refused
+	})
+	if len(m.due) == 0 || m.asked || m.over || m.summary.Passive != "" {
 		return
 	}
+	r := m.graphs[m.due[0]-1]
+	m.due = m.due[1:]
 	m.asked = true
 	if r.reports > 0 {
 		r.Latency, r.reports = slices.Clone(r.latency), 0
@@ -208,20 +215,42 @@ func (m *Machine) errand() {
 // planned takes what became of an errand.
 func (m *Machine) planned(p *Planned) {
 	m.asked = false
-	switch {
-	case p.Err == nil:
+	r := m.graphs[p.Number-1]
+	if p.Err == nil {
 		lines := p.Lines
-		lines.Graph = p.Number
+		lines.Graph, r.planned = p.Number, true
 		m.give(lines, p.Steps)
-	case m.summary.Plan > 0: // the plan that is in force stays
-		m.refused = p.Budget
-		m.note("no lower plan: %v", p.Err)
-	default:
-		m.refused = p.Budget
-		why := fmt.Sprintf("%v; raise --memory, or take a smaller batch", p.Err)
-		m.note("no plan: %s", why)
-		m.give(external.Plan{Why: line(why)}, nil)
+		return
 	}
+	r.refused = p.Budget
+	if r.planned { // the plan that it has stays
+		m.note("no lower plan: %v", p.Err)
+		return
+	}
+	why := fmt.Sprintf("%v; raise --memory, or %s", p.Err, remedy(p.Err))
+	switch {
+	case slices.ContainsFunc(m.graphs, func(r *shape) bool { return r.planned }): // those of the others stay
+		m.note("no plan for iterations of kind %d, which train WITHOUT A LIMIT: %s", p.Number, why)
+	case m.terms.Anyway:
+		m.note("no plan, so it trains on WITHOUT A LIMIT: %s", why)
+		m.give(external.Plan{Why: line(why)}, nil)
+	default:
+		m.summary.Unmet = line(why)
+		m.note("no plan, so the script ends before its next step (--anyway has it train on without a limit): %s", why)
+		m.give(external.Plan{Why: line(why)}, nil)
+		m.say(Output{Send: external.Stop{}})
+	}
+}
+
+// ofAll are the ops of optimizers that work on all parameters at once.
+var ofAll = regexp.MustCompile(`aten\._(foreach|fused_(adam|adamw|sgd|adagrad))_`)
+
+// remedy is what else helps than a higher limit.
+func remedy(err error) string {
+	if ofAll.MatchString(err.Error()) {
+		return "make the optimizer with foreach=False (and not fused=True), so that it takes one parameter at a time"
+	}
+	return "take a smaller batch"
 }
 
 // line is a reason as a message can have it.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"tensile/external"
-	"tensile/graph"
 	"tensile/internal/randgraph"
 )
 
@@ -55,9 +54,9 @@ func talk(m *Machine, messages ...external.Message) (sent []external.Plan, fail 
 // TestRetries shows that iterations in which allocations failed do not count as planned, and have one lower plan made,
 // though all that the allocator kept was within the limit.
 func TestRetries(t *testing.T) {
-	plain, _ := talk(NewMachine(0), hello, recorded(1, 1))
+	plain, _ := talk(NewMachine(Terms{}), hello, recorded(1, 1))
 	limit := plain[1].Bytes + 64
-	m := NewMachine(limit)
+	m := NewMachine(Terms{Limit: limit})
 	tight := external.Iteration{Iteration: 5, Graph: 1, Plan: 2, Reserved: limit, Retries: 3}
 	sent, fail := talk(m, hello, recorded(1, 1), external.Applied{Plan: 2}, tight)
 	if fail != nil || len(sent) != 2 || m.Summary().Reserve != 0 {
@@ -78,13 +77,13 @@ func TestRetries(t *testing.T) {
 // TestGraphs shows that each of several graphs gets a plan within the limit, held bytes included, and that what its
 // allocator has beyond a plan has only the plan of that graph made again, once, and lower.
 func TestGraphs(t *testing.T) {
-	m := NewMachine(0)
+	m := NewMachine(Terms{})
 	plain, fail := talk(m, hello, recorded(1, 1), recorded(2, 2))
 	if fail != nil || len(plain) != 3 || plain[0].Graph != 0 || plain[1].Graph != 1 || plain[2].Graph != 2 {
 		t.Fatalf("sent %v, failed with %v", plain, fail)
 	}
 	limit := max(plain[1].Bytes, plain[2].Bytes) + 64*64
-	m = NewMachine(limit)
+	m = NewMachine(Terms{Limit: limit})
 	sent, fail := talk(m, hello, recorded(1, 1), recorded(2, 2), external.Applied{Plan: 2}, external.Applied{Plan: 3})
 	if fail != nil || len(sent) != 3 || sent[1].Bytes > limit || sent[2].Limit != limit {
 		t.Fatalf("sent %v, failed with %v", sent, fail)
@@ -103,15 +102,14 @@ func TestGraphs(t *testing.T) {
 	}
 }
 
-// TestComesBack shows that a shape of iterations that comes back is planned for again, once, unless the script has kept
-// its plan, and that what was refused to another shape is not held against it.
+// TestComesBack shows that each of several shapes of iterations keeps its plan, whatever comes in turn, and also if
+// there is none for another.
 func TestComesBack(t *testing.T) {
-	plain, _ := talk(NewMachine(0), hello, recorded(1, 1), recorded(2, 2))
-	small, large := 1, 2
-	if plain[1].Bytes > plain[2].Bytes {
-		small, large = large, small
-	}
-	m := NewMachine(plain[small].Bytes + 64*64)
+	plain, _ := talk(NewMachine(Terms{}), hello, recorded(1, 1))
+	limit := plain[1].Bytes + 64*64
+	large := recorded(2, 2)
+	large.Held = limit // so that it has no plan
+	m := NewMachine(Terms{Limit: limit})
 	planned := func(m *Machine, want int, messages ...external.Message) {
 		t.Helper()
 		sent, fail := talk(m, messages...)
@@ -126,14 +124,13 @@ func TestComesBack(t *testing.T) {
 	iteration := func(graph int, plan int64) external.Iteration {
 		return external.Iteration{Iteration: 9, Graph: graph, Plan: plan}
 	}
-	talk(m, hello, recorded(uint64(small), 1), recorded(uint64(large), 2))
-	planned(m, 1, iteration(1, 0))
-	planned(m, 0, iteration(1, 0), iteration(1, 0))
-	m = NewMachine(0)
+	talk(m, hello)
+	planned(m, 1, recorded(1, 1))
+	planned(m, 0, large, iteration(1, 0), iteration(2, 0), iteration(1, 0))
+	m = NewMachine(Terms{})
 	talk(m, hello, recorded(1, 1), recorded(2, 2), external.Applied{Plan: 2}, external.Applied{Plan: 3})
 	planned(m, 0, iteration(2, 3), iteration(1, 2), iteration(1, 2), iteration(2, 3), iteration(1, 2))
-	planned(m, 2, iteration(2, 0))
-	planned(m, 1, iteration(1, 0))
+	planned(m, 0, iteration(2, 0), iteration(1, 0))
 	planned(m, 0, external.Passive{Why: "compiled", Always: true}, iteration(1, 0))
 }
 
@@ -154,7 +151,7 @@ func TestOutOfTurn(t *testing.T) {
 		{"with 1 steps", []external.Message{hello, recorded(1, 1), external.Applied{Plan: 2},
 			external.Iteration{Iteration: 1, Graph: 1, Plan: 2, Steps: []time.Duration{1}}}},
 	} {
-		m := NewMachine(0)
+		m := NewMachine(Terms{})
 		if _, fail := talk(m, c.messages...); fail == nil || !strings.Contains(fail.Error(), c.want) {
 			t.Errorf("failed with %v, want %q", fail, c.want)
 		}
@@ -164,16 +161,35 @@ func TestOutOfTurn(t *testing.T) {
 	}
 }
 
-// TestRefused shows that what does not fit is said in one line, and asked for once more only within more.
+// TestRefused shows that what does not fit is said in one line, and that the script is then to end, unless it is to
+// train on anyway.
 func TestRefused(t *testing.T) {
-	m := NewMachine(1)
+	stops := 0
+	m := NewMachine(Terms{Share: 1e-9})
+	for _, message := range []external.Message{hello, recorded(1, 1)} {
+		for _, out := range m.Step(Input{Message: message}) {
+			if out.Plan != nil {
+				made := Make(context.Background(), out.Plan)
+				for _, out := range m.Step(Input{Planned: &made}) {
+					if out.Send == (external.Stop{}) {
+						stops++
+					}
+				}
+			}
+		}
+	}
+	if s := m.Summary(); stops != 1 || s.Limit != 1 || !strings.Contains(s.Unmet, "too small") {
+		t.Errorf("it is told %d times to end; summary %+v", stops, s)
+	}
+	m = NewMachine(Terms{Limit: 1, Anyway: true})
 	sent, fail := talk(m, hello, recorded(1, 1))
 	if fail != nil || len(sent) != 2 || sent[1].Graph != 0 || !strings.Contains(sent[1].Why, "too small") ||
 		strings.Contains(sent[1].Why, "\n") {
 		t.Fatalf("sent %v, failed with %v", sent, fail)
 	}
 	talk(m, external.Passive{Why: "compiled", Always: true}, external.End{Iteration: 9, Error: "ValueError"})
-	if s := m.Summary(); s.Passive != "compiled" || s.Error != "ValueError" || !s.Ended || s.Claim != graph.Bytes(0) {
+	s := m.Summary()
+	if s.Unmet != "" || s.Passive != "compiled" || s.Error != "ValueError" || !s.Ended || s.Claim != 0 {
 		t.Errorf("summary %+v", s)
 	}
 }
@@ -181,7 +197,7 @@ func TestRefused(t *testing.T) {
 // TestDrift shows that a plan is made again when ops take other times than it was made for, with those times, and not
 // before, nor again while they stay.
 func TestDrift(t *testing.T) {
-	m := NewMachine(0)
+	m := NewMachine(Terms{})
 	if _, fail := talk(m, hello, recorded(1, 1), external.Applied{Plan: 2}); fail != nil {
 		t.Fatal(fail)
 	}

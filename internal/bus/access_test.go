@@ -43,7 +43,7 @@ func TestAccess(t *testing.T) {
 	}
 	follow := func(log string) act {
 		return func(c *Conn) error {
-			stop, err := c.Follow(ctx, log, func([]byte) {})
+			stop, err := c.Follow(ctx, log, func(string, []byte) {})
 			if err == nil {
 				stop()
 			}
@@ -247,7 +247,7 @@ func TestForgedReplies(t *testing.T) {
 		t.Errorf("%d messages are stored as objects of another, want 2", n)
 	}
 	lines := 0
-	_, err = c.Follow(ctx, "log.b.job", func([]byte) { lines++ })
+	_, err = c.Follow(ctx, "log.b.job", func(string, []byte) { lines++ })
 	must(t, err)
 	if lines != 0 {
 		t.Errorf("%d lines are in a log of another", lines)

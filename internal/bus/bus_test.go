@@ -246,7 +246,7 @@ func TestLogs(t *testing.T) {
 	add("b", "of b")
 	add("a", "2")
 	got := newEvents()
-	stop, err := client.Follow(ctx, wire.LogSubject("*", "a"), func(line []byte) { got.each("a", line) })
+	stop, err := client.Follow(ctx, wire.LogSubject("*", "a"), func(_ string, line []byte) { got.each("a", line) })
 	must(t, err)
 	if len(got) != 2 {
 		t.Errorf("%d lines were reported when Follow returned, want 2", len(got))
@@ -272,7 +272,7 @@ func TestLogKeepsNewest(t *testing.T) {
 	must(t, c.Append(ctx, log, []byte("end"))) // the others are stored then
 	got := newEvents()
 	n, first := 0, ""
-	stop, err := c.Follow(ctx, log, func(line []byte) {
+	stop, err := c.Follow(ctx, log, func(_ string, line []byte) {
 		if n++; n == 1 {
 			first = string(line)
 		}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -107,6 +108,10 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 	}
 	goOn := context.AfterFunc(ctx, dial.abort)
 	c.nats, err = nats.Connect(address, with...)
+	// A server asks by itself whether a client lives that is slow, and nats.go takes the question for a wrong answer.
+	for tries := 0; err != nil && strings.Contains(err.Error(), "expected 'PONG', got 'PING'") && tries < 10; tries++ {
+		c.nats, err = nats.Connect(address, with...)
+	}
 	switch aborted := !goOn(); {
 	case aborted:
 		if err == nil {

@@ -189,7 +189,7 @@ func TestExternal(t *testing.T) {
 		must(t, err)
 		defer stop()
 	}
-	stop, err = ada.Follow(ctx, "log.*.a", func(line []byte) { log.each("line", line) })
+	stop, err = ada.Follow(ctx, "log.*.a", func(_ string, line []byte) { log.each("line", line) })
 	must(t, err)
 	defer stop()
 	object := []byte(strings.Repeat("layout", 1<<19)) // of three chunks

@@ -76,7 +76,7 @@ func TestRestart(t *testing.T) {
 	outside := joinWith(t, r.Credentials(Controller), ConnOptions{Log: lines(t)})
 	_, err = outside.Subscribe("report.*.*", reports.each)
 	must(t, err)
-	_, err = outside.Follow(ctx, "log.a.job", func(line []byte) { log.each("log", line) })
+	_, err = outside.Follow(ctx, "log.a.job", func(_ string, line []byte) { log.each("log", line) })
 	must(t, err)
 	log.want(t, "log=1")
 	_, err = outside.Serve(wire.ControlSubject, func(_ string, _ []byte, reply func([]byte)) { reply([]byte("ok")) })

@@ -65,8 +65,8 @@ func (s *Server) logLimited(kind, line string) {
 	}
 }
 
-// startTimeout is how long a server may take to be ready.
-const startTimeout = 10 * time.Second
+// startTimeout is how long a server may take to be ready, also where the machine is busy.
+const startTimeout = time.Minute
 
 // Start starts a server that is ready for connections when Start returns. What was kept in the directory is there
 // again.

@@ -345,16 +345,37 @@ func (c *Conn) Clear(ctx context.Context, log string) error {
 }
 
 // Follow reports the lines of a log, then each new one, as [wire.Bus] says. The newest 10,000 lines of a log are kept.
-func (c *Conn) Follow(ctx context.Context, log string, each func(line []byte)) (func(), error) {
+func (c *Conn) Follow(ctx context.Context, log string, each func(log string, line []byte)) (func(), error) {
 	p, err := logPlace(log)
 	var stop func()
 	if err == nil {
-		stop, err = c.read(ctx, p, func(m message) { each(m.data) })
+		stop, err = c.read(ctx, p, func(m message) { each(m.subject, m.data) })
 	}
 	if err != nil {
 		return nil, fmt.Errorf("follow %s: %w", log, err)
 	}
 	return stop, nil
+}
+
+// Logs are the names of those that have lines, and how many; for a controller alone.
+func (c *Conn) Logs(ctx context.Context) (map[string]int, error) {
+	js, err := jetstream.New(c.nats)
+	var stream jetstream.Stream
+	if err == nil {
+		stream, err = js.Stream(ctx, "LOG")
+	}
+	var info *jetstream.StreamInfo
+	if err == nil {
+		info, err = stream.Info(ctx, jetstream.WithSubjectFilter("log.>"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the logs: %w", err)
+	}
+	logs := make(map[string]int)
+	for name, lines := range info.State.Subjects {
+		logs[name] = int(lines)
+	}
+	return logs, nil
 }
 
 // notFound reports whether there is none, or no more.

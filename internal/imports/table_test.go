@@ -9,7 +9,7 @@ var rows = [][]string{
 	{"internal/invariants"},
 	{"graph"},
 	{"internal/ptx"},
-	{"internal/text"},
+	{"internal/text", "internal/rooted"},
 	{"internal/bayes"},
 	{"internal/cudaabi"},
 	{"pool", "pool/trace"},
@@ -113,12 +113,12 @@ var foreign = map[string][]string{
 	"go4.org/unsafe/assume-no-moving-gc": {"predictor"}, // gorgonia does not start without it
 	"github.com/NVIDIA/go-nvml":          {"device/nvml"},
 	"github.com/prometheus":              {"metrics"},
-	"github.com/google/renameio/v2":      {"internal/bus", "weights"}, // files that are replaced whole
-	"golang.org/x/term":                  {"cmd/tensile"},             // what a terminal is
-	"charm.land/bubbletea/v2":            {"top"},                     // terminals that show what is live
-	"github.com/charmbracelet/x/ansi":    {"top"},                     // how wide texts are there
-	"golang.org/x/image":                 {"data"},                    // scales images
-	"google.golang.org/protobuf":         {"onnx"},                    // the wire format of its files
+	"github.com/google/renameio/v2":      {"internal/bus"}, // files that are replaced whole
+	"golang.org/x/term":                  {"cmd/tensile"},  // what a terminal is
+	"charm.land/bubbletea/v2":            {"top"},          // terminals that show what is live
+	"github.com/charmbracelet/x/ansi":    {"top"},          // how wide texts are there
+	"golang.org/x/image":                 {"data"},         // scales images
+	"google.golang.org/protobuf":         {"onnx"},         // the wire format of its files
 }
 
 // foreignInTests are the libraries that only tests use, and the package whose tests do; "": every.

@@ -12,7 +12,9 @@
 // Each line has a digest of the rest of it. Later writes are numbered without gaps, so that it is found when lines are
 // missing. When a file has grown to twice what is needed a new one takes its place, which is written beside, synced and
 // renamed; the one before stays as FILE.before, and together with the lines that can be read of a damaged file it says
-// all that was written until that took its place.
+// all that was written until that took its place. What was deleted in lines that are lost stays so if the bus lacks it
+// and seems whole otherwise: it has values of that kind, and none that is damaged or older. Where the lines that a file
+// has lost are at its end, that shows by newer values of the bus alone.
 //
 // Writes are not synced, as those of the bus are not: they survive a kill of the process; a loss of power may take the
 // last of them, of both, and what either still has counts.

@@ -166,6 +166,12 @@ const (
 	deleted = "had been deleted"
 )
 
+// kindOf is what a key begins with, such as record.
+func kindOf(key string) string {
+	kind, _, _ := strings.Cut(key, ".")
+	return kind
+}
+
 // named is what a key is of, in words.
 func named(key string) string {
 	kind, token, _ := strings.Cut(key, ".")

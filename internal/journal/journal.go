@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -190,6 +191,18 @@ func (j *Journal) adopt(stored map[string][]byte) {
 	}
 }
 
+// agrees reports whether no value that the bus has is damaged, or older than the journal's.
+func (j *Journal) agrees(stored map[string][]byte) bool {
+	for key, value := range stored {
+		number, err := wire.NumberOf(value)
+		mine, kept := j.entries[key]
+		if err != nil || kept && (number < mine.number || number == mine.number && !bytes.Equal(value, mine.value)) {
+			return false
+		}
+	}
+	return true
+}
+
 // mend makes the bus and the journal equal.
 func (j *Journal) mend(ctx context.Context, bus wire.Bus, stored map[string][]byte) error {
 	for key, value := range stored {
@@ -208,6 +221,12 @@ func (j *Journal) mend(ctx context.Context, bus wire.Bus, stored map[string][]by
 	}
 	last, newer := j.last, 0
 	var t tale
+	var gone []string // what a journal knows that has lost lines, and a store does not that seems whole
+	sound, behind, kinds := j.agrees(stored), false, make(map[string]bool)
+	for key, value := range stored {
+		number, err := wire.NumberOf(value)
+		kinds[kindOf(key)], behind = true, behind || err == nil && number > last
+	}
 	keys := slices.Sorted(maps.Keys(j.entries))
 	for key := range stored {
 		if _, ok := j.entries[key]; !ok {
@@ -224,6 +243,10 @@ func (j *Journal) mend(ctx context.Context, bus wire.Bus, stored map[string][]by
 		}
 		quiet := whole && (kept && mine.number == last || key == j.deleted) // the process ended before it was stored
 		switch {
+		case kept && !there && (behind || !whole) && sound && kinds[kindOf(key)]:
+			delete(j.entries, key)
+			gone = append(gone, named(key))
+			continue
 		case kept && !there:
 			t.tell(quiet, missing, key)
 		case kept && bytes.Equal(value, mine.value):
@@ -248,6 +271,10 @@ func (j *Journal) mend(ctx context.Context, bus wire.Bus, stored map[string][]by
 		if err := put(ctx, bus, key, mine.value); err != nil {
 			return err
 		}
+	}
+	if len(gone) > 0 {
+		j.log(fmt.Sprintf("the store does not have the values of %s: that they were deleted counts as among what the "+
+			"journal has lost", strings.Join(gone, ", ")))
 	}
 	if t.end(j.log); newer > 0 {
 		j.log(fmt.Sprintf("the journal of the state folder did not have the newest %d values of its store, as after a "+

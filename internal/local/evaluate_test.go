@@ -33,7 +33,7 @@ func writeMNIST(t *testing.T, value byte, labels []byte) *data.Dataset {
 	}
 	write("t10k-images-idx3-ubyte", 0x803, pixels, len(labels), 1, 2)
 	write("t10k-labels-idx1-ubyte", 0x801, labels, len(labels))
-	d, err := data.Open(dir, 1)
+	d, err := data.Open(nil, dir, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -258,24 +258,35 @@ func (b *Bus) Clear(_ context.Context, log string) error {
 }
 
 // Follow implements [wire.Bus].
-func (b *Bus) Follow(_ context.Context, log string, each func(line []byte)) (func(), error) {
+func (b *Bus) Follow(_ context.Context, log string, each func(log string, line []byte)) (func(), error) {
 	b.mu.Lock()
 	present := maps.Clone(b.logs)
 	hold := make(chan struct{})
 	stop := b.subscribe(lines, log, func(m message) {
 		<-hold
-		each(m.data)
+		each(m.subject, m.data)
 	})
 	b.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(present)) {
 		for _, line := range present[name] {
 			if matches(log, name) {
-				each(line)
+				each(name, line)
 			}
 		}
 	}
 	close(hold)
 	return stop, nil
+}
+
+// Logs implements [wire.Bus].
+func (b *Bus) Logs(context.Context) (map[string]int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	logs := make(map[string]int)
+	for name, lines := range b.logs {
+		logs[name] = len(lines)
+	}
+	return logs, nil
 }
 
 // Connected implements [wire.Bus].

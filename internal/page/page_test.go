@@ -194,6 +194,11 @@ func TestEvents(t *testing.T) {
 	until(e, "job", func(d live.Detail) bool { return d.Job.Spec.Name == "a b" })
 	loss := wire.Loss(3)
 	r.page.Report(&wire.Report{Job: "a b", ID: 1, Iteration: 4, Wall: time.Second, Loss: &loss})
+	record := r.answer.Jobs[0]
+	record.Give("x")
+	if err := r.bus.Put(t.Context(), wire.RecordKey("a b"), wire.Encode(record)); err != nil {
+		t.Fatal(err)
+	}
 	if err := r.bus.Append(t.Context(), wire.LogSubject("x", "a b"), []byte("a line")); err != nil {
 		t.Fatal(err)
 	}

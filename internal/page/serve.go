@@ -95,7 +95,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	}
 	var lines logLines
 	if name != "" && wire.CheckName(name) == nil {
-		if stop, err := p.bus.Follow(r.Context(), wire.LogSubject("*", name), lines.add); err == nil {
+		if stop, err := wire.FollowLog(r.Context(), p.bus, name, lines.add); err == nil {
 			defer stop()
 		}
 	}

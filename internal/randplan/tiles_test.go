@@ -64,7 +64,7 @@ func checkTiles(t *testing.T, d *cpu.Device, g *graph.Graph, rows func(graph.Sha
 		t.Fatal(err)
 	}
 	open := func(g *graph.Graph) *task.Task {
-		opened, err := task.Open(g, 3, "")
+		opened, err := task.Open(nil, g, 3, "")
 		if err != nil {
 			t.Fatal(err)
 		}

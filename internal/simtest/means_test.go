@@ -253,7 +253,7 @@ func TestReplicasKeepStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := task.Open(g, 3, "")
+	k, err := task.Open(nil, g, 3, "")
 	if err != nil {
 		t.Fatal(err)
 	}

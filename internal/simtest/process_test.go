@@ -174,7 +174,7 @@ func (p *process) prepare(o *agent.Prepare) *agent.Prepared {
 	if !p.w.calm && p.w.rng.IntN(6) == 0 {
 		return &agent.Prepared{Ticket: o.Ticket, Err: wire.ErrAway, Again: true}
 	}
-	t, err := task.Open(p.w.handed[o.Spec.Graph], o.Spec.Seed, o.Spec.Data)
+	t, err := task.Open(nil, p.w.handed[o.Spec.Graph], o.Spec.Seed, o.Spec.Data)
 	if t.Name = o.Spec.Name; err != nil {
 		p.w.t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestSameAsDevice(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			k, err := task.Open(g, 1, "")
+			k, err := task.Open(nil, g, 1, "")
 			if err != nil {
 				t.Fatal(err)
 			}

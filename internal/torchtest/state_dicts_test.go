@@ -52,7 +52,7 @@ func TestStateDicts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			file, err := weights.Load(filepath.Join(dir, name+".io.pt"))
+			file, err := weights.Load(nil, filepath.Join(dir, name+".io.pt"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +87,7 @@ func checkSaved(t *testing.T, k task.Task, from, to string) {
 	if err := k.Save(to, "", k.File(3, contents)); err != nil {
 		t.Fatal(err)
 	}
-	want, err := weights.Load(from)
+	want, err := weights.Load(nil, from)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -181,7 +181,7 @@ func note[T gemm.Float](n *notes, name string, content []T, shape graph.Shape) {
 // folder trains a graph in both precisions and makes the folder that oracle.py reads.
 func (e experiment) folder(t *testing.T) string {
 	t.Helper()
-	k, err := task.Open(e.g, 1, "")
+	k, err := task.Open(nil, e.g, 1, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ type unsupported struct{ error }
 
 // runCase runs the model of a folder on each of its data sets.
 func runCase(ctx context.Context, d device.Device, folder string, op *string) error {
-	m, err := onnx.Read(filepath.Join(folder, "model.onnx"))
+	m, err := onnx.Read(nil, filepath.Join(folder, "model.onnx"))
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func TestLightNumerics(t *testing.T) {
 // replaces the extent of its images, and what follows from it, if it is not 0.
 func filled(t *testing.T, path string, image int) *onnx.Model {
 	t.Helper()
-	m, err := onnx.Read(path)
+	m, err := onnx.Read(nil, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func filled(t *testing.T, path string, image int) *onnx.Model {
 	if err := os.WriteFile(out, m.Encode(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if m, err = onnx.Read(out); err != nil {
+	if m, err = onnx.Read(nil, out); err != nil {
 		t.Fatal(err)
 	}
 	return m

@@ -49,7 +49,7 @@ func testTorch(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := onnx.Read(path + ".onnx")
+	m, err := onnx.Read(nil, path+".onnx")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func testTorch(t *testing.T, path string) {
 	if err := os.WriteFile(out, m.Encode(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	again, err := onnx.Read(out)
+	again, err := onnx.Read(nil, out)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,14 +49,15 @@ class Direct:
 
     def out(self, n, storage):
         begun = time.perf_counter_ns()
-        if self.copies[n] is None:
-            self.copies[n] = on_host(self.slots[n].bytes)
-        self.copies[n].copy_(view(storage))
+        size = storage.nbytes()
+        if self.copies[n] is None or self.copies[n].numel() < size:
+            self.copies[n] = on_host(max(size, self.slots[n].bytes))
+        self.copies[n][:size].copy_(view(storage))
         self.waited += time.perf_counter_ns() - begun
 
     def fetch(self, n, storage):
         begun = time.perf_counter_ns()
-        view(storage).copy_(self.copies[n])
+        view(storage).copy_(self.copies[n][:storage.nbytes()])
         self.waited += time.perf_counter_ns() - begun
 
     def settle(self, n):
@@ -122,17 +123,17 @@ class Streams:
         end.record(stream)
         return end
 
-    def _host(self, n):
+    def _host(self, n, storage):
         at = self.places[n]
-        return self.pool[at:at + self.slots[n].bytes]
+        return self.pool[at:at + storage.nbytes()]
 
     def out(self, n, storage):
         self.use(n)
-        self.sent[n] = self._copy(self.outs, self.fetched.get(n), self._host(n), view(storage))
+        self.sent[n] = self._copy(self.outs, self.fetched.get(n), self._host(n, storage), view(storage))
 
     def fetch(self, n, storage):
         self.coming[n] = storage
-        self.fetched[n] = self._copy(self.ins, self.sent.get(n), view(storage), self._host(n))
+        self.fetched[n] = self._copy(self.ins, self.sent.get(n), view(storage), self._host(n, storage))
 
     def settle(self, n):
         self.use(n)

@@ -28,21 +28,27 @@ class Group:
 
 
 class Iteration:
-    """One iteration of a script, from the boundary with the fewest bytes carried on.
+    """One iteration of a script, or the largest of those that differ in the sizes of storages alone.
 
-    first and second are the records of two successive cycles that do the same. A cycle goes from the end of a step of
-    the optimizer to the end of the next; begun is the number of the first op of the second one.
+    first and second are the records of two cycles that do the same. A cycle goes from the end of a step of the
+    optimizer to the end of the next; begun is the number of the first op of the second one. If that follows the first
+    one at once, and each iteration is like it, the iteration goes from the boundary with the fewest bytes carried on to
+    the next; else it is the second cycle.
     """
 
-    def __init__(self, key, first, second, begun, parameters=()):
+    def __init__(self, key, first, second, begun, parameters=(), alone=True):
         n = len(first)
         self.key, self.length = key, n
+        self.made_of = first, second, begun, parameters
         everyone = dict.fromkeys(s for r in first + second for s in r.ins + r.outs)
-        self.tail = _boundary(everyone, begun, n)  # ops between the step's end and the boundary
-        self.start = begun - n + self.tail
-        self.end = begun + self.tail
-        # what was found by probing one cycle is true of both
-        self.records = first[self.tail:] + second[:self.tail]
+        self._sizes(first, second)
+        if alone:
+            self.tail = self._boundary(everyone, begun, n)  # ops between the step's end and the boundary
+            self.start, self.end = begun - n + self.tail, begun + self.tail
+            # what was found by probing one cycle is true of both
+            self.records = first[self.tail:] + second[:self.tail]
+        else:
+            self.tail, self.start, self.end, self.records = 0, begun, begun + n, second
         self.opening = next((p for p, r in enumerate(self.records) if r.phase != "forward"), n)  # ops before backward
         self._facts(first, second)
         # what is another storage in the second cycle than at the same place of the first goes round: it does not last
@@ -53,6 +59,51 @@ class Iteration:
         self.groups = []
         self._groups()
         self._lifetimes()
+
+    def among_others(self):
+        """Returns the same iteration where others may come before it and after it."""
+        return Iteration(self.key, *self.made_of, alone=False) if self.tail else self
+
+    def grow(self, sizes):
+        """Makes slots as large as they turned out to be: slot's number -> bytes. What ops use beside them grows alike."""
+        for g in self.groups:
+            if g.scratch:
+                g.scratch = int(g.scratch * max((sizes[t.number] / t.bytes for t in (*g.reads, *g.makes, *g.updates)
+                                                 if t.number in sizes), default=1))
+        for n, size in sizes.items():
+            t = self.slots[n]
+            if not t.persistent and not t.storage.elsewhere and t.fixed:
+                self.held += size - t.bytes
+            t.bytes = size
+
+    def _sizes(self, first, second):
+        """Has each storage be as large as what is at its place in the other cycle."""
+        self.size = {}
+        for a, b in zip(first, second):
+            for x, y in zip(a.ins + a.outs, b.ins + b.outs):
+                size = max(x.bytes, y.bytes)
+                self.size[x] = max(size, self.size.get(x, 0))
+                self.size[y] = max(size, self.size.get(y, 0))
+
+    def _boundary(self, everyone, begun, n):
+        """Returns how many ops after the end of a step the fewest bytes are alive; the earliest such place."""
+        change = [0] * (n + 1)
+        alive = 0
+        for s in everyone:
+            if s.elsewhere:
+                continue
+            if s.born < begun and (s.died is None or s.died > begun):
+                alive += self.size[s]
+            elif begun <= s.born < begun + n:
+                change[s.born - begun + 1] += self.size[s]
+            if s.died is not None and begun < s.died <= begun + n and (s.died > s.born):
+                change[s.died - begun] -= self.size[s]
+        best, place = alive, 0
+        for p in range(1, n):
+            alive += change[p]
+            if alive < best:
+                best, place = alive, p
+        return place
 
     def _facts(self, first, second):
         for a, b in zip(first, second):
@@ -75,18 +126,18 @@ class Iteration:
         self.held = 0
         for s in everyone:
             if s not in used and s.born < self.start and s.died is not None and self.start < s.died <= self.end:
-                self.held += 0 if s.elsewhere else s.bytes
+                self.held += 0 if s.elsewhere else self.size[s]
         parameters = set(parameters)
         for s in used:
-            if s.bytes == 0:
+            if self.size[s] == 0:
                 continue
             t = Slot()
-            t.number, t.storage, t.bytes, t.persistent = len(self.slots), s, s.bytes, self._carried(s)
+            t.number, t.storage, t.bytes, t.persistent = len(self.slots), s, self.size[s], self._carried(s)
             t.fixed = s.stays
             t.role = ("parameter" if s.id in parameters else "state") if t.persistent else ""
             t.name = f"{t.role or 's'}{t.number}"
             if t.fixed and not s.elsewhere:
-                self.held += s.bytes
+                self.held += t.bytes
             self.slots.append(t)
             self.slot_of[s] = t
 
@@ -103,19 +154,19 @@ class Iteration:
         self.arrivals = [()] * self.length
         for p, r in enumerate(self.records):
             new = [s for s in dict.fromkeys(r.ins + [o for o in r.outs if o not in r.fresh])
-                   if s.bytes and s not in known]
+                   if self.size[s] and s not in known]
             self.arrivals[p] = tuple(self.slot_of[s] for s in new)
             known.update(new)
-            known.update(s for s in r.fresh if s.bytes)
+            known.update(s for s in r.fresh if self.size[s])
             came += [s for s in new if not s.stays and s.born >= self.start]
             if r.view():
                 continue
             name = str(r.func)
-            makes = [self.slot_of[s] for s in dict.fromkeys(r.outs) if s in r.fresh and s.bytes and not s.stays]
-            updates = [self.slot_of[s] for s in r.writes if s.bytes and not s.stays]
+            makes = [self.slot_of[s] for s in dict.fromkeys(r.outs) if s in r.fresh and self.size[s] and not s.stays]
+            updates = [self.slot_of[s] for s in r.writes if self.size[s] and not s.stays]
             updates.sort(key=lambda t: t.number)
             reads = [self.slot_of[s] for s in dict.fromkeys(r.ins + r.outs)
-                     if s.bytes and not s.stays and s not in r.fresh]
+                     if self.size[s] and not s.stays and s not in r.fresh]
             g = self._joined(r, came, makes, updates, reads)
             if g is None:
                 for s in came:
@@ -224,24 +275,3 @@ class Iteration:
 
     def latencies(self):
         return [g.ns for g in self.groups]
-
-
-def _boundary(everyone, begun, n):
-    """Returns how many ops after the end of a step the fewest bytes are alive; the earliest such place."""
-    change = [0] * (n + 1)
-    alive = 0
-    for s in everyone:
-        if s.elsewhere:
-            continue
-        if s.born < begun and (s.died is None or s.died > begun):
-            alive += s.bytes
-        elif begun <= s.born < begun + n:
-            change[s.born - begun + 1] += s.bytes
-        if s.died is not None and begun < s.died <= begun + n and (s.died > s.born):
-            change[s.died - begun] -= s.bytes
-    best, place = alive, 0
-    for p in range(1, n):
-        alive += change[p]
-        if alive < best:
-            best, place = alive, p
-    return place

@@ -62,7 +62,8 @@ class Link:
     def __init__(self, sock, device):
         self.sock, self.device = sock, device
         self.text = b""
-        self.plan = None
+        self.plan = None  # the newest, if it was not taken yet
+        self.older = {}  # graph -> the newest plan for it, of other graphs than that one's, that was not taken yet
         self.parked = self.parking = self.stopping = False
         self.counter = 0  # of park and resume
         self.newest = None
@@ -100,8 +101,8 @@ class Link:
         if p is not None and graph:
             host = p.copies.bytes()
             body["stall_ns"], p.copies.waited = min(p.copies.waited, wall), 0
-            if plan and session.steps is not None:
-                body["steps_ns"], session.steps = session.steps, None
+            if plan and session.steps is not None and session.steps[0] == plan:
+                body["steps_ns"], session.steps = session.steps[1], None
             if host:
                 body["host_bytes"] = host
             if p.faults:
@@ -136,8 +137,10 @@ class Link:
     # from the sidecar
 
     def take(self):
-        """Returns the newest plan that was not taken yet, or None."""
+        """Returns the newest plan for a graph, or for all as graph 0, that was not taken yet, the earliest first; or None."""
         self._read(0)
+        if self.older:
+            return self.older.pop(min(self.older, key=lambda graph: self.older[graph]["number"]))
         plan, self.plan = self.plan, None
         return plan
 
@@ -189,6 +192,11 @@ class Link:
     def _hear(self, kind, body):
         if kind == "plan":
             if self.newest is None or body["number"] > self.newest["number"]:
+                if self.plan is not None:
+                    self.older[self.plan["graph"]] = self.plan
+                if not body["graph"]:
+                    self.older.clear()
+                self.older.pop(body["graph"], None)
                 self.plan = self.newest = body
         elif kind in ("park", "resume"):
             if body["number"] > self.counter:

@@ -7,6 +7,7 @@ decides what the script computes.
 
 import torch
 
+from .capture import digest
 from .copies import Direct, Streams
 from .events import Times, dropping
 from .storages import (Tensor, Weak, arguments, emptied, generators, identity, leaves, lies, random_state, restored,
@@ -17,6 +18,10 @@ OUT, DROP, FORGET, IN, AGAIN, RELEASE = range(6)
 
 class Differs(Exception):
     """The script does something else than in the recorded iteration."""
+
+
+class Larger(Exception):
+    """A storage has more bytes than the plan counts with."""
 
 
 class Check:
@@ -46,7 +51,11 @@ class Clock:
 
 
 class Player:
-    """Plays one recorded iteration back. Other threads may end that for good, under the lock."""
+    """Plays one recorded iteration back. Other threads may end that for good, under the lock.
+
+    Storages that do not outlive the iteration may be smaller than they were. One that is larger has the player sleep until
+    the next iteration: it goes on comparing, and moves nothing.
+    """
 
     other = None  # why what an op has made does not fit
     broke = None  # an exception of the work that follows an op
@@ -56,6 +65,12 @@ class Player:
         self.iteration, self.device, self.lock = iteration, device, lock
         self.over = False
         n = len(iteration.slots)
+        self.graph, self.sizes = 0, {}  # number of the newest graph of it that was sent; number -> bytes of each slot
+        self.plan = self.of = self.bytes = 0  # of the plan in force: its number, that of its graph, and its bytes
+        self.asleep = False
+        self.room = self.size = None  # bytes of each slot: as the plan counts them, and in this iteration
+        self.grown = {}  # slot -> bytes, where those are more than in any iteration before
+        self.grows = False  # this iteration is larger than any before
         self.bound = [0] * n  # per slot: the id of its storage
         self.weak = [None] * n
         self.strong = [None] * n
@@ -84,12 +99,23 @@ class Player:
         self.pos = 0
         self.load(None)
 
+    def sent(self, number):
+        """Takes down that the iteration, as it is now, is a graph of this number."""
+        self.graph = number
+        self.sizes[number] = [t.bytes for t in self.iteration.slots]
+
     # compiling
 
-    def load(self, program):
-        """Takes a program, or None for no plan; between iterations only."""
+    def load(self, program, plan=None):
+        """Takes a program and the plan that it was made of, or None for no plan; between iterations only."""
         it = self.iteration
-        self.program = program
+        self.program, self.plan, self.of, self.bytes = program, 0, 0, 0
+        if program is not None:
+            self.plan, self.of, self.bytes = plan["number"], plan["graph"], plan.get("plan_bytes", 0)
+        self.followed = self.measures = 0  # iterations with it, and those in which the allocator's events were taken
+        self.touched = 0  # the most that the allocator had in one of these
+        self.room = self.sizes.get(self.of) or [t.bytes for t in it.slots]
+        self.size = list(self.room)
         managed = program.managed if program else set()
         again = program.again if program else set()
         n = len(it.groups)
@@ -112,8 +138,8 @@ class Player:
             c = Check()
             c.func, c.random = r.func, r.random
             c.call = getattr(r.func, "_op", r.func)  # what an op does when it is called
-            c.ins = [it.slot_of[s].number if s.bytes else -1 for s in r.ins]
-            c.came = tuple((leaf, it.slot_of[s].number, s.bytes) for s in self._came(p)
+            c.ins = [it.slot_of[s].number if it.size[s] else -1 for s in r.ins]
+            c.came = tuple((leaf, it.slot_of[s].number) for s in self._came(p)
                            for leaf in [self._leaf(r, s)] if leaf >= 0)
             g = it.group_at[p]
             c.before = ()
@@ -133,7 +159,7 @@ class Player:
             fresh = []
             for leaf, s in enumerate(r.outs):
                 given = s.elsewhere and s in self._came(p) and s not in r.ins
-                if (s in r.fresh or given) and s.bytes and s not in fresh_seen:
+                if (s in r.fresh or given) and it.size[s] and s not in fresh_seen:
                     fresh_seen.add(s)
                     fresh.append((leaf, it.slot_of[s].number, r.shapes[leaf]))
             c.fresh = tuple(fresh)
@@ -210,26 +236,28 @@ class Player:
         self.checks = self.clocked if on else self.usual
         self.took = [0] * self.steps if on else None
 
-    def begin(self, first):
-        """Starts an iteration; first says that the one before was not played to its end with this program."""
+    def begin(self, first, before=None):
+        """Starts an iteration; first says that the one before was not played to its end with this program. What the player
+        before has away comes back only when this one needs it on the device, or is about to take it away itself."""
+        self.asleep = self.grows = False
+        self.size[:] = self.room
         for n in list(self.copies.coming):
             if first or not self.iteration.slots[n].persistent:
                 self.copies.use(n)
         if first:
-            for t in self.iteration.slots:
+            self._all_home()
+            enter = self.program.enter.items() if self.program else ()
+            away = {before.bound[n] for n in before.away} if before is not None else ()
+            for t, stays in sorted(enter, key=lambda e: self.bound[e[0].number] in away):  # what makes room comes first
                 n = t.number
-                if t.persistent:
-                    self.now[n] = self.on[n] = 0
-                    self.host[n] = -1
-                else:
-                    self.bound[n], self.weak[n], self.strong[n] = 0, None, None
-                    self.now[n] = self.on[n] = self.host[n] = -1
-            for t, stays in (self.program.enter.items() if self.program else ()):
-                n = t.number
+                if before is not None:
+                    before.home(self.bound[n])
                 if t in self.program.copied or not stays:
                     self.out(n)
                 if not stays:
                     self.drop(n, False)
+            if before is not None:
+                before.leave()
         else:
             for t in self.iteration.slots:
                 n = t.number
@@ -245,6 +273,17 @@ class Player:
                     self.now[n] = self.on[n] = self.host[n] = -1
             self.saved.clear()
         self.pos = 0
+
+    def _all_home(self):
+        """Begins with all that outlives iterations on the device, and nothing else."""
+        for t in self.iteration.slots:
+            n = t.number
+            if t.persistent:
+                self.now[n] = self.on[n] = 0
+                self.host[n] = -1
+            else:
+                self.bound[n], self.weak[n], self.strong[n] = 0, None, None
+                self.now[n] = self.on[n] = self.host[n] = -1
 
     def run(self, func, args, kwargs):
         """Runs the next op of the script; raises Differs, before it has run the op, if it is not the expected one."""
@@ -278,12 +317,12 @@ class Player:
         for i, n in zip(ids, ins):
             if n >= 0 and bound[n] != i:
                 raise Differs(f"op {self.pos}, {func}, has other operands")
-        if c.before or c.touches:
+        if (c.before or c.touches) and not self.asleep:
             with self.lock:
                 if self.over:
                     raise Differs("the plan has ended")
                 self._moves(c)
-        if c.save is not None:
+        if c.save is not None and not self.asleep:
             self._save(c, func, args, kwargs)
         self.calling = True
         try:
@@ -309,7 +348,7 @@ class Player:
                     break
                 t = made[leaf]
                 if t.shape != shape:
-                    self.other = f"op {self.pos - 1}, {func}, makes another shape"
+                    self._sized(n, storage_of(t))
                 i = bound[n] = identity(t)
                 if i in ids:
                     self.other = f"op {self.pos - 1}, {func}, makes no storage of its own"
@@ -351,7 +390,7 @@ class Player:
                 for leaf, n, shape in c.fresh:
                     t = made[leaf]
                     if t.shape != shape:
-                        self.other = f"op {self.pos - 1}, {c.func}, makes another shape"
+                        self._sized(n, storage_of(t))
                     i = identity(t)
                     for _, m in c.places:
                         if bound[m] == i:
@@ -361,29 +400,38 @@ class Player:
                 self.broke = e
         return out
 
+    def _sized(self, n, storage):
+        """Takes down how many bytes a slot has in this iteration."""
+        size = self.size[n] = storage.nbytes()
+        if size > self.room[n]:
+            if size > max(self.iteration.slots[n].bytes, self.grown.get(n, 0)):
+                self.grown[n], self.grows = size, True
+            if self.program is not None and not self.asleep:
+                self.broke = Larger()
+
     def _adopt(self, n, tensor):
         s = storage_of(tensor)
-        if s.nbytes() != self.iteration.slots[n].bytes:
-            self.other = f"op {self.pos - 1} makes another size"
+        self._sized(n, s)
         self.weak[n] = Weak(s)
-        self.strong[n] = s if n in self.held else None
+        self.strong[n] = s if n in self.held and not self.asleep else None
         self.now[n] = self.on[n] = 0
         self.host[n] = -1
         self.away.discard(n)
 
     def _arrive(self, c, tensors, ids):
-        for leaf, n, size in c.came:
+        for leaf, n in c.came:
             if leaf >= len(tensors):
                 raise Differs(f"op {self.pos}, {c.func}, has other operands")
             t = tensors[leaf]
             s = storage_of(t)
             i = ids[leaf]
             elsewhere = self.iteration.slots[n].storage.elsewhere
-            if s.nbytes() != size or lies(s, self.device) == elsewhere:
-                raise Differs(f"op {self.pos}, {c.func}, has an operand of another size, or on another device")
+            if lies(s, self.device) == elsewhere:
+                raise Differs(f"op {self.pos}, {c.func}, has an operand on another device")
             if elsewhere:
                 self.bound[n] = i
                 continue
+            self._sized(n, s)
             if i in self.lasting or any(self.bound[m] == i and m != n and self.weak[m] and not self.weak[m].expired()
                                         for m in self.managed):
                 raise Differs(f"op {self.pos}, {c.func}, has other operands")
@@ -486,12 +534,12 @@ class Player:
             self.away.discard(n)
             return
         if self.host[n] == self.now[n]:
-            s.resize_(self.iteration.slots[n].bytes)
+            s.resize_(self.size[n])
             self.copies.fetch(n, s)
         else:
             made = self.make(n, self.now[n], {})
-            if s.nbytes() != self.iteration.slots[n].bytes:
-                s.resize_(self.iteration.slots[n].bytes)
+            if s.nbytes() != self.size[n]:
+                s.resize_(self.size[n])
             view(s).copy_(view(made))
         self.on[n] = self.now[n]
         self.away.discard(n)
@@ -506,7 +554,7 @@ class Player:
         if (n, v) in done:
             return done[n, v]
         if self.host[n] == v:
-            s = storage_of(torch.empty(self.iteration.slots[n].bytes, dtype=torch.uint8, device=self.device))
+            s = storage_of(torch.empty(self.size[n], dtype=torch.uint8, device=self.device))
             self.copies.fetch(n, s)
             self.copies.use(n)
             done[n, v] = s
@@ -578,8 +626,8 @@ class Player:
                 else:
                     self.copies.settle(n)
                     self.on[n] = -1
-                    if mine.nbytes() != self.iteration.slots[n].bytes:
-                        mine.resize_(self.iteration.slots[n].bytes)
+                    if mine.nbytes() != self.size[n]:
+                        mine.resize_(self.size[n])
                     view(mine).copy_(view(s))
             self.on[n] = v
             if v == self.now[n]:
@@ -619,9 +667,43 @@ class Player:
         self.fixed.add(n)
         return True
 
+    def to_step(self):
+        """Returns how many ops the step has yet to come to its end."""
+        return self.ops - self.iteration.tail - self.pos
+
+    def like(self, p, func):
+        """Takes over, asleep, in the middle of an iteration that another player has begun, and reports whether it can: this
+        one's has the same ops and operands up to there, and an op of this kind comes next, or by None the step's end."""
+        its, mine = p.iteration, self.iteration
+        if func is None:
+            fits = p.pos == self.ops - mine.tail
+        else:
+            fits = p.pos < self.ops and self.checks[p.pos].func is func
+        if not fits or its.tail != mine.tail or digest(its.records[:p.pos]) != digest(mine.records[:p.pos]):
+            return False
+        of = {}  # slot of this one -> id
+        for c, d in zip(p.checks[:p.pos], self.checks[:p.pos]):
+            made = {leaf: n for leaf, n, _ in c.fresh}
+            for n, m in (*zip(c.ins, d.ins), *((made.get(leaf, -1), m) for leaf, m, _ in d.fresh)):
+                if n >= 0 and m >= 0:
+                    of[m] = p.bound[n]
+        if any(i != self.bound[m] for m, i in of.items() if mine.slots[m].persistent):
+            return False
+        p.leave()
+        self._all_home()
+        for m, i in of.items():
+            self.bound[m] = i
+        self.asleep, self.pos = True, p.pos
+        return True
+
+    def sleep(self):
+        """Moves nothing until the next iteration begins: all is back."""
+        self.leave()
+        self.asleep = True
+
     def leave(self):
         """Ends playback, in the middle of an iteration or after one: all is back, nothing is kept."""
         self.home()
         self.strong = [None] * len(self.strong)
         self.saved.clear()
-        self.other = None
+        self.other = self.broke = None

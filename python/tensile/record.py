@@ -1,6 +1,6 @@
 """python -m tensile.record [-o FILE.json] train.py [args]: writes the graph of one iteration of a script.
 
-The script runs until two iterations in a row did the same, and ends then. It need not call tensile.join: without it,
+The script runs until two iterations have done the same, and ends then. It need not call tensile.join: without it,
 the first optimizer that it makes is the one whose steps end iterations.
 """
 
@@ -66,7 +66,7 @@ def main(argv):
     finally:
         tensile.leave()
     if not writer.done:
-        raise SystemExit("tensile: the script ended before two iterations in a row did the same: no graph")
+        raise SystemExit("tensile: the script ended before two iterations did the same: no graph")
 
 
 def _watch_optimizers(writer):

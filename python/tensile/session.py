@@ -14,16 +14,20 @@ from .capture import Recorder, digest, first_difference, mark_fixed, written
 from .copies import on_host
 from .events import Events, Figures, highest
 from .iteration import Iteration
+from .kinds import Kinds
 from .load import load
-from .player import Differs, Player
+from .player import Differs, Larger, Player
 from .program import PlanError, Program
 from .storages import Unsupported, Untyped, Weak, arguments, identity, resizable, storage_of, view
 
 
 TRIES = 2
-UNLIKE = 3  # pairs of iterations that were not alike, from which on it pauses before it looks again
+UNLIKE = 6  # recorded iterations in a row that were like none before, from which on it pauses before it looks again
+KEPT = 8  # newest recorded iterations that may come again, and as many kinds that are planned for
 STRANGE = 8  # backward passes, before each of which parameters had changed by no step, until it is passive
 HIGHER = getattr(torch._ops, "HigherOrderOperator", ())
+STEADY = 6  # iterations in a row by a plan that moves nothing, after which ops are not looked at
+UNSEEN = 31  # iterations that are not looked at then, before the next that is
 CLOCKED = 4  # which of the iterations of a plan is the first to have its steps measured
 
 
@@ -53,7 +57,7 @@ class Session(TorchDispatchMode):
         return True
 
     samples = 32  # of so many iterations of a plan, the times of one's steps are measured
-    measures = 2  # iterations of each plan in which the allocator's events are taken
+    measures = 3  # iterations of each plan in which the allocator's events are taken
 
     def __init__(self, parameters, optimizer, planner):
         super().__init__()
@@ -69,23 +73,24 @@ class Session(TorchDispatchMode):
         self.figures = Figures(self.device) if self.device.type == "cuda" else None
         self.recorder = Recorder(self.device, self.figures)
         self.course = self._record
-        self.stage = "look"
-        self.cycle = None  # of the probed cycle: its first op's number, its digest and its records
-        self.looked = None  # of the cycle before, where only two that are alike are worth a probe: the same
-        self.unlike = 0  # how often two cycles in a row were not alike, since some were
+        self.probes = False  # the cycle that is recorded
+        self.cycles = {}  # digest -> first op's number, records and whether it was probed, of those that may come again
+        self.before = None  # records of the last one that was recorded
+        self.unlike = 0  # how many in a row were like none before
         self.pause = 0  # steps until it looks again
         self.graphs = 0  # that were sent
-        self.players = {}  # digest -> (number of the graph, player)
-        self.player = self.number = None
-        self.plan = 0  # number of the plan in force
+        self.kinds, self.order = [], Kinds()  # players, each of a kind of iteration, and how they follow each other
+        self.player = self.coming = None  # of this iteration, and of the next
+        self.unknown = False  # what comes is recorded from the next step on
+        self.unseen = 0  # iterations that come before one that is looked at, while the mode is off the stack
         self.first = True  # the next iteration does not follow on a played one
         self.count = -1  # ops since the step's end, of a passive script that comes to a boundary; -1: none comes
+        self.tried = set()  # players that this iteration has turned out not to be of
         self.tries = 0  # beginnings of an iteration that may still turn out to be none, until the step's end
         self.aside = frozenset()  # while a loader runs: ids of the storages that playback moves
         self.thread = threading.get_ident()
-        self.events, self.measured = None, 0  # of the allocator, and of how many iterations with the same plan
-        self.followed = 0  # iterations begun with this plan
-        self.steps = None  # nanoseconds of each step of the plan, as last measured, until they are sent
+        self.events = None  # of the allocator
+        self.steps = None  # number of a plan and nanoseconds of each of its steps, as last measured, until they are sent
         self.loss = self.root = None
         self.trained = None  # ids of the parameters at the newest backward pass since a step
         self.foreign = False  # something else than a step has written one of them since
@@ -94,7 +99,6 @@ class Session(TorchDispatchMode):
         self.touched = self.reserved = 0  # the most that the allocator had and kept, as last measured
         self.retries = 0  # allocations of the newest iteration that failed and were tried again
         self.tight = False  # it was said that there were some
-        self.failed = 0  # iterations in a row that were not the recorded one
         self.iterations = 0
         self.why = None  # how this iteration differed
         self.other = None  # how the first iteration that was another differed
@@ -103,6 +107,16 @@ class Session(TorchDispatchMode):
         self.lent = False  # it was said that a tensor stays where it is
         self.begun = time.perf_counter_ns()
         os.register_at_fork(before=self._forks, after_in_child=self._forked)
+
+    @property
+    def plan(self):
+        """Number of the plan in force for iterations of the kind that comes; 0: none."""
+        return self.player.plan if self.player is not None else 0
+
+    @property
+    def number(self):
+        """Number of the graph of that kind; None: there is none."""
+        return self.player.graph if self.player is not None else None
 
     def _forks(self):
         if threading.get_ident() == self.thread:
@@ -134,6 +148,23 @@ class Session(TorchDispatchMode):
         if self.sees and not self.stepping and modes.leave(self):
             self.sees = False
             self.hooks.rest()
+
+    def _look_away(self):
+        """Leaves the stack for some iterations where a plan moves nothing: each op costs nothing then."""
+        p = self.player
+        if (self.course == self._play and p.program is not None and not p.managed and not self.stepping
+                and self.order.steady(p, STEADY) and modes.leave(self)):
+            self._unmeasured()
+            self.course, self.unseen = self._unlooked, UNSEEN
+
+    def _look_again(self):
+        modes.enter(self)
+        self.course, self.count, self.tries, self.unseen = self._pass, 0, TRIES, 0
+        if self.unknown:
+            self._again()
+
+    def _unlooked(self, func, args, kwargs):
+        return func(*args, **kwargs)
 
     def compiled(self):
         """A function that torch compiles, or has compiled, is about to run."""
@@ -173,7 +204,7 @@ class Session(TorchDispatchMode):
         recorder.running = False
         try:
             self._look(func, args, kwargs)
-            return recorder.run(func, args, kwargs, self.phase, self.stage == "probe")
+            return recorder.run(func, args, kwargs, self.phase, self.probes)
         except Exception as e:
             if recorder.running:
                 raise
@@ -189,12 +220,16 @@ class Session(TorchDispatchMode):
         p = self.player
         p.calling = False
         try:
-            if p.pos < p.ops or self._next(p):
+            if p.pos < p.ops or self._next(p, func):
+                p = self.player
+                p.calling = False
                 out = p.run(func, args, kwargs)
                 if p.broke is not None or p.other is not None:
                     self._amiss(p)
                 return out
         except Differs as e:
+            if self._other(p, func):
+                return self._play(func, args, kwargs)
             self._differs(str(e), func, args, kwargs)
             return func(*args, **kwargs)
         except Exception as e:
@@ -204,13 +239,30 @@ class Session(TorchDispatchMode):
             return func(*args, **kwargs)
         return self._pass(func, args, kwargs)
 
-    def _next(self, p):
-        """Ends one iteration and begins the next; False: what comes is none."""
+    def _other(self, p, func=None):
+        """Looks for another kind of iteration that the one that plays turns out to be, as an op comes, or the step ends."""
+        try:
+            with self.lock:
+                self.tried.add(p)
+                for q in self.kinds:
+                    if not p.over and q not in self.tried and q.like(p, func):
+                        self._unmeasured()
+                        self.player = q
+                        return True
+        except Exception as e:
+            self.broken(e)
+        return False
+
+    def _next(self, p, func):
+        """Ends one iteration and begins the next, or goes on as a longer kind of iteration; False: what comes is none."""
         with self.lock:
-            for a in p.end:
-                p.act(a)
+            if not p.asleep:
+                for a in p.end:
+                    p.act(a)
             if self.marked:
                 self._boundary(False)
+                return True
+            if self._other(p, func):
                 return True
             self._lost("there was no step of the optimizer")
             return False
@@ -226,7 +278,12 @@ class Session(TorchDispatchMode):
         """An op has run, and what it made is not what it was, or could not be looked at."""
         e, p.broke = p.broke, None
         try:
-            if e is not None:
+            if p.other is None and isinstance(e, Larger):
+                self._unmeasured()
+                with self.lock:
+                    p.sleep()
+                return
+            if p.other is None:
                 raise e
             self._lost(p.other)
         except Exception as e:
@@ -276,7 +333,7 @@ class Session(TorchDispatchMode):
 
     def seen(self):
         """Reports whether ops that run here and now come to this session."""
-        return not self.off and self.course != self._aside and threading.get_ident() == self.thread
+        return not self.off and self.course not in (self._aside, self._unlooked) and threading.get_ident() == self.thread
 
     def load(self, run, args, kwargs):
         """Runs a data loader's next batch as one op of the iteration."""
@@ -289,23 +346,33 @@ class Session(TorchDispatchMode):
     # boundaries
 
     def _boundary(self, first):
-        """Begins an iteration, with the newest plan."""
+        """Begins an iteration of the kind that comes next, with its newest plan."""
         p = self.player
         self.marked = False
+        self.tried.clear()
         self._measure(False)
         if first and self.figures is not None:  # what came before is in no iteration
             self._figures()
-        if p.took is not None and p.pos == p.ops:
+        if p.took is not None and p.pos == p.ops and not p.asleep and p.size == p.room:
             p.times.read()
-            self.steps = p.took
-        plan = self.planner.take()
-        if plan is not None:
-            first = self._apply(plan) or first
-        p.begin(first)
+            self.steps, p.took = (p.plan, p.took), None
+        first = first or p.asleep
+        if p.grown and not p.grows:  # else the next may be larger still
+            self._grow(p)
+        while (plan := self.planner.take()) is not None:
+            first = self._apply(plan) is p or first
+        q, self.coming = self.coming or p, None
+        if q is not p:
+            self.player = q
+            q.begin(True, p)
+        else:
+            q.begin(first)
+        if self.figures is None:
+            self.touched = self.reserved = q.touched
         self._measure(True)
-        if p.program is not None:
-            self.followed += 1
-            p.clock(self.followed % self.samples == CLOCKED)
+        if q.program is not None:
+            q.followed += 1
+            q.clock(q.followed % self.samples == CLOCKED)
 
     def _figures(self):
         """Measures what CUDA's allocator had at most since this was last called."""
@@ -322,11 +389,12 @@ class Session(TorchDispatchMode):
         if not begins:
             if self.events is not None:
                 most, _ = highest(self.events.stop())
-                if self.events.known and p.pos == p.ops:
-                    self.touched = self.reserved = self.base + most  # a CPU's allocator keeps nothing
+                # the first tells the end of nothing that was there before, which the allocator knows from then on
+                if self.events.known and p.pos == p.ops and p.measures > 1:
+                    p.touched = self.base + most  # a CPU's allocator keeps nothing
                 self.events, p.measured = None, False
-        elif self.measured < self.measures:
-            self.measured += 1
+        elif p.measures < self.measures:
+            p.measures += 1
             self.base = p.resident()
             self.events = Events().start()
             p.measured = self.events.known
@@ -336,24 +404,41 @@ class Session(TorchDispatchMode):
             self.events.stop()
             self.events, self.player.measured = None, False
 
+    def _grow(self, p):
+        """An iteration was larger than all of its kind before: it is planned for anew."""
+        p.iteration.grow(p.grown)
+        p.grown = {}
+        self._send(p)
+        if p.program is None:
+            p.load(None)  # with room for that
+
+    def _send(self, p):
+        self.graphs += 1
+        p.sent(self.graphs)
+        self.planner.graph(self.graphs, p.iteration)
+
     def _apply(self, plan):
-        """Takes a plan; reports whether another one is in force than before."""
-        if plan["graph"] not in (0, self.number):
-            self.planner.applied(plan, self.iterations, f"the script does graph {self.number} now")
-            return False
+        """Takes a plan, and returns the player that has another one in force now than before; 0 is a graph of all."""
+        of = plan["graph"]
+        p = next((p for p in self.kinds if of in p.sizes), None) if of else self.player
+        if p is None:
+            self.planner.applied(plan, self.iterations, f"no iteration is of graph {of} any more")
+            return None
         try:
-            program = Program(self.player.iteration, plan) if plan["graph"] else None
+            program = Program(p.iteration, plan) if of else None
         except PlanError as e:
             self.planner.applied(plan, self.iterations, str(e))
-            return False
-        self.player.leave()
-        self.player.load(program)
-        self.plan = plan["number"] if program else 0
-        self.measured = self.followed = 0
-        self.steps = None
-        self._wall(plan["limit_bytes"])
+            return None
+        limit = plan["limit_bytes"]
+        for q in list(self.kinds):
+            if of and q is not p and not (q.program is not None and 0 < limit < q.bytes):
+                continue
+            if q is self.player:
+                q.leave()
+            q.load(program if q is p else None, plan)
+        self._wall(limit)
         self.planner.applied(plan, self.iterations, None)
-        return True
+        return p
 
     def _wall(self, limit):
         """Has torch refuse what would make its allocator keep more than the limit; 0: it has none."""
@@ -386,12 +471,20 @@ class Session(TorchDispatchMode):
                 self._mark()
         except Exception as e:
             self.broken(e)
-        if self.sees and not self.off and not modes.entered(self):
+        if self.sees and not self.off and not self.unseen and not modes.entered(self):
             self.stop("something has taken Tensile off torch's stack of modes")
         if self.off:
             self._unmeasured()
             self.exit()
         self.planner.step(self)
+        if self.off:
+            return
+        if not self.unseen:
+            self._look_away()
+        elif self.unseen == 1 or self.unknown or getattr(self.planner, "plan", None) is not None:
+            self._look_again()
+        else:
+            self.unseen -= 1
 
     def _mark(self):
         self.iterations += 1
@@ -402,65 +495,77 @@ class Session(TorchDispatchMode):
         if self.off:
             self.planner.iteration(self, 0, 0, wall)
             return
+        if self.unseen:
+            self.planner.iteration(self, self.player.of, self.player.plan, wall)
+            return
         if self.course == self._play:
+            if self.player.to_step():
+                self._other(self.player)
             p = self.player
-            if p.pos == p.ops - p.iteration.tail:
-                self.failed, self.tries, self.why = 0, TRIES, None
-                if self.retries and self.plan and not self.tight:
+            if not p.to_step():
+                self.tries, self.why = TRIES, None
+                plan = 0 if p.asleep else p.plan
+                if not p.graph:
+                    self._send(p)
+                if self.retries and plan and not self.tight:
                     self.tight = True
                     say(f"iteration {self.iterations}: {self.retries} allocations failed at the limit and were tried "
                         "again; a kernel may have taken another way with less memory, to other bits, so such an "
                         "iteration does not count as planned, and the next plan leaves more free; a larger --memory "
                         "helps; this is said once")
-                self.planner.iteration(self, self.number, self.plan, wall)
+                self.planner.iteration(self, p.of if plan else p.graph, plan, wall)
+                self.order.add(p)
+                self._expect()
                 return
             self._lost(f"the step ends at op {p.pos}, ended at op {p.ops - p.iteration.tail}")
         self.planner.iteration(self, 0, 0, wall)
-        if self.pause:
-            self.pause -= 1
-            if not self.pause:
-                self._again()
+        if self.course == self._record:
+            self._recorded()
             return
-        if self.course == self._pass:
-            if self.why is not None:
-                self.failed += 1
-                self.passive(self.why)
-                self.why = None
-            self.tries = TRIES
+        self.tries = TRIES
+        if self.why is not None:
+            self.passive(self.why)
+            self.why = None
             if self.other is not None and not self.said:  # the end of training is no reason to say so
                 self.said = True
-                say("an iteration was another than the recorded one, as with a smaller batch: it "
-                    f"trained without the plan, and such iterations will ({self.other}); this is said once")
-            if self.failed < 2:
-                self.count = 0
-                return
+                say("an iteration was another than those that were recorded: it trained without a plan, and so do others "
+                    f"until one like them has been recorded twice ({self.other}); this is said once")
+        self.order.add(None)
+        self._expect()
+
+    def _expect(self):
+        """Has the kind of iteration that comes next played, or recorded if it is not known yet."""
+        self.pause = max(0, self.pause - 1)
+        kind = self.order.next() if self.kinds else None
+        if self.unknown or kind is None and not self.pause and len(self.kinds) < KEPT:
             self._again()
-            return
-        self._recorded()
+        elif kind is None:  # it comes to be known later, or never
+            self._let_pass()
+        elif self.course == self._play:
+            self.coming = kind
+        else:
+            self.player, self.course, self.count = kind, self._pass, 0
+
+    def _let_pass(self):
+        """Lets an iteration pass that is of no kind that is known."""
+        if self.course == self._play:
+            self._lost("")
+        self.why, self.course, self.count = None, self._pass, -1
 
     def _again(self):
         """Records from the next op on, after some that were not recorded."""
-        self.failed, self.looked = 0, None
-        self.stage, self.course = "look", self._record
-        self.recorder.resume()
+        self.unknown = False
+        if self.course != self._record:
+            self._let_pass()
+            self.course = self._record
+            self.recorder.resume()
+        self._probe(bool(self.kinds))
 
-    def _unlike(self, before, records):
-        """Two cycles in a row were not alike. A script of no steady shape is looked at ever more seldom."""
-        self.unlike += 1
-        if self.unlike < UNLIKE:
-            self._probe()
-            return
-        if self.unlike == UNLIKE and not self.players:
-            why = f"no two iterations in a row were alike: {first_difference(before, records)}"
-            self.passive(why)
-            say(f"{why}; it trains without a plan until two are, and looks for that ever more seldom; batches of one "
-                "size help")
-        self.pause, self.cycle = 2 ** (self.unlike - UNLIKE), None
-        self.course, self.count = self._pass, -1
-
-    def _probe(self):
-        self.stage = "probe"
-        self.recorder.sum(list(self.recorder.known.values()))
+    def _probe(self, on):
+        """Has the next cycle probed, or recorded only."""
+        self.probes = on
+        if on:
+            self.recorder.sum(list(self.recorder.known.values()))
 
     def _unseen(self):
         """Reports whether something that is no op writes a parameter; whatever else it writes stays where it is."""
@@ -479,40 +584,67 @@ class Session(TorchDispatchMode):
         return False
 
     def _recorded(self):
-        if self.stage == "probe" and self._unseen():
+        """A cycle was recorded. One that comes a second time, of which one was probed, is a kind of iteration from now on."""
+        if self.probes and self._unseen():
             return
         begun, records = self.recorder.cycle()
-        key = digest(records)
+        key, probed = digest(records), self.probes
         ids = {s.id for r in records for s in r.ins + r.outs}
-        if key in self.players and self.players[key][1].lasting <= ids:
-            self._return(key)
-        elif self.stage == "look":
-            if self.unlike < UNLIKE or self.looked is not None and self.looked[0] == key:
-                self._probe()
-            elif self.looked is None:
-                self.looked = key, records
-            else:
-                self._unlike(self.looked[1], records)
-        elif self.stage == "probe":
-            self.cycle, self.stage = (begun, key, records), "check"
-        elif self.cycle[1] == key:
-            mark_fixed({s for r in records for s in r.ins + r.outs})
-            made = Iteration(key, self.cycle[2], records, begun, [identity(p) for p in self.parameters])
-            self.graphs += 1
-            self.players[key] = self.graphs, Player(made, self.device, self.lock)
-            self.planner.graph(self.players[key][0], made)
-            self._return(key)
+        known = next((p for p in self.kinds if p.iteration.key == key and p.lasting <= ids), None)
+        earlier = self.cycles.pop(key, None)
+        first, before, self.before = self.before is None, self.before, records
+        if known is not None:
+            self._return(known)
+        elif earlier is not None and (probed or earlier[2]):
+            self._made(key, earlier, begun, records)
         else:
-            self._unlike(self.cycle[2], records)
+            self.cycles[key] = begun, records, probed
+            while len(self.cycles) > KEPT:
+                self.cycles.pop(next(iter(self.cycles)))
+            self.order.add(None)
+            self.unlike += not first and earlier is None
+            if earlier is None and self.unlike >= UNLIKE and (self.unlike - UNLIKE) % 2 == 0:
+                self._unlike(before, records)
+            elif self.kinds:
+                self._expect()
+            else:
+                self._probe(earlier is not None or not probed and self.unlike < UNLIKE)
 
-    def _return(self, key):
-        number, player = self.players[key]
-        if player is not self.player and self.player is not None:
-            self.player.load(None)
-            self.plan, self.steps = 0, None
-        self.number, self.player = number, player  # with its plan, if it is the one that was followed before
-        self.cycle, self.unlike = None, 0
+    def _unlike(self, before, records):
+        """Too many cycles in a row were like none before. A script of no steady shape is looked at ever more seldom, for two
+        iterations each time."""
+        if self.unlike == UNLIKE and not self.kinds:
+            why = f"no two iterations were alike: {first_difference(before, records)}"
+            self.passive(why)
+            say(f"{why}; it trains without a plan until two are, and looks for that ever more seldom")
+        self.pause = 2 ** ((self.unlike - UNLIKE) // 2) + 1
+        self._expect()
+
+    def _made(self, key, earlier, begun, records):
+        """A cycle has come again: it is a kind of iteration."""
+        mark_fixed({s for r in records for s in r.ins + r.outs})
+        old = next((p for p in self.kinds if p.iteration.key == key), None)
+        if old is not None:  # it trained something else
+            self.kinds.remove(old)
+            self.order.forget(old)
+        alone = not self.kinds and earlier[0] + len(records) == begun
+        made = Iteration(key, earlier[1], records, begun, [identity(p) for p in self.parameters], alone)
+        for i, p in enumerate(self.kinds):
+            if p.iteration.tail:
+                self.kinds[i] = q = Player(p.iteration.among_others(), self.device, self.lock)
+                self.order.replace(p, q)  # sent when it comes again
+        player = Player(made, self.device, self.lock)
+        self.kinds.append(player)
+        self._send(player)
+        self._return(player)
+
+    def _return(self, player):
+        """The cycle that was recorded is of a kind that is known."""
+        self.unlike, self.pause = 0, 0
+        self.order.add(player)
+        self.player = player
         self.course, self.count, self.tries = self._pass, 0, TRIES
+        self._expect()
 
     # what the mode does not see
 
@@ -558,17 +690,19 @@ class Session(TorchDispatchMode):
         if s is not None:
             s.stays = s.unseen = True
         plays = self.player if self.course == self._play else None
-        for key in [key for key, (_, p) in self.players.items() if p.lent(i, p is plays)]:
-            if self.players.pop(key)[1] is self.player:  # with ops that may read something else when they run again
+        for p in [p for p in self.kinds if p.lent(i, p is plays)]:
+            self.kinds.remove(p)
+            self.order.forget(p)
+            if p is self.player or p is self.coming:  # with ops that may read something else when they run again
                 with modes.own():
                     self._anew()
         self._stays(memory, f"{name}() gives its address away")
 
     def _anew(self):
         """Has iterations recorded anew from the next step on, without a plan until then."""
-        if self.course == self._play:
-            self._lost("")
-        self.why, self.count, self.failed = None, -1, 2
+        if self.course != self._record:
+            self._let_pass()
+        self.coming, self.unknown = None, True
 
     def _called(self, tensor):
         """Returns what a person calls a tensor or a storage."""
@@ -670,5 +804,5 @@ class Session(TorchDispatchMode):
                     self.player.leave()
         finally:
             self.off = True
-            for _, p in self.players.values():
+            for p in self.kinds:
                 p.over = True

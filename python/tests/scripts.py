@@ -24,7 +24,7 @@ class Planner:
     def __init__(self, make=None):
         self.make = make
         self.iterations, self.graphs, self.errors, self.lines, self.plans = [], [], [], [], []
-        self.next = None
+        self.next = []  # plans that were not taken yet
 
     def graph(self, number, iteration):
         self.graphs.append(iteration)
@@ -33,11 +33,10 @@ class Planner:
             plan["graph"] = number
             plan["number"] = len(self.plans) + 1
             self.plans.append(plan)
-            self.next = plan
+            self.next.append(plan)
 
     def take(self):
-        plan, self.next = self.next, None
-        return plan
+        return self.next.pop(0) if self.next else None
 
     def step(self, session):
         pass

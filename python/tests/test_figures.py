@@ -100,7 +100,7 @@ class Told(Planner):
         super().iteration(session, graph, plan, wall)
         self.told.append((plan, session.touched, session.reserved, session.retries))
         if session.steps is not None:
-            self.steps, session.steps = session.steps, None
+            self.steps, session.steps = session.steps[1], None
 
 
 class Figures(unittest.TestCase):

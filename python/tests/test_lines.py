@@ -96,7 +96,7 @@ class Lines(unittest.TestCase):
                     self.assertRegex(said, r"\Atensile: cannot read what the sidecar says: [^\n]*\n\Z")
                     self.assertEqual((link.plan, link.counter, link.stopping, link.sock), (None, 0, False, None))
                     continue
-                plan = link.plan
+                plan = link.newest
                 if plan is not None and plan["graph"]:
                     try:
                         Program(self.iteration, plan)

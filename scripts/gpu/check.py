@@ -7,13 +7,17 @@
 It wants the folder that `make gpu-check` packs, and nothing but Python's standard library. A stage ends within 570 seconds. Every part has
 a limit of its own, at which all its processes are killed, and needs nothing of the part before it. A stage that is killed leaves none
 either. After every part RESULTS (by default $RESULTS, or else gpu-check-results) has results.tgz, what the parts printed and left, without
-the largest files; table.txt, which also comes last on the standard output; and table.json. The exit status is 1 if a part failed. --fake
-goes through all parts on a driver without a GPU, with small networks; --scale multiplies all limits, for tests.
+the largest files; table.txt, which also comes last on the standard output; and table.json; what a run before this one has left there is
+moved to RESULTS/earlier-1 and so on. The exit status is 1 if a part failed. Without a GPU that can be used one line says so, and the part
+machine alone runs. --fake goes through all parts on a driver without a GPU, with small networks; make gpu-check-fake makes that driver.
+--scale multiplies all limits, for tests.
 """
 
 import argparse
 import ctypes
 import dataclasses
+import fcntl
+import itertools
 import json
 import os
 import shutil
@@ -30,6 +34,20 @@ ROWS = 2000  # of a part in table.json at most
 SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGHUP  # end a stage early
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # of Linux's prctl
 SKIPPED, DIFFERS = 77, 3  # exit statuses of parts: not on this machine; the GPU computed other bits
+FILES = ("table.txt", "table.json", "results.tgz")  # of RESULTS
+LATE = "no time was left"  # in a line of a part about what it did not come to
+NO_GPU = 78  # exit status of CARD: there is certainly none
+CARD = f"""
+import ctypes, sys
+try:
+    driver = ctypes.CDLL("libcuda.so.1")
+except OSError as e:
+    print("no NVIDIA driver (" + str(e) + "): install it, or name the folder of its library in LD_LIBRARY_PATH")
+    sys.exit({NO_GPU})
+if driver.cuInit(0) == 100:  # CUDA_ERROR_NO_DEVICE
+    print("NVIDIA's driver is here and has no GPU: give one to this container, or have CUDA_VISIBLE_DEVICES name one")
+    sys.exit({NO_GPU})
+"""
 
 
 @dataclasses.dataclass
@@ -52,7 +70,7 @@ PARTS = (
     Part(1, "conformance", 110),
     Part(1, "assembly", 20, lines=20),
     Part(1, "sanitizers", 80, lines=6),
-    Part(1, "rates", 40),
+    Part(1, "rates", 40, lines=16),
     Part(1, "bridge-smoke", 40, ("torch_bridge.py", "tensile", "--small"), lines=15),
     Part(1, "torch", 75, ("torch_step.py",), lines=14),
 
@@ -84,13 +102,26 @@ class Stage:
         self.work = os.path.join(HERE, "work")  # stays for the stages after this one
         self.kept = os.path.join(self.work, f"stage{self.number}")
         shutil.rmtree(self.kept, ignore_errors=True)
-        os.makedirs(self.results, exist_ok=True)
         os.makedirs(self.kept)
+        os.makedirs(self.results, exist_ok=True)
+        self.move()
+        write(os.path.join(self.results, FILES[0]), f"stage {self.number} runs\n")
         self.rows, self.asks, self.child, self.card = [], True, None, "no card"
+        self.note = ""  # why only the part machine runs
         self.cut = ""  # why the stage ends early: a signal came
-        self.lost = ""  # why results were not written
+        self.unpacked = ""  # why results are not whole
         self.stuck = set()  # processes that no signal has ended
         prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+    def move(self):
+        """Moves what an earlier run has left in RESULTS to a folder of its own there."""
+        there = [f for f in FILES if os.path.exists(os.path.join(self.results, f))]
+        if there:
+            earlier = (os.path.join(self.results, f"earlier-{n}") for n in itertools.count(1))
+            folder = next(d for d in earlier if not os.path.exists(d))
+            os.mkdir(folder)
+            for f in there:
+                os.rename(os.path.join(self.results, f), os.path.join(folder, f))
 
     def environment(self, part, limit):
         e = dict(os.environ, GPU_CHECK_FAKE="1" if self.fake else "", GPU_CHECK_WORK=self.work, GPU_CHECK_STAGE=str(self.number),
@@ -141,7 +172,7 @@ class Stage:
         row = {"part": part.name, "result": "skipped", "seconds": 0.0, "lines": [], "before": self.clocks(part)}
         left = self.end - time.monotonic() - 15 * self.scale  # for killing and packing
         if left < 5 * self.scale:
-            row["lines"] = ["no time was left"]
+            row["lines"] = [LATE]
             return row
         limit = min(part.limit * self.scale, left)
         beside = os.listdir(HERE)
@@ -160,14 +191,15 @@ class Stage:
         last = next((s.strip().removeprefix("@ ") for s in reversed((said + "\n" + wrong).splitlines()) if s.strip()), "it printed nothing")[:150]
         row["status"] = status
         if status == 0 and lines:
-            row["result"] = "ok"
+            late = sum(LATE in line for line in lines)
+            row["result"] = f"ok, {late} not run" if late else "ok"
         elif status == SKIPPED:
             lines.append(last)
         elif status is None:
             row["result"] = "FAILED (cut off)" if self.cut else "FAILED (limit)"
             lines.append(f"killed after {row['seconds']} s: {last}")
         else:
-            row["result"] = f"FAILED ({status})" if status else "FAILED (no row)"
+            row["result"] = "FAILED (bits)" if status == DIFFERS else f"FAILED ({status})" if status else "FAILED (no row)"
             lines += [last] * (last not in lines)
         return row
 
@@ -217,8 +249,12 @@ class Stage:
         """The table as a person reads it."""
         head = f"stage {self.number} on {'the fake driver' if self.fake else self.card}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC"
         failed = [r["part"] for r in self.rows if r["result"].startswith("FAILED")]
+        late = [r["part"] for r in self.rows if any(LATE in line for line in r["lines"])]
         head += f": {sum(r['result'] == 'ok' for r in self.rows)} parts ok, {len(failed)} failed" + "".join(" " + f for f in failed)
+        head += f"; no time was left for all of {', '.join(late)}" if late else ""
         lines = [head, *self.notes()]
+        if failed:
+            lines.append(f"all that a part printed is in stage{self.number}/PART.txt and PART.err of results.tgz")
         most = {p.name: p.lines for p in PARTS if p.stage == self.number}
         for r in self.rows:
             shown = r["lines"][:most[r["part"]]]
@@ -233,24 +269,23 @@ class Stage:
         return whole if len(whole) <= PRINTED else whole[:PRINTED] + "\n... table.txt in results.tgz is whole"
 
     def notes(self):
-        return [f"the stage was cut short: {self.cut}"] * bool(self.cut) + [f"results were not written: {self.lost}"] * bool(self.lost)
+        return [n for n in (self.note, f"the stage was cut short: {self.cut}" if self.cut else "", self.unpacked) if n]
 
     def pack(self):
-        """Writes results anew, each file whole, and returns the table. What cannot be written stays as it was."""
+        """Writes results anew, each file whole, and returns the table. What cannot be written stays as it was, and does not end the stage."""
         document = {"stage": self.number, "card": self.card, "fake": self.fake, "note": "; ".join(self.notes()), "rows": self.rows}
-        self.lost = ""
-        for name, content in (("table.json", json.dumps(document, indent=1)), ("table.txt", self.table() + "\n"), ("results.tgz", None)):
+        self.unpacked = ""
+        for name, content in zip(FILES, (self.table() + "\n", json.dumps(document, indent=1), None)):
             file = os.path.join(self.results, name)
             try:
                 os.makedirs(self.results, exist_ok=True)  # a part may have removed it
                 if content is None:
                     self.archive(file + ".new")
+                    os.replace(file + ".new", file)
                 else:
-                    with open(file + ".new", "w", encoding="utf-8", errors="replace") as f:
-                        f.write(content)
-                os.replace(file + ".new", file)
+                    write(file, content)
             except OSError as e:
-                self.lost = str(e)
+                self.unpacked = f"results are not whole: {e.filename or self.results}: {e.strerror or e}: make room, or name another folder"
                 try:
                     os.remove(file + ".new")
                 except OSError:
@@ -263,7 +298,7 @@ class Stage:
         for most in 64 << 20, 14 << 20:
             total = 0
             with tarfile.open(file, "w:gz", compresslevel=4) as t:
-                t.add(os.path.join(self.results, "table.txt"), arcname=f"stage{self.number}/table.txt")
+                t.add(os.path.join(self.results, FILES[0]), arcname=f"stage{self.number}/table.txt")
                 for f in all:
                     total += os.path.getsize(f) + 1024  # with its head and its padding
                     if total > most:
@@ -329,6 +364,32 @@ def text(file):
         return (head + f.read(4 << 20)).decode(errors="replace")
 
 
+def write(file, content):
+    with open(file + ".new", "w", encoding="utf-8", errors="replace") as f:
+        f.write(content)
+    os.replace(file + ".new", file)
+
+
+def no_gpu():
+    """Why there is certainly no GPU here, or "": anything else that is wrong with the driver is for the parts to tell."""
+    try:
+        done = subprocess.run([sys.executable, "-c", CARD], stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
+    except subprocess.TimeoutExpired:
+        return ""
+    return done.stdout.decode(errors="replace").strip() if done.returncode == NO_GPU else ""
+
+
+def alone():
+    """Ends the program if another one runs in this folder; the file that is returned is to stay open."""
+    os.makedirs(os.path.join(HERE, "work"), exist_ok=True)
+    lock = open(os.path.join(HERE, "work", "lock"), "w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit(f"check.py: another check.py runs from {HERE}: wait until it has ended, or unpack the archive once more elsewhere")
+    return lock
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("stage", type=int, choices=(1, 2, 3))
@@ -337,19 +398,27 @@ def main():
     p.add_argument("--scale", type=float, default=1.0)
     p.add_argument("--only", action="append", help="run this part alone; may come several times")
     args = p.parse_args()
-    for tool in ("tensile",):
-        if not os.access(os.path.join(HERE, tool), os.X_OK):
-            sys.exit(f"check.py: {os.path.join(HERE, tool)} is missing: run make gpu-check where Go is, and unpack bin/gpu-check.tar.xz here")
-    guard(LIMIT * args.scale, args.results)
+    parts = [part.name for part in PARTS if part.stage == args.stage]
+    for name in args.only or ():
+        if name not in parts:
+            p.error(f"argument --only: stage {args.stage} has no part {name}: choose from {', '.join(parts)}")
+    if not os.access(os.path.join(HERE, "tensile"), os.X_OK):
+        sys.exit(f"check.py: {os.path.join(HERE, 'tensile')} is missing: run make gpu-check where Go is, and unpack bin/gpu-check.tar.xz here")
     try:
+        lock = alone()  # noqa: F841: both processes have it open until they end
+        guard(LIMIT * args.scale, args.results)
         stage = Stage(args)
     except OSError as e:
-        sys.exit(f"check.py: results and work need folders that can be written: {e}")
+        sys.exit(f"check.py: {e.filename} cannot be written ({e.strerror}): check.py writes to RESULTS, {args.results}, and to its own folder: "
+                 "name or unpack it where that can be done")
 
     def stop(number, _):
-        stage.cut = f"signal {number} came"
+        stage.cut = f"{signal.Signals(number).name} came"
     for number in SIGNALS:
         signal.signal(number, stop)
+    stage.note = "" if args.fake else no_gpu()
+    if stage.note:
+        stage.only = ["machine"]
     stage.go()
     table = stage.pack()
     print(table.encode(sys.stdout.encoding, "replace").decode(sys.stdout.encoding), flush=True)

@@ -10,6 +10,7 @@ mkdir -p "$out/launches" "$out/python"
 strip -s "$out/tensile" "$out/conformance.test"
 cp scripts/gpu/*.py scripts/torch_resnet.py device/cuda/kernels/testdata/digests.txt "$out/"
 cp device/cuda/kernels/testdata/ops.txt "$out/"
+sed -n '/^## The first time on a GPU/,/^## tensile devices/p' docs/cuda.md | sed '$d' >"$out/README.md"
 cp -r device/cuda/kernels/ptx "$out/"
 mkdir "$out/python/tensile" && cp python/tensile/*.py "$out/python/tensile/"
 launches() { "$GO" run ./internal/launches "$@" >"$out/launches/${1%%:*}.jsonl"; }

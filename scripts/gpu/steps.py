@@ -38,7 +38,7 @@ def run(words, limit=None, env=None, name=None):
     except subprocess.TimeoutExpired as e:
         status, out, err = None, (e.stdout or b"").decode(errors="replace"), (e.stderr or b"").decode(errors="replace")
     except OSError as e:
-        status, out, err = 127, "", str(e)
+        status, out, err = 127, "", f"{words[0]}: {e.strerror or e}"
     if name:
         with open(name + ".out", "w") as f:
             f.write(out)
@@ -89,24 +89,30 @@ def machine():
     for words in (["uname", "-a"], ["date"], ["nproc"], ["free", "-m"], ["df", "-h"], ["cat", "/proc/meminfo"], ["bash", "-c", "ulimit -a"],
                   ["ldconfig", "-p"], ["bash", "-c", "ls -l /dev/nvidia*"], ["nvcc", "--version"], [TENSILE, "--version"], ["nvidia-smi", "-q"],
                   ["nvidia-smi", "topo", "-m"],
-                  [sys.executable, "-c", "import torch;print(torch.__version__,torch.version.cuda,torch.backends.cudnn.version())"]):
+                  [sys.executable, "-c", "import torch;print(f'{torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}')"]):
         status, out, err = run(words, 4)
         if words[0] in (TENSILE, sys.executable, "nvcc") or words == ["nproc"]:
             line = next((s for s in reversed(out.splitlines()) if s.strip()), "") if status == 0 else "no: " + why(status, out, err)
-            print(f"@ {os.path.basename(words[0])} {line.strip()[:100]}")
+            name = "torch" if words[0] == sys.executable else os.path.basename(words[0])
+            print(f"@ {name}: {line.strip().removeprefix(name).strip()[:100]}")
     with open("/proc/meminfo") as f:
         print("@", ", ".join(" ".join(s.split()) for s in f if s.startswith(("MemTotal", "MemAvailable", "HugePages_Total"))))
 
 
 def devices():
-    for turn in range(2):
+    took, d = [], {}
+    for words in [TENSILE, "devices", "--json"], [TENSILE, "devices"]:
         begun = time.monotonic()
-        status, out, err = run([TENSILE, "devices", "--json"], 9, name=f"devices-{turn}")
-        d = document(out)
+        status, out, err = run(words, 9, name=f"devices-{len(took)}")
+        took.append(time.monotonic() - begun)
+        d = d or document(out)
         if status != 0 or not d:
             print("@", why(status, out, err))
             sys.exit(1)
-        print(f"@ {time.monotonic() - begun:.2f} s: context {find(d, 'context_bytes')}, {json.dumps(find(d, 'gpus') or find(d, 'missing'))[:110]}")
+    print(f"@ {took[0]:.2f} s, again {took[1]:.2f} s")
+    for line in out.splitlines():
+        if line.strip() and not line.startswith("in virtual time"):
+            print("@", line.rstrip()[:140])
     if not FAKE and not find(d, "gpus"):
         sys.exit("tensile devices lists no GPU")
 
@@ -155,13 +161,16 @@ def hot():
 
 def ops():
     """Names the first op of each network of digests.txt that writes something else than the interpreter."""
-    wrong = 0
+    wrong = late = 0
     for _, words in wanted():
         status, out, err = run([TENSILE, "debug", "ops", *words.split(), *DEVICE, "--against", os.path.join(HERE, "ops.txt")])
         same = status == 0 and re.search(r": all \d+ digests of \d+ ops are those of ", out)
-        wrong += not same
-        print("@", words.split()[0] + ":", "every op writes what it should" if same else why(status, out, err))
-    sys.exit(f"{wrong} networks have ops that write something else, or were not carried out" if wrong else 0)
+        wrong += not same and status is not None
+        late += status is None
+        print("@", words.split()[0] + ":", "every op writes what it should" if same else
+              "no time was left" if status is None else why(status, out, err), flush=True)
+    if wrong or late:
+        sys.exit(f"{wrong} networks have ops that write something else or cannot be carried out, {late} had no time")
 
 
 def conformance():
@@ -227,7 +236,7 @@ def rates():
         sys.exit("debug rates printed no table")
     for line in out.splitlines() if status == 0 else ():
         if line.strip():
-            print("@", " ".join(line.split())[:140])
+            print("@", line.rstrip()[:140])
     sys.exit(0 if status == 0 else why(status, out, err))
 
 
@@ -273,7 +282,7 @@ def train():
         print(f"@ {name} b{batch} {limit} {how[0].strip('-')}: " + (figures(d) if d and status == 0 else why(status, out, err)), flush=True)
         if ok:
             status, out, err = run([TENSILE, "plan", name, "--batch", str(batch), *DEVICE, "--budget", limit, *how, "--json"], 15)
-            print("@   predicted: " + (f"eor {find(document(out), 'eor')}" if status == 0 else why(status, out, err)))
+            print("@   predicted: " + (f"eor {find(document(out), 'eor') or 0:.4g}" if status == 0 else why(status, out, err)))
     sys.exit(f"{failed} trainings failed" if failed else 0)
 
 
@@ -375,7 +384,7 @@ def failures():
             if not child:
                 failed += 1
             p.kill()  # with a child that is killed the run may go on with another
-            out, ended = p.communicate()[0], "still running after 15 s"
+            out, ended = p.communicate()[0], "the run goes on" if child else "still running after 15 s"
         print(f"@ {name}: {ended}: " + next((s.strip() for s in reversed(out.splitlines()) if s.strip()), "")[:110])
     if before is not None:
         time.sleep(2)

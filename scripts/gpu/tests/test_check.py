@@ -118,7 +118,7 @@ class Parts:
             f.write(f"import check\ncheck.LIMIT = 1 << 30\ncheck.PARTS = [{', '.join(rows)}]\ncheck.main()")
 
     def start(self, **env):
-        return subprocess.Popen([sys.executable, "-B", os.path.join(self.folder, "go.py"), "1", self.results, "--scale", str(SCALE)],
+        return subprocess.Popen([sys.executable, "-B", os.path.join(self.folder, "go.py"), "1", self.results, "--fake", "--scale", str(SCALE)],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                                 env=dict(os.environ, **{STARTED: str(os.getpid()), **env}))
 
@@ -235,7 +235,7 @@ class Hostile(unittest.TestCase):
         self.fine(rows, "first", "after")
         self.assertIn("large", kit.packed())
         self.assertRegex(said, r"(?m)^last .*")
-        self.assertRegex(said, r"(?m)^results were not written: .*No space left")
+        self.assertRegex(said, r"(?m)^results are not whole: .*No space left")
 
     def test_killed(self):
         """A stage that is killed in the midst of a part: the results of the parts before it are there, and nothing runs on."""
@@ -259,7 +259,7 @@ class Hostile(unittest.TestCase):
                     self.fine(kit.rows(), "first")
                     self.assertIn("first.txt", kit.packed())
                     if number != signal.SIGKILL:
-                        self.assertIn(f"the stage was cut short: signal {number:d} came", said)
+                        self.assertIn(f"the stage was cut short: {number.name} came", said)
                         self.assertRegex(said, r"(?m)^waits .*FAILED \(cut off\)")
                     elif whom == "worker":
                         self.assertIn("the stage was killed by signal 9", said)
@@ -283,7 +283,7 @@ class Hostile(unittest.TestCase):
         other = "import os, shutil\nshutil.rmtree({0!r})\nopen({0!r}, 'w')\nprint('@ fine')".format(os.path.join(self.folder, "results"))
         _, status, said = self.carry_out(other=(other, 6000))
         self.assertEqual(status, 1)
-        self.assertRegex(said, r"(?m)^results were not written: ")
+        self.assertRegex(said, r"(?m)^results are not whole: ")
         self.assertRegex(said, r"(?m)^last +ok .* fine$")
 
     def test_no_folder(self):
@@ -326,6 +326,48 @@ class Limits(unittest.TestCase):
             # what remedies a difference takes the time of what is left out then, or of what was quicker than its limit
             spent = sum(p.limit for p in check.PARTS if p.stage == stage)
             self.assertLessEqual(spent, check.LIMIT, f"stage {stage}")
+
+
+class Results(unittest.TestCase):
+    def stage(self, folder):
+        check = load(KIT)
+        check.HERE, results = os.path.join(folder, "kit"), os.path.join(folder, "results")
+        return check, results, check.Stage(argparse.Namespace(stage=1, scale=100, fake=True, only=None, results=results))
+
+    def test_late(self):
+        """A part that had no time for all that it does is none that is simply ok."""
+        with tempfile.TemporaryDirectory() as folder:
+            check, _, stage = self.stage(folder)
+            with open(os.path.join(check.HERE, "late.py"), "w") as f:
+                f.write("print('@ a: 3 ms')\nprint('@ b: not run: no time was left')")
+            stage.rows.append(row := stage.run(check.Part(1, "machine", 60, ("late.py",))))
+            self.assertEqual(row["result"], "ok, 1 not run")
+            self.assertIn(": 0 parts ok, 0 failed; no time was left for all of machine\n", stage.pack())
+
+    def test_end(self):
+        """A part gets no more time than the stage has, and is not begun when that has none."""
+        with tempfile.TemporaryDirectory() as folder:
+            check, _, stage = self.stage(folder)
+            with open(os.path.join(check.HERE, "asks.py"), "w") as f:
+                f.write("import os\nprint('@', os.environ['GPU_CHECK_LIMIT'])")
+            part = check.Part(1, "machine", 1 << 40, ("asks.py",))
+            self.assertLessEqual(float(stage.run(part)["lines"][0]), 100 * (check.LIMIT - 15))
+            stage.end = time.monotonic() + 100 * 19
+            row = stage.run(part)
+            self.assertEqual([row["result"], row["lines"]], ["skipped", [check.LATE]])
+
+    def test_room(self):
+        """A stage whose results cannot be written goes on, and its table says so."""
+        with tempfile.TemporaryDirectory() as folder:
+            _, results, stage = self.stage(folder)
+            stage.rows.append({"part": "machine", "result": "ok", "seconds": 0.0, "before": "", "lines": ["two cores"]})
+            shutil.rmtree(results)
+            open(results, "w").close()
+            table = stage.pack()
+            self.assertIn("results are not whole: " + results, table)
+            self.assertRegex(table, "machine +ok .* two cores")
+            os.remove(results)
+            self.assertNotIn("not whole", stage.pack())
 
 
 class Stubs(unittest.TestCase):

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"tensile/agent"
+	"tensile/internal/bus"
+	"tensile/internal/rooted"
+)
+
+// usersName is the folder in a state folder with a folder for each user.
+const usersName = "users"
+
+// accessFlags say which files the jobs of users may name.
+type accessFlags struct {
+	allow []string
+	users string // folder with a folder for each user; "": that in the default state folder
+}
+
+func (f *accessFlags) register(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.allow, "allow", nil,
+		"folder in which jobs of users may read and write files, beside each user's own in users/NAME of the state "+
+			"folder; may be repeated; jobs of the administrator may anywhere")
+}
+
+// check makes the folders of --allow absolute, and returns an error for one that is none, or that shares files with
+// these folders, or with a state folder.
+func (f *accessFlags) check(own ...string) error {
+	for i, dir := range f.allow {
+		info, err := os.Stat(dir)
+		if err == nil && !info.IsDir() {
+			return fmt.Errorf("--allow %s is a file: name a folder", dir)
+		} else if err != nil {
+			return fmt.Errorf("--allow %s: %w", dir, reason(err))
+		}
+		if dir, err = filepath.Abs(dir); err != nil {
+			return err
+		}
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			return err
+		}
+		state, err := bus.StateFolderOf(filepath.Join(real, "file"))
+		if err != nil {
+			return err
+		}
+		for _, own := range append(own, state, defaultState()) {
+			if own, err = absolute(own); err != nil {
+				return err
+			}
+			if target, err := filepath.EvalSymlinks(own); err == nil {
+				own = target
+			}
+			if own != "" && (inFolder(real, own) || inFolder(own, real)) {
+				return fmt.Errorf("--allow %s: users could change what controllers and executors keep in %s: name "+
+					"another folder", dir, own)
+			}
+		}
+		f.allow[i] = dir
+	}
+	return nil
+}
+
+// inFolder reports whether a path is a folder or lies below it.
+func inFolder(dir, path string) bool {
+	name, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(name)
+}
+
+// access is which files the jobs of an executor with a folder of checkpoints may name.
+func (f *accessFlags) access(checkpoints string) (agent.Access, error) {
+	users := f.users
+	if users == "" && defaultState() != "" {
+		users = filepath.Join(defaultState(), usersName)
+	}
+	users, err := absolute(users)
+	if err == nil {
+		err = f.check(users, checkpoints)
+	}
+	if err != nil {
+		return agent.Access{}, err
+	}
+	of := func(user string) *rooted.Files {
+		if users == "" {
+			return rooted.New("", f.allow)
+		}
+		return rooted.New(filepath.Join(users, user), f.allow)
+	}
+	return agent.Access{Of: of, Forbids: forbidsState}, nil
+}
+
+// forbidsState is the error for a path in a state folder: what a job saves there would be the controller's.
+func forbidsState(path string) error {
+	state, err := bus.StateFolderOf(path)
+	if err == nil && state != "" {
+		err = fmt.Errorf("%s lies in the state folder %s of a controller: name another place", path, state)
+	}
+	return err
+}
