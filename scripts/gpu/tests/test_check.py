@@ -117,8 +117,8 @@ class Parts:
         with open(os.path.join(self.folder, "go.py"), "w") as f:
             f.write(f"import check\ncheck.LIMIT = 1 << 30\ncheck.PARTS = [{', '.join(rows)}]\ncheck.main()")
 
-    def start(self, **env):
-        return subprocess.Popen([sys.executable, "-B", os.path.join(self.folder, "go.py"), "1", self.results, "--fake", "--scale", str(SCALE)],
+    def start(self, *more, **env):
+        return subprocess.Popen([sys.executable, "-B", os.path.join(self.folder, "go.py"), "1", self.results, "--fake", "--scale", str(SCALE), *more],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                                 env=dict(os.environ, **{STARTED: str(os.getpid()), **env}))
 
@@ -295,6 +295,12 @@ class Hostile(unittest.TestCase):
         self.assertEqual([rows["next"]["result"], rows["last"]["result"]], ["FAILED (system)"] * 2)
         self.assertRegex(said, "(?m)^last +FAILED .*File exists")
 
+    def test_only(self):
+        """One part alone runs."""
+        kit = Parts(self.folder, first=FINE, last=FINE)
+        kit.start("--only", "last").communicate()
+        self.assertEqual(list(kit.rows()), ["last"])
+
     def test_status(self):
         """Results follow from the status and the rows."""
         kit, status, said = self.carry_out(fails=("print('@ fine')\nimport sys; sys.exit('no way')", 6000), silent=("print('fine')", 6000),
@@ -311,7 +317,7 @@ class Hostile(unittest.TestCase):
         """What names a wrong op runs after a part that came to other bits, and only then."""
         for status, want in (0, "skipped"), (3, "ok"):
             with tempfile.TemporaryDirectory() as folder:
-                kit = Parts(folder, first=(f"print('@ fine')\nimport sys; sys.exit({status})", 6000), ops=(*FINE, {"remedy": True}), last=FINE)
+                kit = Parts(folder, first=(f"print('@ fine')\nimport sys; sys.exit({status})", 6000), then=FINE, ops=(*FINE, {"remedy": True}), last=FINE)
                 kit.start().communicate()
                 rows = kit.rows()
                 self.assertEqual(rows.get("ops", {"result": "skipped"})["result"], want)
@@ -355,6 +361,37 @@ class Results(unittest.TestCase):
             stage.end = time.monotonic() + 100 * 19
             row = stage.run(part)
             self.assertEqual([row["result"], row["lines"]], ["skipped", [check.LATE]])
+
+    def test_table(self):
+        """A part has so many lines of the table, which fits into what comes back; table.json has all."""
+        with tempfile.TemporaryDirectory() as folder:
+            check, results, stage = self.stage(folder)
+            parts = [p for p in check.PARTS if p.stage == 1]
+            for p in parts:
+                stage.rows.append({"part": p.name, "result": "ok", "seconds": 0.0, "before": "", "lines": [f"{i} " + 140 * "x" for i in range(40)]})
+            table = stage.pack()
+            self.assertLess(len(table), 12000)
+            self.assertRegex(table, r"(?m)^machine .* 0 x+\n(    \d x+\n){6}    \.\.\. 33 lines more in table.json\n    39 x+\nprobe")
+            with open(os.path.join(results, "table.json")) as f:
+                self.assertEqual([len(r["lines"]) for r in json.load(f)["rows"]], [40] * len(parts))
+
+    def test_clocks(self):
+        """An nvidia-smi that hangs or prints something else is asked once, one that answers before each part."""
+        for script, times, before in (("sleep 3000", 1, "nvidia-smi hangs"), ("echo no; exit 9", 1, "nvidia-smi says: no"),
+                                      ("echo A card, 1, 2, 3, 4, 5, 6, 7, 8", 2, "A card, 1, 2, 3, 4, 5, 6, 7, 8")):
+            with tempfile.TemporaryDirectory() as folder:
+                check, _, stage = self.stage(folder)
+                stage.scale = SCALE if before.endswith("hangs") else 100
+                program(os.path.join(folder, "nvidia-smi"), f"echo >>{folder}/asked\n{script}")
+                path = os.environ["PATH"]
+                os.environ["PATH"] = folder + os.pathsep + path
+                try:
+                    said = [stage.clocks(check.PARTS[0]) for _ in range(2)]
+                finally:
+                    os.environ["PATH"] = path
+                self.assertEqual(said, [before, before if times == 2 else ""])
+                if stage.scale != SCALE:  # one that is killed may not have come to it
+                    self.assertEqual(os.path.getsize(os.path.join(folder, "asked")), times)
 
     def test_room(self):
         """A stage whose results cannot be written goes on, and its table says so."""
