@@ -523,21 +523,16 @@ func listGone(v *victim) (string, bool) {
 }
 
 func killedWhileForgetting(v *victim) (string, bool) {
-	const tries, large = 12, 128 << 20
+	const tries = 10
 	v.start("--memory-sharing", "none")
 	was := v.train([]string{"a"}, "--batch", "4", "--image", "12", "--checkpoint", "20it", "--restarts", "100")
 	for try := range tries {
 		x := was["a"].Executor
-		credentials := filepath.Join(v.state, "executors", x+".json")
-		// What takes long to remove makes the moment longer: its log is removed after its credentials.
-		log := strings.TrimSuffix(credentials, "json") + "log"
-		if err := os.WriteFile(log, make([]byte, large), 0o600); err != nil {
-			v.Fatal(err)
-		}
+		lock := filepath.Join(v.state, "executors", x+".lock")
 		for pid := range slices.Values(v.processes("executor")) {
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
-		for exists(credentials) { // which goes first
+		for exists(lock) { // which goes last of its files
 		}
 		v.kill()
 		if ended := v.start("--memory-sharing", "none"); ended != "" {
