@@ -130,15 +130,15 @@ type chaos struct {
 	script   *scriptJob        // a script among these, or nil
 	alone    string            // what a script of PyTorch prints that is not joined
 	hurt     map[string]bool   // jobs of this seed of which a checkpoint was damaged
-	stopped  []int             // processes that were stopped
+	stopped  []*os.Process     // processes that were stopped
 }
 
 type scriptJob struct {
 	name    string
 	sidecar *family
-	pid     int      // of the script; 0: it ends by itself
-	says    *printed // by lines, of which an iteration prints one
-	want    string   // what it prints alone
+	process *os.Process // of the script; nil: it ends by itself
+	says    *printed    // by lines, of which an iteration prints one
+	want    string      // what it prints alone
 }
 
 // printed is what a command prints, read as it comes, so that it waits for no reader.
@@ -183,8 +183,8 @@ func chaosOf(t *testing.T, k *chaosKind, first, end uint64, want *calm, came *ta
 		patient: k.small}
 	c.cluster.family, c.log = &family{t: t, dir: dir}, new(printed)
 	defer func() {
-		for _, pid := range c.stopped {
-			syscall.Kill(pid, syscall.SIGCONT)
+		for _, p := range c.stopped {
+			p.Signal(syscall.SIGCONT)
 		}
 		if t.Failed() {
 			log := c.log.all()
@@ -250,7 +250,9 @@ func (c *chaos) meets(want *calm) (did []string) {
 		c.script = c.joinTorch(name)
 	} else if slices.ContainsFunc(mishaps, isOfScript) {
 		c.script = &scriptJob{name: name}
-		c.script.sidecar, c.script.pid = c.joinJob(name)
+		var pid int
+		c.script.sidecar, pid = c.joinJob(name)
+		c.script.process = processOf(pid)
 		c.script.says = c.script.sidecar.listen()
 	}
 	for _, what := range mishaps {
@@ -260,8 +262,8 @@ func (c *chaos) meets(want *calm) (did []string) {
 	c.resume()
 	names := slices.Sorted(maps.Keys(c.saved))
 	if s := c.script; s != nil {
-		if s.pid > 0 {
-			syscall.Kill(s.pid, syscall.SIGKILL) // it may have ended
+		if s.process != nil {
+			s.process.Kill() // it may have ended
 		}
 		s.sidecar.wait()
 		if got := strings.Join(s.says.all(), "\n") + "\n"; s.want != "" && got != s.want {
@@ -333,8 +335,8 @@ func isOfScript(mishap string) bool {
 
 // resume lets processes go on that were stopped, and frees the disk.
 func (c *chaos) resume() {
-	for _, pid := range c.stopped {
-		syscall.Kill(pid, syscall.SIGCONT) // it may have been killed
+	for _, p := range c.stopped {
+		p.Signal(syscall.SIGCONT) // it may have been killed
 	}
 	c.stopped = nil
 	c.free()
@@ -465,14 +467,25 @@ func sizeOf(path string) int64 {
 	return info.Size()
 }
 
+// processOf holds a process, so that a signal is for it alone: the numbers of those that have ended are soon those of
+// others.
+func processOf(pid int) *os.Process {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		panic(err) // on Linux there is none
+	}
+	return p
+}
+
 // hit signals processes, which may have ended just now, and reports whether it met one.
 func (c *chaos) hit(s syscall.Signal, pids ...int) (met bool) {
 	for _, pid := range pids {
-		if syscall.Kill(pid, s) != nil {
+		p := processOf(pid)
+		if p.Signal(s) != nil {
 			continue
 		}
 		if met = true; s == syscall.SIGSTOP {
-			c.stopped = append(c.stopped, pid)
+			c.stopped = append(c.stopped, p)
 		}
 	}
 	return met
@@ -517,7 +530,7 @@ func (c *chaos) mishap(what string) string {
 	case "stop lease":
 		met = c.hit(syscall.SIGSTOP, leases(c.t, c.state)...)
 	case "kill script":
-		met = c.hit(syscall.SIGKILL, c.script.pid)
+		met = c.script.process.Kill() == nil
 	case "kill sidecar":
 		met = c.script.sidecar.command.Process.Kill() == nil
 	case "stop sidecar":
