@@ -153,7 +153,7 @@ class Session(TorchDispatchMode):
         """Leaves the stack for some iterations where a plan moves nothing: each op costs nothing then."""
         p = self.player
         if (self.course == self._play and p.program is not None and not p.managed and not self.stepping
-                and self.order.steady(p, STEADY) and modes.leave(self)):
+                and p.followed >= STEADY and self.order.steady(p, STEADY) and modes.leave(self)):
             self._unmeasured()
             self.course, self.unseen = self._unlooked, UNSEEN
 

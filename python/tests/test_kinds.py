@@ -106,7 +106,7 @@ class Turns(unittest.TestCase):
 
         p, planned = self.planned(forward, nothing, iterations=120)
         seen = "".join(".S"[s] for s in seen[120:])
-        begin, away = 3 + STEADY - 1, "." * UNSEEN
+        begin, away = 3 + STEADY, "." * UNSEEN
         self.assertEqual(seen[:begin + UNSEEN + 2], "S" * begin + away + "S" + ".")
         self.assertEqual(planned[3:60], "P" * 57)
         self.assertEqual(len(p.graphs), 2)
