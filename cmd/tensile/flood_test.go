@@ -53,15 +53,15 @@ func TestClusterFlood(t *testing.T) {
 		bytes   int
 		times   int
 	}{
-		{"log.lab.lenet", 16 * kibibyte, 20_000},
-		{"log.lab.j" + at, 16 * kibibyte, 20_000},
-		{"log.lab.k" + at, 1, 100_000},
-		{"$KV.status.lab", 1 << 20, 300},
-		{"$KV.status.lab", 1, 20_000},
-		{"$KV.result.lab." + at, 100 * kibibyte, 1_000},
-		{"$KV.result.lab." + at, 1, 20_000},
-		{"report.lab.lenet", 10 * kibibyte, 20_000},
-		{"trace.lab.lenet", 10 * kibibyte, 20_000},
+		{"log.lab.lenet", 16 * kibibyte, 4_000},
+		{"log.lab.j" + at, 16 * kibibyte, 4_000},
+		{"log.lab.k" + at, 1, 20_000},
+		{"$KV.status.lab", 1 << 20, 100},
+		{"$KV.status.lab", 1, 4_000},
+		{"$KV.result.lab." + at, 100 * kibibyte, 300},
+		{"$KV.result.lab." + at, 1, 4_000},
+		{"report.lab.lenet", 10 * kibibyte, 4_000},
+		{"trace.lab.lenet", 10 * kibibyte, 4_000},
 	} {
 		before := c.jobs()
 		data := []byte(strings.Repeat("x", flood.bytes))
