@@ -225,7 +225,8 @@ func (c *others) controller() *family {
 	c.t.Helper()
 	return start(c.t, c.dir, "controller", "--state", c.state, "--budget", fmt.Sprint(int64(c.budget)),
 		"--memory-sharing", "none", "--allow", c.files, "--nats", c.servers.list(),
-		"--nats-auth", filepath.Join(c.servers.dir, "boss"), "--nats-executors", filepath.Join(c.servers.dir, "executors"))
+		"--nats-auth", filepath.Join(c.servers.dir, "boss"),
+		"--nats-executors", filepath.Join(c.servers.dir, "executors"))
 }
 
 // answers waits until a controller answers, and jobs are as they should become. Meanwhile a command may find no
