@@ -55,7 +55,9 @@ func (f *accessFlags) check(own ...string) error {
 			if target, err := filepath.EvalSymlinks(own); err == nil {
 				own = target
 			}
-			if own != "" && (inFolder(real, own) || inFolder(own, real)) {
+			_, holds := rooted.Below(real, own)
+			_, lies := rooted.Below(own, real)
+			if own != "" && (holds || lies) {
 				return fmt.Errorf("--allow %s: users could change what controllers and executors keep in %s: name "+
 					"another folder", dir, own)
 			}
@@ -63,12 +65,6 @@ func (f *accessFlags) check(own ...string) error {
 		f.allow[i] = dir
 	}
 	return nil
-}
-
-// inFolder reports whether a path is a folder or lies below it.
-func inFolder(dir, path string) bool {
-	name, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(name)
 }
 
 // access is which files the jobs of an executor with a folder of checkpoints may name.

@@ -561,7 +561,6 @@ func leaseStopped(v *victim) (string, bool) {
 	if err := syscall.Kill(found[0], syscall.SIGSTOP); err != nil {
 		v.Fatal(err)
 	}
-	time.Sleep(time.Second) // what it had granted is over; if it is not, the wait below is longer
 	was, err := v.jobs()
 	if err != nil {
 		v.Fatal(err)

@@ -46,8 +46,9 @@ class Session(TorchDispatchMode):
     """Sees all ops of the process's main thread.
 
     The planner is told of what happens: graph(number, iteration), applied(plan, iteration, error),
-    iteration(...), passive(iteration, why, always). take() gives the newest plan that was not taken yet, or None;
-    step(session) is called after each step of the optimizer, and may end the script.
+    iteration(...), passive(iteration, why, always). take() gives a plan that was not taken yet, or None;
+    step(session) is called after each step of the optimizer, and may end the script. A planner whose plans
+    come meanwhile has the newest that was not taken as plan.
     """
 
     supports_higher_order_operators = True  # such as torch.cond: else torch ends the script

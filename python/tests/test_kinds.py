@@ -94,7 +94,7 @@ class Turns(unittest.TestCase):
         self.assertGreater(planned.count("P"), 20)
 
     def test_looks_away(self):
-        """Where a plan moves nothing few iterations are looked at; one of another kind is found, and so is another plan."""
+        """Where a plan moves nothing few iterations are looked at; those of another kind are found, and planned."""
         seen = []
 
         def forward(i, model, x):
@@ -111,8 +111,10 @@ class Turns(unittest.TestCase):
         self.assertEqual(planned[3:60], "P" * 57)
         self.assertEqual(len(p.graphs), 2)
         self.assertEqual(planned[-20:], "P" * 20)
+
+    def test_looks_for_plans(self):
+        """Another plan that comes while nothing is looked at is taken at once."""
         p = Planner(nothing)
-        want = execute(script, iterations=40)
 
         def change(i, model):
             if i == 20 and p.plans:
