@@ -2,9 +2,9 @@
 
 GO ?= go
 
-# What the tag gpu needs of cgo (internal/cudaabi). Where gcc is there, builds and tests without the tag have the same
+# What the tag gpu needs of cgo (device/cuda/cudaabi). Where gcc is there, builds and tests without the tag have the same
 # settings, so that the go command compiles for both once.
-SETTINGS = settings=$$(internal/cudaabi/build.sh) && eval "$$settings" &&
+SETTINGS = settings=$$(device/cuda/cudaabi/build.sh) && eval "$$settings" &&
 MACHINE := $(shell $(GO) env GOOS GOARCH CGO_ENABLED) $(if $(shell command -v gcc),gcc)
 ifeq ($(MACHINE),linux amd64 1 gcc)
 GPU = gpu
@@ -49,10 +49,10 @@ test-long: ## what test-all has beyond test, and vet, of which go test runs a pa
 	$(if $(GPU),$(SETTINGS) $(GO) vet -tags gpu $(TAGGED))
 	$(WITH) $(GO) run ./internal/testrun -count=1 -timeout 60m $(LONG) -long
 
-TAGGED = ./internal/cudaabi ./device/cuda/driver ./internal/fakecuda/bridge ./internal/fakecuda/library ./cmd/tensile
+TAGGED = ./device/cuda/cudaabi ./device/cuda/driver ./device/cuda/fakecuda/bridge ./device/cuda/fakecuda/library ./cmd/tensile
 test-gpu-fake: ## what needs the tag gpu, on a driver without a GPU
 	$(SETTINGS) $(GO) run ./internal/testrun -tags gpu -count=1 -timeout 60m \
-		./internal/cudaabi ./internal/fakecuda/bridge ./device/cuda/driver
+		./device/cuda/cudaabi ./device/cuda/fakecuda/bridge ./device/cuda/driver
 
 PYTHON ?= /usr/bin/python3
 test-torch: ## the tests of python/tensile on the PyTorch of PYTHON; adds a row for its version to docs/pytorch.md
@@ -76,7 +76,7 @@ soak: ## machines under mishaps, attacks on the proofs and killed processes, for
 	@echo "commit $$(git rev-parse --short HEAD), $$($(GO) version), $$(nproc) CPUs, $(SOAK) seeds"
 	$(GO) test -count=1 -timeout 12h -v ./controller -run 'UnderFire' -long=$(SOAK)
 	$(GO) test -count=1 -timeout 12h -v ./internal/simtest -run 'Everything' -long=$(SOAK)
-	$(GO) test -count=1 -timeout 12h -v ./internal/randplan -run 'Attack|SameBits' -long=$(SOAK)
+	$(GO) test -count=1 -timeout 12h -v ./plan/randplan -run 'Attack|SameBits' -long=$(SOAK)
 	$(GO) test -count=1 -timeout 12h -v ./controller -run 'Door' -long=$$(($(SOAK)*200))
 	$(GO) test -count=1 -timeout 12h -v ./cmd/tensile -run 'TestKills$$|ClusterKills|HostCutOff' -long=$$(($(SOAK)/50))
 	$(MAKE) chaos CHAOS=$$(($(SOAK)*2/5))
@@ -109,7 +109,7 @@ ptx-check: ## registers and spills of the CUDA kernels, where ptxas is installed
 	scripts/ptx-check.sh
 
 onnx-cases: ## ONNX files of PyTorch, and what it computes of them, for tests; wants Debian's python3-torch
-	/usr/bin/python3 scripts/onnx-cases.py onnx/testdata
+	/usr/bin/python3 scripts/onnx-cases.py models/onnx/testdata
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target, one after the other, FUZZTIME each

@@ -11,12 +11,12 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
-	"tensile/planner"
-	"tensile/program"
-	"tensile/report"
+	"tensile/models/task"
+	"tensile/observe/report"
+	"tensile/plan/program"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 	"tensile/scheduler/policies/tensile"
-	"tensile/task"
 )
 
 // AblationRow is a plan with one part of the planner switched off.

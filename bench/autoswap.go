@@ -6,16 +6,16 @@ import (
 	"fmt"
 	"time"
 
-	"tensile/autodiff"
-	"tensile/cost"
 	"tensile/device/sim"
 	"tensile/graph"
-	"tensile/passes"
-	"tensile/planner"
+	"tensile/graph/autodiff"
+	"tensile/graph/cost"
+	"tensile/models/passes"
+	"tensile/models/workload"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
+	"tensile/scheduler/planner"
 	"tensile/scheduler/policies/autoswap"
-	"tensile/workload"
 )
 
 // swapNetwork is one of the networks of the SmartPool and AutoSwap paper, or what stands for it.

@@ -2,7 +2,7 @@ package bench
 
 import (
 	"tensile/graph"
-	"tensile/passes"
+	"tensile/models/passes"
 	"tensile/scheduler/policies/autoswap"
 )
 

@@ -2,11 +2,11 @@ package bench
 
 import (
 	"tensile/graph"
-	"tensile/passes"
-	"tensile/planner"
-	"tensile/pool"
-	"tensile/program"
+	"tensile/models/passes"
+	"tensile/plan/pool"
+	"tensile/plan/program"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 	"tensile/scheduler/policies/autoswap"
 )
 

@@ -11,17 +11,17 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"tensile/data/weights"
 	"tensile/device"
 	"tensile/executor"
 	"tensile/graph"
-	"tensile/internal/invariants"
-	"tensile/planner"
-	"tensile/program"
-	"tensile/report"
+	"tensile/graph/invariants"
+	"tensile/models/task"
+	"tensile/models/workload"
+	"tensile/observe/report"
+	"tensile/plan/program"
 	"tensile/scheduler"
-	"tensile/task"
-	"tensile/weights"
-	"tensile/workload"
+	"tensile/scheduler/planner"
 )
 
 // CheckpointOptions say of what MeasureCheckpoints takes checkpoints.

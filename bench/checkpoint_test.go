@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"tensile/cost"
 	"tensile/device/cpu"
 	"tensile/device/sim"
-	"tensile/workload"
+	"tensile/graph/cost"
+	"tensile/models/workload"
 )
 
 // Where no checkpoint could be compared with iterations without one the table has no numbers.

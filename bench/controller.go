@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"tensile/controller"
-	"tensile/cost"
 	"tensile/device/sim"
 	"tensile/graph"
-	"tensile/internal/bus"
-	"tensile/planner"
-	"tensile/report"
+	"tensile/graph/cost"
+	"tensile/models/workload"
+	"tensile/observe/report"
+	"tensile/scheduler/planner"
 	"tensile/wire"
-	"tensile/workload"
+	"tensile/wire/bus"
 )
 
 // ControllerOptions say how much a controller is put under.

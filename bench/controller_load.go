@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"tensile/internal/bus"
-	"tensile/report"
+	"tensile/observe/report"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // connect has all executors join.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"tensile/report"
+	"tensile/observe/report"
 	"tensile/wire"
 )
 

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"tensile/controller"
-	"tensile/cost"
 	"tensile/device/sim"
 	"tensile/graph"
-	"tensile/planner"
-	"tensile/report"
+	"tensile/graph/cost"
+	"tensile/models/workload"
+	"tensile/observe/report"
+	"tensile/scheduler/planner"
 	"tensile/wire"
-	"tensile/workload"
 )
 
 // ReplanReport is how much processor time the plans for all jobs of a device take when one comes and when one goes.

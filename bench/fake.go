@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"tensile/internal/bus"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // fakeExecutor is an executor that claims to train.

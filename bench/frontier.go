@@ -6,15 +6,15 @@ import (
 	"math"
 	"time"
 
-	"tensile/autodiff"
-	"tensile/cost"
 	"tensile/device/sim"
 	"tensile/graph"
-	"tensile/passes"
-	"tensile/planner"
-	"tensile/report"
+	"tensile/graph/autodiff"
+	"tensile/graph/cost"
+	"tensile/models/passes"
+	"tensile/models/workload"
+	"tensile/observe/report"
 	"tensile/scheduler"
-	"tensile/workload"
+	"tensile/scheduler/planner"
 )
 
 // FrontierOptions say what MeasureFrontier plans: every model with every policy in every setting.

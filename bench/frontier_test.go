@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"tensile/cost"
 	"tensile/graph"
-	"tensile/planner"
+	"tensile/graph/cost"
+	"tensile/scheduler/planner"
 )
 
 // frontier is a report on small networks, with a link as slow as they are small.

@@ -16,9 +16,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"tensile/internal/bus"
-	"tensile/internal/web"
+	"tensile/observe/web"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // ObserveOptions say what MeasureObserve measures.

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tensile/internal/web"
+	"tensile/observe/web"
 )
 
 // eyes are viewers of a controller's page and a scraper of its metrics, which read what they are sent.

@@ -7,9 +7,9 @@ import (
 	"runtime"
 	"slices"
 
-	"tensile/autodiff"
-	"tensile/cost"
-	"tensile/workload"
+	"tensile/graph/autodiff"
+	"tensile/graph/cost"
+	"tensile/models/workload"
 )
 
 // PaperOptions say what MeasurePaper measures.

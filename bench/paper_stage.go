@@ -10,11 +10,11 @@ import (
 	"tensile/device"
 	"tensile/device/sim"
 	"tensile/graph"
-	"tensile/planner"
+	"tensile/models/task"
+	"tensile/models/workload"
 	"tensile/scheduler"
-	"tensile/task"
+	"tensile/scheduler/planner"
 	"tensile/wire"
-	"tensile/workload"
 )
 
 // By how much the simulated device departs from the latencies that first plans assume, and from itself: the standard

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"tensile/graph"
-	"tensile/internal/text"
-	"tensile/passes"
+	"tensile/graph/text"
+	"tensile/models/passes"
 )
 
 // PaperReport is what all policies came to, and what its drawings need.

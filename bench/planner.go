@@ -6,18 +6,18 @@ import (
 	"slices"
 	"time"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/sim"
 	"tensile/graph"
+	"tensile/graph/cost"
+	"tensile/models/workload"
+	"tensile/observe/report"
 	"tensile/plan"
-	"tensile/planner"
-	"tensile/pool"
-	"tensile/program"
-	"tensile/report"
+	"tensile/plan/pool"
+	"tensile/plan/program"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 	"tensile/scheduler/policies/tensile"
-	"tensile/workload"
 )
 
 // PlannerOptions say what MeasurePlanner plans.

@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 
-	"tensile/planner"
+	"tensile/scheduler/planner"
 	"tensile/scheduler/policies"
 )
 

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"tensile/pool"
-	"tensile/report"
+	"tensile/observe/report"
+	"tensile/plan/pool"
 )
 
 // PoolOptions say on what the ways to pack are compared.

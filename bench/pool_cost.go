@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tensile/pool"
-	"tensile/report"
+	"tensile/observe/report"
+	"tensile/plan/pool"
 )
 
 // PackingCost is what a search costs for a number of buffers.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tensile/pool"
+	"tensile/plan/pool"
 )
 
 // HardPacking is an instance that is to fit into a capacity, beside what others published about it.

@@ -5,9 +5,9 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/planner"
-	"tensile/pool"
-	"tensile/program"
+	"tensile/plan/pool"
+	"tensile/plan/program"
+	"tensile/scheduler/planner"
 )
 
 // A residual network of some 1,000 layers is packed to 0.2 % of its load in the 16 rounds of tensile pool, also within

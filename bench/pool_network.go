@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 
-	"tensile/cost"
 	"tensile/device/sim"
 	"tensile/graph"
-	"tensile/planner"
-	"tensile/pool"
-	"tensile/program"
+	"tensile/graph/cost"
+	"tensile/models/workload"
+	"tensile/plan/pool"
+	"tensile/plan/program"
 	"tensile/scheduler"
-	"tensile/workload"
+	"tensile/scheduler/planner"
 )
 
 // NetworkPacking is the packing of a plan's residencies and scratch.

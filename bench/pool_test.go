@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tensile/pool"
+	"tensile/plan/pool"
 )
 
 func TestRepeated(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"tensile/graph"
-	"tensile/planner"
-	"tensile/report"
+	"tensile/observe/report"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 )
 
 // Tightening is how often the planner packs until its plan fits a budget: a layout with gaps makes it plan again, for a

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
-	"tensile/autodiff"
 	"tensile/device"
-	"tensile/internal/text"
-	"tensile/passes"
-	"tensile/workload"
+	"tensile/graph/autodiff"
+	"tensile/graph/text"
+	"tensile/models/passes"
+	"tensile/models/workload"
 )
 
 // RealOptions say what MeasureReal measures.

@@ -2,9 +2,9 @@ package bench
 
 import (
 	"tensile/device"
-	"tensile/planner"
+	"tensile/models/task"
 	"tensile/scheduler"
-	"tensile/task"
+	"tensile/scheduler/planner"
 )
 
 // request asks for plans of tasks on a device by policy tensile, with roofline latencies. It returns an error if the

@@ -9,18 +9,18 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"tensile/autodiff"
-	"tensile/cost"
+	"tensile/device/lease"
+	"tensile/device/lease/method"
 	"tensile/device/sim"
 	"tensile/executor"
 	"tensile/graph"
-	"tensile/lease"
-	"tensile/lease/method"
-	"tensile/planner"
-	"tensile/program"
+	"tensile/graph/autodiff"
+	"tensile/graph/cost"
+	"tensile/models/task"
+	"tensile/models/workload"
+	"tensile/plan/program"
 	"tensile/scheduler"
-	"tensile/task"
-	"tensile/workload"
+	"tensile/scheduler/planner"
 )
 
 // ShareOptions say which jobs MeasureShare trains together.

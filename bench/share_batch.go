@@ -7,14 +7,14 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"tensile/autodiff"
+	"tensile/device/lease"
 	"tensile/device/sim"
 	"tensile/executor"
 	"tensile/graph"
-	"tensile/lease"
-	"tensile/planner"
+	"tensile/graph/autodiff"
+	"tensile/models/workload"
 	"tensile/scheduler"
-	"tensile/workload"
+	"tensile/scheduler/planner"
 )
 
 // BatchOptions say whose largest batches MeasureBatches looks for.

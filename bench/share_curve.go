@@ -5,9 +5,9 @@ import (
 	"io"
 	"strings"
 
+	"tensile/device/lease"
 	"tensile/graph"
-	"tensile/lease"
-	"tensile/report"
+	"tensile/observe/report"
 )
 
 // ShareCurve is what jobs of a row held over some of the time that was measured.

@@ -4,13 +4,13 @@ import (
 	"slices"
 	"time"
 
+	"tensile/device/lease"
+	"tensile/device/lease/method"
 	"tensile/executor"
 	"tensile/graph"
-	"tensile/lease"
-	"tensile/lease/method"
-	"tensile/program"
-	"tensile/report"
-	"tensile/task"
+	"tensile/models/task"
+	"tensile/observe/report"
+	"tensile/plan/program"
 )
 
 // recorder is a lease that writes down what it has granted.

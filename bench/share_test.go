@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/workload"
+	"tensile/models/workload"
 )
 
 // Two jobs under gates train in the least memory at least as fast as one after the other, and faster with more; what is

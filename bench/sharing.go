@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"tensile/graph"
-	"tensile/report"
+	"tensile/observe/report"
 )
 
 // SharingOptions say which tables and figures of the papers on jobs that share memory MeasureSharing fills.

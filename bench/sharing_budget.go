@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"tensile/autodiff"
 	"tensile/executor"
 	"tensile/graph"
-	"tensile/report"
-	"tensile/task"
+	"tensile/graph/autodiff"
+	"tensile/models/task"
+	"tensile/observe/report"
 )
 
 // errLost says that a job did an iteration twice, left one out, or went Home.

@@ -10,17 +10,17 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"tensile/autodiff"
-	"tensile/cost"
 	"tensile/device"
+	"tensile/device/lease"
+	"tensile/device/lease/method"
 	"tensile/executor"
 	"tensile/graph"
-	"tensile/lease"
-	"tensile/lease/method"
-	"tensile/planner"
-	"tensile/program"
-	"tensile/task"
-	"tensile/workload"
+	"tensile/graph/autodiff"
+	"tensile/graph/cost"
+	"tensile/models/task"
+	"tensile/models/workload"
+	"tensile/plan/program"
+	"tensile/scheduler/planner"
 )
 
 // RealSharingOptions say what MeasureRealSharing measures.

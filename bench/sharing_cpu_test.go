@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"tensile/device/cpu"
-	"tensile/workload"
+	"tensile/models/workload"
 )
 
 // Two copies on the cpu end in every way to share with the bits of each alone.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"tensile/autodiff"
 	"tensile/graph"
+	"tensile/graph/autodiff"
 )
 
 // gateCost is what a gate takes of the time of the thread that issues a job: to ask, to be granted, to hold other pages

@@ -6,16 +6,16 @@ import (
 	"strings"
 	"time"
 
-	"tensile/autodiff"
-	"tensile/cost"
+	"tensile/device/lease"
+	"tensile/device/lease/method"
 	"tensile/device/sim"
 	"tensile/executor"
 	"tensile/graph"
-	"tensile/lease"
-	"tensile/lease/method"
-	"tensile/planner"
-	"tensile/report"
-	"tensile/workload"
+	"tensile/graph/autodiff"
+	"tensile/graph/cost"
+	"tensile/models/workload"
+	"tensile/observe/report"
+	"tensile/scheduler/planner"
 )
 
 // The ways to share memory of the papers beside ours.

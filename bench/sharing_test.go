@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"tensile/autodiff"
 	"tensile/graph"
+	"tensile/graph/autodiff"
 	"tensile/internal/long"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"tensile/autodiff"
+	"tensile/graph/autodiff"
 )
 
 // Waterwave's machines, section 5.1.1, and the devices that stand for their GPUs.

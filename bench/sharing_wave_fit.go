@@ -5,9 +5,9 @@ import (
 
 	"tensile/device/sim"
 	"tensile/graph"
-	"tensile/planner"
-	"tensile/program"
-	"tensile/workload"
+	"tensile/models/workload"
+	"tensile/plan/program"
+	"tensile/scheduler/planner"
 )
 
 // memorized is what a job needs by which it is known whether jobs fit together.

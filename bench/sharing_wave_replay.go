@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"tensile/autodiff"
 	"tensile/graph"
-	"tensile/workload"
+	"tensile/graph/autodiff"
+	"tensile/models/workload"
 )
 
 // waveSplits is figure 8.

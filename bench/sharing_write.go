@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"tensile/graph"
-	"tensile/report"
+	"tensile/observe/report"
 )
 
 // sharingColumns are those of rows, as a person or a spreadsheet reads them: sizes in MB, of 1e6 bytes.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"tensile/autodiff"
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/autodiff"
+	"tensile/graph/cost"
 )
 
 // Zico's machines, section 7, and the devices that stand for their GPUs.

@@ -3,11 +3,11 @@ package bench
 import (
 	"time"
 
+	"tensile/device/lease/pairs"
 	"tensile/graph"
-	"tensile/lease/pairs"
 	"tensile/plan"
-	"tensile/pool"
-	"tensile/program"
+	"tensile/plan/pool"
+	"tensile/plan/program"
 )
 
 // The replays here are of Waterwave's allocator (pool.Streams), as it would serve plans that move nothing: an

@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"tensile/autodiff"
-	"tensile/cost"
 	"tensile/device/sim"
 	"tensile/graph"
+	"tensile/graph/autodiff"
+	"tensile/graph/cost"
 	"tensile/models"
-	"tensile/passes"
-	"tensile/planner"
+	"tensile/models/passes"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 )
 
 // SuperNeurons makes the tables and figures of the SuperNeurons paper (Wang et al., PPoPP 2018) with policy

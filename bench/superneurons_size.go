@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/peak"
 	"tensile/scheduler"
 	"tensile/scheduler/policies/superneurons"

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/peak"
-	"tensile/pool"
-	"tensile/program"
+	"tensile/plan/pool"
+	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/policies/superneurons"
 )

@@ -12,12 +12,12 @@ import (
 	"gonum.org/v1/plot/plotter"
 
 	"tensile/controller"
+	"tensile/controller/local"
 	"tensile/graph"
-	"tensile/internal/local"
+	"tensile/models/task"
+	"tensile/observe/report"
 	"tensile/plan"
-	"tensile/planner"
-	"tensile/report"
-	"tensile/task"
+	"tensile/scheduler/planner"
 )
 
 // trial is one run of jobs that train together, through a controller, an agent and a host.
@@ -28,7 +28,7 @@ type trial struct {
 	jobs     []trialJob
 	planning []time.Duration // of a processor, for each request for plans of all jobs
 	peak     graph.Bytes     // most that the jobs claimed together by the plans in force
-	run      *report.Run     // nil if not all jobs were trained to their end
+	run      *local.Run      // nil if not all jobs were trained to their end
 }
 
 // trialJob is what was measured of a job.

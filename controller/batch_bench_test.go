@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/models"
 	"tensile/wire"
 )

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/scheduler"
 	"tensile/wire"
 )

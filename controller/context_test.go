@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/internal/randgraph"
+	"tensile/models/randgraph"
 	"tensile/plan"
-	"tensile/planner"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

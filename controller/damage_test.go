@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"tensile/graph"
-	"tensile/planner"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

@@ -19,15 +19,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tensile/cost"
 	"tensile/device/sim"
 	"tensile/graph"
-	"tensile/internal/localbus"
+	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/internal/randgraph"
-	"tensile/planner"
+	"tensile/models/randgraph"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 	"tensile/wire"
+	"tensile/wire/localbus"
 )
 
 // door is a whole controller on a bus, on virtual time. Bob has a job there, at an executor that does as it is told.

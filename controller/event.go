@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/internal/text"
+	"tensile/graph/text"
 	"tensile/wire"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/internal/clock"
 	"tensile/wire"
+	"tensile/wire/clock"
 )
 
 // storeGraph stores a graph where an executor finds it.

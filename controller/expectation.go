@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
-	"tensile/planner"
+	"tensile/graph/cost"
 	"tensile/predictor/correct"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 )
 
 // kind is what a profile and working sets depend on, and what is learnt of a graph but for the differences between

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"tensile/cost"
-	"tensile/explain"
 	"tensile/graph"
-	"tensile/planner"
-	"tensile/program"
+	"tensile/graph/cost"
+	"tensile/plan/program"
+	"tensile/scheduler/explain"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

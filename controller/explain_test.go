@@ -9,10 +9,10 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"tensile/explain"
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/internal/randgraph"
+	"tensile/models/randgraph"
+	"tensile/scheduler/explain"
 	"tensile/wire"
 )
 

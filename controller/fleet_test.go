@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/internal/long"
 	"tensile/wire"
 )

@@ -3,9 +3,9 @@ package controller
 import (
 	"fmt"
 
-	"tensile/external"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/models/external"
+	"tensile/plan/program"
 	"tensile/wire"
 )
 

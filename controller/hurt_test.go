@@ -7,7 +7,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"tensile/internal/randgraph"
+	"tensile/models/randgraph"
 	"tensile/wire"
 )
 

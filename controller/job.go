@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/planner"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

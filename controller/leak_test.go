@@ -13,16 +13,16 @@ import (
 	"sync"
 	"testing"
 
-	"tensile/agent"
 	"tensile/controller"
-	"tensile/cost"
 	"tensile/device/sim"
+	"tensile/executor/agent"
 	"tensile/graph"
-	"tensile/internal/bus"
+	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/internal/smallnet"
-	"tensile/planner"
+	"tensile/models/smallnet"
+	"tensile/scheduler/planner"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // shop is a controller on a server, with executors of simulated devices, all in this process.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"tensile/cost"
+	"tensile/graph/cost"
 	"tensile/predictor/correct"
 	"tensile/wire"
 )

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/planner"
+	"tensile/scheduler/planner"
 )
 
 // What one job's reports show of the device, the next job's first plan is made with; a job that is alone from the start

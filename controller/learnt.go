@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/internal/recording"
-	"tensile/planner"
 	"tensile/predictor/correct"
+	"tensile/scheduler/planner"
 	"tensile/wire"
+	"tensile/wire/recording"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"tensile/graph"
 	"tensile/models"
 	"tensile/plan"
-	"tensile/planner"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/planner"
-	"tensile/program"
+	"tensile/plan/program"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

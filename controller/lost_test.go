@@ -6,7 +6,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"tensile/internal/randgraph"
+	"tensile/models/randgraph"
 )
 
 // A job whose executor is lost may not fit alone any more: the budget has become smaller since it was admitted.

@@ -3,12 +3,12 @@ package controller
 import (
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
-	"tensile/planner"
+	"tensile/graph/cost"
+	"tensile/plan/program"
 	"tensile/predictor/correct"
-	"tensile/program"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

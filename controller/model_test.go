@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
-	"tensile/internal/randgraph"
-	"tensile/planner"
-	"tensile/program"
+	"tensile/graph/cost"
+	"tensile/models/randgraph"
+	"tensile/plan/program"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

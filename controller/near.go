@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/peak"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/wire"
 )

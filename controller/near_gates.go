@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/planner"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/planner"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

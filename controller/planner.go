@@ -8,12 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
-	"tensile/planner"
+	"tensile/graph/cost"
+	"tensile/plan/program"
 	"tensile/predictor/correct"
-	"tensile/program"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

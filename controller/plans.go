@@ -12,9 +12,9 @@ import (
 	"sync"
 
 	"tensile/graph"
-	"tensile/planner"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 )
 
 // Plans keeps plans that were made, so that they are made once for equal jobs on equal devices, whatever their names

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/planner"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

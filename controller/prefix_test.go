@@ -6,7 +6,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"tensile/internal/randgraph"
+	"tensile/models/randgraph"
 	"tensile/wire"
 )
 

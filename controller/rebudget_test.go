@@ -8,8 +8,8 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/internal/randgraph"
-	"tensile/planner"
+	"tensile/models/randgraph"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/internal/recording"
-	"tensile/planner"
+	"tensile/scheduler/planner"
 	"tensile/wire"
+	"tensile/wire/recording"
 )
 
 // Recorder writes down all that a machine starts from, is told and answers, so that [Replay] can have another machine

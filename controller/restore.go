@@ -10,8 +10,8 @@ import (
 
 	"tensile/graph"
 	"tensile/peak"
-	"tensile/planner"
-	"tensile/program"
+	"tensile/plan/program"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

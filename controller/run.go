@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/internal/clock"
-	"tensile/internal/limit"
-	"tensile/planner"
+	"tensile/scheduler/planner"
 	"tensile/wire"
+	"tensile/wire/clock"
+	"tensile/wire/limit"
 )
 
 // Options are what Run needs beside the bus.

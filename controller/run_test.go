@@ -15,11 +15,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
-	"tensile/internal/localbus"
-	"tensile/internal/randgraph"
+	"tensile/graph/cost"
+	"tensile/models/randgraph"
 	"tensile/wire"
+	"tensile/wire/localbus"
 )
 
 // office is a controller that runs on a bus within the test, on virtual time, and whose planner waits to be let on.

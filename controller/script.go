@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/internal/text"
-	"tensile/planner"
+	"tensile/graph/text"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

@@ -13,12 +13,12 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"tensile/cost"
-	"tensile/external"
 	"tensile/graph"
-	"tensile/internal/randgraph"
-	"tensile/internal/smallnet"
-	"tensile/planner"
+	"tensile/graph/cost"
+	"tensile/models/external"
+	"tensile/models/randgraph"
+	"tensile/models/smallnet"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

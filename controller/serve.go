@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/internal/clock"
-	"tensile/planner"
+	"tensile/scheduler/planner"
 	"tensile/wire"
+	"tensile/wire/clock"
 )
 
 // restore makes the machine from what is stored.

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"tensile/autodiff"
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/autodiff"
+	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/internal/randgraph"
-	"tensile/internal/smallnet"
-	"tensile/planner"
+	"tensile/models/randgraph"
+	"tensile/models/smallnet"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"tensile/internal/text"
+	"tensile/graph/text"
 	"tensile/predictor/correct"
 	"tensile/wire"
 )

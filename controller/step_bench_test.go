@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
+	"tensile/graph/cost"
 	"tensile/models"
 	"tensile/wire"
 )

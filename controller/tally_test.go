@@ -9,9 +9,9 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/internal/randgraph"
-	"tensile/internal/randplan"
+	"tensile/models/randgraph"
 	"tensile/plan"
+	"tensile/plan/randplan"
 	"tensile/wire"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"tensile/internal/smallnet"
+	"tensile/models/smallnet"
 	"tensile/wire"
 )
 

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"tensile/internal/text"
-	"tensile/planner"
+	"tensile/graph/text"
+	"tensile/plan/program"
 	"tensile/predictor/correct"
-	"tensile/program"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

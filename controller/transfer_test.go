@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/wire"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/planner"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

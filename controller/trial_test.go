@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/internal/randgraph"
-	"tensile/planner"
+	"tensile/models/randgraph"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

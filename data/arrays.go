@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"tensile/data/rooted"
+	"tensile/data/weights"
 	"tensile/graph"
-	"tensile/internal/rooted"
-	"tensile/weights"
 )
 
 // Array is a named array of a file. Its first dimension counts examples.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tensile/data/weights"
 	"tensile/graph"
 	_ "tensile/internal/long" // the flag -long
-	"tensile/weights"
 )
 
 // npyFile is an .npy file of a version with this header and content.

@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"tensile/internal/rooted"
+	"tensile/data/rooted"
 )
 
 // A record of CIFAR-10's binary version is a label and three planes, red, green, blue, of 32x32 bytes.

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io"
 
-	"tensile/internal/rooted"
+	"tensile/data/rooted"
 )
 
 // maxIDXBytes is the most that an IDX file may hold, some twenty times the size of MNIST's training images.

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/image/draw"
 
-	"tensile/internal/rooted"
+	"tensile/data/rooted"
 )
 
 // mostPixels bounds an image: a small file can claim a huge one.

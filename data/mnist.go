@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tensile/internal/rooted"
+	"tensile/data/rooted"
 )
 
 const mnistClasses = 10

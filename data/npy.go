@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"tensile/data/weights"
 	"tensile/graph"
-	"tensile/weights"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"tensile/internal/rooted"
+	"tensile/data/rooted"
 )
 
 // format is a kind of dataset that Open knows: where its files lie and what they are called.

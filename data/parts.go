@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode"
 
-	"tensile/internal/rooted"
+	"tensile/data/rooted"
 )
 
 // Words that folders with parts of a data set are called by, the likelier first.

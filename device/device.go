@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/graph/cost"
+	"tensile/plan/program"
 )
 
 // Device runs jobs. Its methods, and those of its jobs, are called by one goroutine.

@@ -2,7 +2,7 @@ package device
 
 import (
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // Pager is a device that can back a part of an arena. Its jobs are of type PagedJob.

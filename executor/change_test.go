@@ -4,12 +4,12 @@ import (
 	"context"
 	"testing"
 
-	"tensile/autodiff"
 	"tensile/device/cpu"
 	"tensile/executor"
+	"tensile/graph/autodiff"
 	"tensile/internal/long"
 	"tensile/models"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // small returns two networks of different sizes and kinds.

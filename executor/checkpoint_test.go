@@ -7,14 +7,14 @@ import (
 	"slices"
 	"testing"
 
-	"tensile/autodiff"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/executor"
 	"tensile/graph"
+	"tensile/graph/autodiff"
 	"tensile/internal/long"
 	"tensile/models"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // varied returns networks with dropout, batch norm, Adam and momentum.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // command is what another goroutine wants for a job. The one in Serve or Poll carries it out.

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"tensile/autodiff"
 	"tensile/device/cpu"
 	"tensile/executor"
+	"tensile/graph/autodiff"
 	"tensile/models"
-	tasks "tensile/task"
+	tasks "tensile/models/task"
 )
 
 // A job whose loss is no finite number ends in that very iteration, the first one of its kind, whenever the device has

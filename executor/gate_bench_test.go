@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"tensile/device/cpu"
+	"tensile/device/lease"
 	"tensile/executor"
-	"tensile/lease"
 	"tensile/models"
 )
 

@@ -4,9 +4,9 @@ import (
 	"sort"
 	"time"
 
+	"tensile/device/lease"
 	"tensile/graph"
-	"tensile/lease"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // ahead is how many groups with kernels that have not ended a job has on the device, so that the next one is there when

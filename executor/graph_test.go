@@ -16,7 +16,7 @@ import (
 	"tensile/device/devicetest"
 	"tensile/executor"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // A job changes between programs of two graphs while it trains: the bits are those of a run by one program. A program

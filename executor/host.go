@@ -10,10 +10,10 @@ import (
 
 	"tensile/data"
 	"tensile/device"
+	"tensile/device/lease"
 	"tensile/graph"
-	"tensile/lease"
-	"tensile/program"
-	"tensile/task"
+	"tensile/models/task"
+	"tensile/plan/program"
 )
 
 // Spec is a job to be trained: its options for the device, and what the host does with it.

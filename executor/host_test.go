@@ -14,7 +14,7 @@ import (
 	"tensile/graph"
 	"tensile/models"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 func lenet(t *testing.T) *task {

@@ -10,7 +10,7 @@ import (
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // TestInterleavings lets random programs run to their end under random timings, with changes and stops at any time, and

@@ -7,8 +7,8 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
-	"tensile/program"
-	"tensile/task"
+	"tensile/models/task"
+	"tensile/plan/program"
 )
 
 // job is one of a host's jobs and its place on the device.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"tensile/device"
-	"tensile/lease"
-	"tensile/program"
+	"tensile/device/lease"
+	"tensile/plan/program"
 	"tensile/swapexec"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"tensile/device"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // Events that cannot be are bugs of the device or of the host.

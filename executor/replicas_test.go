@@ -12,20 +12,20 @@ import (
 	"sync"
 	"testing"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cpu"
+	"tensile/device/lease"
 	"tensile/device/sim"
 	"tensile/executor"
+	"tensile/executor/reduce"
 	"tensile/graph"
-	"tensile/internal/smallnet"
-	"tensile/lease"
-	"tensile/planner"
-	"tensile/program"
-	"tensile/reduce"
-	tasks "tensile/task"
+	"tensile/graph/cost"
+	"tensile/models/smallnet"
+	tasks "tensile/models/task"
+	"tensile/models/workload"
+	"tensile/plan/program"
+	"tensile/scheduler/planner"
 	"tensile/wire"
-	"tensile/workload"
 )
 
 // mean is what a replica takes means by.

@@ -5,7 +5,7 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/swapexec"
 )
 

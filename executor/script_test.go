@@ -10,10 +10,10 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"tensile/device"
+	"tensile/device/lease"
 	"tensile/graph"
-	"tensile/lease"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // TestMachine plays the scripts in testdata to a machine, by datadriven. Times are durations from the start. The

@@ -10,14 +10,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/device/sim"
 	"tensile/executor"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // heard is an observer that writes down what becomes of jobs, and says when to do what.

@@ -12,14 +12,14 @@ import (
 
 	"tensile/device"
 	"tensile/device/cpu"
+	"tensile/device/lease"
 	"tensile/device/sim"
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/internal/randplan"
-	"tensile/lease"
 	"tensile/models"
-	"tensile/program"
+	"tensile/plan/program"
+	"tensile/plan/randplan"
 )
 
 // grantor is a lease in this process that checks that what is given back to it is free on the device already.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"tensile/device"
+	"tensile/device/lease"
 	"tensile/graph"
-	"tensile/lease"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // Lease decides when jobs may use how much of a device's memory: a lease.Machine of this process, or one in another

@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"tensile/cost"
 	"tensile/device/sim"
 	"tensile/executor"
+	"tensile/graph/cost"
 )
 
 // Iterations that are skipped count: a job ends as many earlier, and each report says which iteration it is of.

@@ -6,19 +6,19 @@ import (
 	"slices"
 	"testing"
 
-	"tensile/cost"
 	"tensile/data"
+	"tensile/data/weights"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/executor"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/internal/long"
 	"tensile/internal/needs"
 	"tensile/models"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
-	"tensile/weights"
 )
 
 // task is a network to train, and what training it brought forth.

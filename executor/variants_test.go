@@ -6,17 +6,17 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/device/sim"
 	"tensile/executor"
+	"tensile/graph/cost"
 	"tensile/internal/long"
 	"tensile/models"
-	"tensile/planner"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
+	"tensile/scheduler/planner"
 	"tensile/scheduler/policies"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // watched is a device that looks at what a host does with it: the arenas of all jobs together stay within the budget,

@@ -3,8 +3,8 @@ package models
 import (
 	"fmt"
 
-	"tensile/autodiff"
 	"tensile/graph"
+	"tensile/graph/autodiff"
 )
 
 // imageNet is the usual image size of networks for photographs, in pixels.

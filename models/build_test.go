@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tensile/autodiff"
 	"tensile/graph"
+	"tensile/graph/autodiff"
 	_ "tensile/internal/long" // the flag -long
 )
 

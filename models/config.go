@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"tensile/autodiff"
+	"tensile/graph/autodiff"
 )
 
 // Config sets a network's sizes. The zero value is the network's default.

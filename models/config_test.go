@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"tensile/autodiff"
+	"tensile/graph/autodiff"
 )
 
 func TestConfigErrors(t *testing.T) {

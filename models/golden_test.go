@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"tensile/autodiff"
 	"tensile/graph"
+	"tensile/graph/autodiff"
 	"tensile/internal/golden"
 )
 

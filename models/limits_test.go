@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"tensile/autodiff"
 	"tensile/graph"
+	"tensile/graph/autodiff"
 )
 
 // TestVanillaPeaks holds the unoptimised graphs to reference figures from an independent prototype, within 5 %, so

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tensile/internal/text"
+	"tensile/graph/text"
 )
 
 // models holds the networks that have a name of their own.

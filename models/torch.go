@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"tensile/data/weights"
 	"tensile/graph"
-	"tensile/weights"
 )
 
 // Foreign is where a state_dict of torchvision or transformers holds a persistent storage of ours.

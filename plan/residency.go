@@ -2,7 +2,7 @@ package plan
 
 import (
 	"tensile/graph"
-	"tensile/pool"
+	"tensile/plan/pool"
 )
 
 // Residency is a stay of a storage on the device: one place for one or more spans of slots.

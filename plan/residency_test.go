@@ -7,7 +7,7 @@ import (
 	"tensile/graph"
 	_ "tensile/internal/long" // the flag -long
 	"tensile/plan"
-	"tensile/pool"
+	"tensile/plan/pool"
 )
 
 // slowStays returns, per storage and slot, whether the storage is on the device: by walking through two iterations with

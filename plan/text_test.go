@@ -12,9 +12,9 @@ import (
 	"tensile/device/devicetest"
 	"tensile/graph"
 	"tensile/internal/golden"
-	"tensile/internal/randgraph"
-	"tensile/internal/randplan"
+	"tensile/models/randgraph"
 	"tensile/plan"
+	"tensile/plan/randplan"
 )
 
 // TestText keeps the printed form of a plan with swaps, a synchronous copy, a delay and an op that runs again.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 )
 
 // Device describes what ops run on, in the terms in which features are ratios.

@@ -9,8 +9,8 @@ import (
 	"os"
 	"strconv"
 
+	"tensile/data/weights"
 	"tensile/graph"
-	"tensile/weights"
 )
 
 // A model file is a safetensors file. Its metadata have the version of the form under the key "tensile-predictor", and

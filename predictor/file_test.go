@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tensile/weights"
+	"tensile/data/weights"
 )
 
 func save(t *testing.T, m *Model) (path string) {

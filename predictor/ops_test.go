@@ -5,11 +5,11 @@ import (
 	"slices"
 	"testing"
 
-	"tensile/cost"
 	"tensile/graph"
-	"tensile/internal/smallnet"
+	"tensile/graph/cost"
 	"tensile/models"
-	"tensile/passes"
+	"tensile/models/passes"
+	"tensile/models/smallnet"
 )
 
 // network is a training graph.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 )
 
 // Request is all that a policy decides by.

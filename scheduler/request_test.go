@@ -9,8 +9,8 @@ import (
 
 	"tensile/graph"
 	_ "tensile/internal/long" // the flag -long
-	"tensile/internal/randjobs"
 	"tensile/scheduler"
+	"tensile/scheduler/randjobs"
 )
 
 // Lists that do not belong to a job's graph are refused by name.

@@ -4,11 +4,11 @@ import (
 	"slices"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/peak"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // Result is what was decided. When planning ends with an error it holds Work alone.

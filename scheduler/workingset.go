@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // WorkingSet is the largest memory that a single step of a job needs.

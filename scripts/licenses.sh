@@ -5,7 +5,7 @@ to=$1
 go=${GO:-go}
 mkdir -p "$to"
 cp "$("$go" env GOROOT)/LICENSE" "$to/go"
-cp internal/page/static/uplot-LICENSE.txt "$to/uplot"
+cp observe/page/static/uplot-LICENSE.txt "$to/uplot"
 "$go" list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}' ./cmd/tensile | sort -u | while read -r module dir; do
 	found=
 	for file in "$dir"/LICEN[CS]E* "$dir"/NOTICE* "$dir"/licenses/ftl.txt "$dir"/THIRD_PARTY_LICENSES/*; do

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Builds the newest earlier commit whose state folders have the form of this one (Format in internal/bus/format.go), starts
+# Builds the newest earlier commit whose state folders have the form of this one (Format in wire/bus/format.go), starts
 # jobs there, and has this one go on with its folder: bits are to be those of jobs that nothing disturbs. A folder of another
 # form is to be refused untouched. Give a commit to start from that one. A quarter of an hour at most.
 set -eu
 cd "$(dirname "$0")/.."
 go=${GO:-go}
-form() { # of a commit; before there were numbers it was 1
-	git show "$1:internal/bus/format.go" 2>/dev/null | sed -nE 's/^const Format = ([0-9]+)$/\1/p' | grep . || echo 1
+form() { # of a commit, whose file may still be where it was; before there were numbers it was 1
+	{ git show "$1:wire/bus/format.go" || git show "$1:internal/bus/format.go"; } 2>/dev/null |
+		sed -nE 's/^const Format = ([0-9]+)$/\1/p' | grep . || echo 1
 }
-ours=$(sed -nE 's/^const Format = ([0-9]+)$/\1/p' internal/bus/format.go)
+ours=$(sed -nE 's/^const Format = ([0-9]+)$/\1/p' wire/bus/format.go)
 from=HEAD
 git diff --quiet HEAD -- && from=HEAD^
 commit=

@@ -5,7 +5,7 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // Copy is what became of one copy of a section.

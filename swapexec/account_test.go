@@ -9,7 +9,7 @@ import (
 
 	"tensile/device"
 	_ "tensile/internal/long" // the flag -long
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // timeline writes events from start and end times in list order.

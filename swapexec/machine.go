@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // Machine follows the copy lanes of one job. The zero value is ready for use.

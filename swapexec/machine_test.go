@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // section lists commands by words: kernel, poison, load and read, or in and out with a size.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // Of copies that end together the first wait's has the stall, and a copy has it before the loader: one of them, not

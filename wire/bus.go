@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Bus is what carries messages and objects; tensile/internal/bus has the one on NATS. Agent and controller use parts of
+// Bus is what carries messages and objects; tensile/wire/bus has the one on NATS. Agent and controller use parts of
 // it. All methods may be called from any goroutine.
 //
 // Methods with a context wait for the other side until it is done, and no longer than a few seconds; without a

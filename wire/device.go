@@ -3,8 +3,8 @@ package wire
 import (
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 )
 
 // Device is one that executors bring: what a controller has to know to plan for it. A controller keeps it, so that it

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"tensile/cost"
-	"tensile/explain"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/plan"
+	"tensile/scheduler/explain"
 )
 
 // Message is one of Orders, Status, Result, Report, Layout, Request, Answer, Record, Recorded, Learnt, Settings,

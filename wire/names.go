@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"tensile/graph"
-	"tensile/internal/text"
+	"tensile/graph/text"
 )
 
 // Names of keys, subjects and objects. A job or executor is one token of them.

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"tensile/cost"
-	"tensile/explain"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/plan"
 	"tensile/scheduler"
+	"tensile/scheduler/explain"
 )
 
 // samples has a message of each kind in which every field is set; TestSamplesAreWhole holds them to that.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/agent"
-	"tensile/internal/bus"
-	"tensile/internal/rooted"
+	"tensile/data/rooted"
+	"tensile/executor/agent"
+	"tensile/wire/bus"
 )
 
 // usersName is the folder in a state folder with a folder for each user.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"tensile/data/weights"
 	"tensile/graph"
-	"tensile/weights"
 	"tensile/wire"
 )
 

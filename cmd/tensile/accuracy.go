@@ -4,9 +4,9 @@ import (
 	"context"
 	"path/filepath"
 
-	"tensile/internal/local"
-	"tensile/report"
-	"tensile/task"
+	"tensile/controller/local"
+	"tensile/models/task"
+	"tensile/observe/report"
 )
 
 // testing returns the networks of a run, ready to be tried on the test images beside the data that they learn from; nil

@@ -21,9 +21,9 @@ import (
 	"testing"
 	"time"
 
-	"tensile/internal/bus"
 	"tensile/internal/long"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 var binaryFlag = flag.String("binary", "", "the binary that TestAttacks attacks, instead of this one")

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/internal/backup"
-	"tensile/internal/bus"
+	"tensile/wire/backup"
+	"tensile/wire/bus"
 )
 
 func backupCommand() *cobra.Command {

@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/autodiff"
 	"tensile/bench"
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/autodiff"
+	"tensile/graph/cost"
 	"tensile/models"
-	"tensile/passes"
-	"tensile/pool"
+	"tensile/models/passes"
+	"tensile/plan/pool"
 	"tensile/scheduler/policies"
 	"tensile/wire"
 )

@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/device/sim"
 	"tensile/graph"
-	"tensile/planner"
+	"tensile/graph/cost"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

@@ -17,11 +17,11 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"tensile/graph"
-	"tensile/internal/localbus"
 	"tensile/internal/long"
-	pages "tensile/internal/page"
-	"tensile/internal/web"
+	pages "tensile/observe/page"
+	"tensile/observe/web"
 	"tensile/wire"
+	"tensile/wire/localbus"
 )
 
 // strangeNames are allowed for jobs and made to break a page.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/calibrate"
+	"tensile/bench/calibrate"
 	"tensile/device"
 	"tensile/predictor"
 )

@@ -65,7 +65,7 @@ var chaosTurn = []int{0, 1, 2, 0, 1, 2, 0, 1, 2, 3}
 // away. After each seed all jobs have the bits of one that nothing disturbs, no executor is left, and no bytes are
 // reserved. At the end of a cluster no process is left.
 //
-// The wall clock cannot be set for these processes alone, and none reads it twice (internal/clock).
+// The wall clock cannot be set for these processes alone, and none reads it twice (wire/clock).
 func TestChaos(t *testing.T) {
 	long.Only(t)
 	seeds := long.Rounds(0, 40) // make chaos has 200, make soak 2,000

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/checkpoint"
+	"tensile/data/checkpoint"
 	"tensile/wire"
 )
 

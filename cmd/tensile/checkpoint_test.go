@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tensile/checkpoint"
+	"tensile/data/checkpoint"
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/wire"

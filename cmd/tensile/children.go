@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"tensile/internal/bus"
-	"tensile/internal/lifelock"
+	"tensile/device/lifelock"
+	"tensile/wire/bus"
 )
 
 // children are executor processes started from here.

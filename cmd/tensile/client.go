@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/internal/bus"
-	"tensile/internal/text"
+	"tensile/graph/text"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // registerState registers the folder in which a controller keeps what it knows.

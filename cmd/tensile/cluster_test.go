@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/internal/bus"
 	"tensile/internal/long"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // Jobs come and go, and all are planned again each time: those that run shrink for one that comes, which begins when

@@ -19,17 +19,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/agent"
 	"tensile/controller"
 	"tensile/device"
+	"tensile/executor/agent"
 	"tensile/graph"
-	"tensile/internal/bus"
-	"tensile/internal/journal"
-	"tensile/internal/leader"
-	"tensile/internal/web"
-	"tensile/planner"
+	"tensile/observe/web"
+	"tensile/scheduler/planner"
 	"tensile/scheduler/policies"
 	"tensile/wire"
+	"tensile/wire/bus"
+	"tensile/wire/journal"
+	"tensile/wire/leader"
 )
 
 // controllerFlags describe a controller that runs on.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/internal/bus"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // credentialsFlags say whose credentials are meant.

@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"tensile/device/cuda"
+	"tensile/device/cuda/fakecuda"
 	"tensile/device/nvml"
 	"tensile/graph"
-	"tensile/internal/fakecuda"
 )
 
 // fakeContext is what a process takes of the memory of the device without a GPU.

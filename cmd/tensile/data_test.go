@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"tensile/data/npztest"
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/internal/npztest"
 	"tensile/wire"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/agent"
 	"tensile/controller"
+	"tensile/executor/agent"
 )
 
 // replays have the machine of a process go through a recording, by the words with which recordings begin.

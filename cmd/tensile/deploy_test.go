@@ -72,7 +72,7 @@ func (c *called) below(folders []string, flags ...string) {
 	}
 }
 
-const deploy = "../../deploy"
+const deploy = "../../scripts/deploy"
 
 func deployed(t *testing.T, name ...string) string {
 	t.Helper()

@@ -13,8 +13,8 @@ import (
 	"tensile/device/cuda"
 	"tensile/device/nvml"
 	"tensile/graph"
-	"tensile/internal/bus"
-	"tensile/report"
+	"tensile/observe/report"
+	"tensile/wire/bus"
 )
 
 func devicesCommand() *cobra.Command {

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"tensile/device/cuda"
+	"tensile/device/cuda/fakecuda"
 	"tensile/device/nvml"
 	"tensile/graph"
-	"tensile/internal/fakecuda"
 )
 
 // What a context takes is what the used memory rises by while the device is open; 0 where nobody says.

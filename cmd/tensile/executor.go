@@ -17,11 +17,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/agent"
+	"tensile/device/lease/process"
+	"tensile/device/lifelock"
 	"tensile/executor"
-	"tensile/internal/bus"
-	"tensile/internal/lifelock"
-	"tensile/lease/process"
+	"tensile/executor/agent"
+	"tensile/wire/bus"
 )
 
 // executorFlags say where an executor works, and for whom.

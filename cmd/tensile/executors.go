@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/internal/text"
+	"tensile/graph/text"
 )
 
 // localExecutor is an executor that lives on this machine.

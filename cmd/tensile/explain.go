@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/internal/bus"
 	"tensile/scheduler"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 func explainCommand() *cobra.Command {

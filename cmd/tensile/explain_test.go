@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"tensile/explain"
 	"tensile/graph"
+	"tensile/scheduler/explain"
 	"tensile/wire"
 )
 

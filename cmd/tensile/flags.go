@@ -9,23 +9,23 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/autodiff"
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/sim"
 	"tensile/graph"
+	"tensile/graph/autodiff"
+	"tensile/graph/cost"
 	"tensile/models"
-	"tensile/onnx"
-	"tensile/passes"
+	"tensile/models/onnx"
+	"tensile/models/passes"
+	"tensile/models/task"
+	"tensile/models/workload"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
 	"tensile/scheduler/policies/capuchin"
 	"tensile/scheduler/policies/paper"
 	"tensile/scheduler/policies/superneurons"
 	tensilepolicy "tensile/scheduler/policies/tensile"
-	"tensile/task"
 	"tensile/wire"
-	"tensile/workload"
 )
 
 // workloadFlags describe the networks.

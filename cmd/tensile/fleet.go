@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/internal/bus"
-	"tensile/report"
+	"tensile/observe/report"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // listDevices prints the devices of a controller, once or until it is interrupted.

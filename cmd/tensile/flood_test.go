@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/internal/bus"
 	"tensile/internal/long"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // Whoever has the credentials of an executor writes into the log of a job that another trains, and floods the

@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/internal/bus"
-	"tensile/internal/text"
-	"tensile/report"
+	"tensile/graph/text"
+	"tensile/observe/report"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 func jobsCommand() *cobra.Command {

@@ -16,9 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/external"
-	"tensile/external/sidecar"
-	"tensile/internal/text"
+	"tensile/executor/sidecar"
+	"tensile/graph/text"
+	"tensile/models/external"
 )
 
 func joinCommand() *cobra.Command {

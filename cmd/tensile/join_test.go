@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"syscall"
 
-	"tensile/external"
 	"tensile/graph"
+	"tensile/models/external"
 )
 
 // fakeScript speaks to a sidecar as a script does that trains what a file says was recorded: fakescript FILE

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/internal/bus"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // ownAddress is the address of this machine in a network, or, where it is in none, of another name for itself.
@@ -95,7 +95,7 @@ func TestJoinFromElsewhere(t *testing.T) {
 		t.Errorf("%q were left behind", left)
 	}
 
-	file, err := filepath.Abs("../../external/testdata/recorded.json")
+	file, err := filepath.Abs("../../models/external/testdata/recorded.json")
 	if err != nil {
 		t.Fatal(err)
 	}

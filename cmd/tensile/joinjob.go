@@ -14,19 +14,19 @@ import (
 	"strings"
 	"time"
 
-	"tensile/agent"
-	"tensile/cost"
+	"tensile/device/lease"
+	"tensile/device/lease/process"
+	"tensile/device/lifelock"
 	"tensile/executor"
-	"tensile/external"
-	"tensile/external/sidecar"
+	"tensile/executor/agent"
+	"tensile/executor/sidecar"
 	"tensile/graph"
-	"tensile/internal/bus"
-	"tensile/internal/clock"
-	"tensile/internal/lifelock"
-	"tensile/lease"
-	"tensile/lease/process"
+	"tensile/graph/cost"
+	"tensile/models/external"
 	"tensile/scheduler"
 	"tensile/wire"
+	"tensile/wire/bus"
+	"tensile/wire/clock"
 )
 
 // joinFlags say which job a script becomes, and whose.

@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"testing"
 
-	"tensile/external"
 	"tensile/graph"
 	"tensile/internal/long"
+	"tensile/models/external"
 	"tensile/wire"
 )
 
@@ -23,7 +23,7 @@ const firstClaim = 64 * graph.KiB
 // joinJob joins a fake script as a job of a cluster, and waits until it trains by a plan.
 func (c *cluster) joinJob(name string) (sidecar *family, script int) {
 	c.t.Helper()
-	file, err := filepath.Abs("../../external/testdata/recorded.json")
+	file, err := filepath.Abs("../../models/external/testdata/recorded.json")
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestJoinJobUnplanned(t *testing.T) {
 	const claim = 4 * graph.KiB
 	c := startCluster(t, 2*claim)
 	file := filepath.Join(t.TempDir(), "large.json")
-	need := enlarged(t, "../../external/testdata/recorded.json", file, claim)
+	need := enlarged(t, "../../models/external/testdata/recorded.json", file, claim)
 	c.budget = graph.MiB // claims may be above the budget
 	p := start(t, t.TempDir(), "join", "--state", c.state, "--name", "one", "--memory", fmt.Sprint(int64(claim)), "--",
 		"fakescript", file, "0", "job")

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"tensile/external/sidecar"
+	"tensile/executor/sidecar"
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/internal/needs"

@@ -9,13 +9,13 @@ import (
 	"syscall"
 	"testing"
 
-	"tensile/external/sidecar"
+	"tensile/executor/sidecar"
 )
 
 // joinFake joins a fake script in a way, and waits until it trains.
 func joinFake(t *testing.T, how string) *family {
 	t.Helper()
-	file, err := filepath.Abs("../../external/testdata/recorded.json")
+	file, err := filepath.Abs("../../models/external/testdata/recorded.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestJoinKilled(t *testing.T) {
 // that was said was heard.
 func TestJoinLeavesBehind(t *testing.T) {
 	t.Parallel()
-	file, err := filepath.Abs("../../external/testdata/recorded.json")
+	file, err := filepath.Abs("../../models/external/testdata/recorded.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"syscall"
 
-	"tensile/external/sidecar"
+	"tensile/executor/sidecar"
 )
 
 // socketVariable names the variable in which a script finds the number of its end of the connection.

@@ -122,7 +122,7 @@ func TestJoinJobSignals(t *testing.T) {
 // The same without a controller.
 func TestJoinSignals(t *testing.T) {
 	t.Parallel()
-	file, err := filepath.Abs("../../external/testdata/recorded.json")
+	file, err := filepath.Abs("../../models/external/testdata/recorded.json")
 	if err != nil {
 		t.Fatal(err)
 	}

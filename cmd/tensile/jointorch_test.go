@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"tensile/external/sidecar"
+	"tensile/executor/sidecar"
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/internal/needs"

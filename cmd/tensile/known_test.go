@@ -3,9 +3,9 @@ package main
 import (
 	"testing"
 
-	"tensile/internal/local"
-	"tensile/planner"
+	"tensile/controller/local"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 )
 
 // The controller of a run asks for the very plans that were made for the head line, so that they are made once. (Where

@@ -11,18 +11,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/calibrate"
+	"tensile/bench/calibrate"
 	"tensile/controller"
-	"tensile/cost"
+	"tensile/controller/local"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/device/nvml"
 	"tensile/device/sim"
 	"tensile/graph"
-	"tensile/planner"
+	"tensile/graph/cost"
+	"tensile/models/task"
 	"tensile/predictor"
-	"tensile/report"
-	"tensile/task"
+	"tensile/scheduler/planner"
 )
 
 // latencyFlags say where the latencies come from that plans are made with before anything was measured.
@@ -149,7 +149,7 @@ func (f *latencyFlags) predict(g *graph.Graph, load float64) (latency, slack []t
 
 // measured plans again, with the latencies that a run of the same jobs has measured. They are kept as if each job ran
 // alone, as predicted ones are: a request has what ops take beside the other jobs.
-func (s *session) measured(ctx context.Context, p *planFlags, run *report.Run, planned *planner.Planned) error {
+func (s *session) measured(ctx context.Context, p *planFlags, run *local.Run, planned *planner.Planned) error {
 	on := p.on(s.device)
 	profiles, uses := make([]planner.Profile, len(s.workload)), make([]cost.Use, len(s.workload))
 	for i, t := range s.workload {

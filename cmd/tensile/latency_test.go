@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"tensile/cost"
 	"tensile/device/cpu"
-	"tensile/internal/lifelock"
+	"tensile/device/lifelock"
+	"tensile/graph/cost"
+	"tensile/models/workload"
 	"tensile/predictor"
-	"tensile/workload"
 )
 
 // The load that a model is asked for is what others use, beside what the other jobs of a request do. While jobs train

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/lease"
-	"tensile/lease/method"
-	"tensile/lease/process"
+	"tensile/device/lease"
+	"tensile/device/lease/method"
+	"tensile/device/lease/process"
 )
 
 // leaseCommand is the process of a device's lease. Executors start it.

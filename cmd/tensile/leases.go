@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"tensile/agent"
-	"tensile/internal/bus"
-	"tensile/lease"
-	"tensile/lease/process"
+	"tensile/device/lease"
+	"tensile/device/lease/process"
+	"tensile/executor/agent"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // leaseName is what the lease of a controller's jobs is called on every host.

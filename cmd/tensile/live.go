@@ -10,15 +10,15 @@ import (
 	"strings"
 	"time"
 
-	"tensile/agent"
-	"tensile/cost"
-	"tensile/explain"
+	"tensile/executor/agent"
 	"tensile/graph"
+	"tensile/graph/cost"
+	"tensile/observe/report"
 	"tensile/peak"
 	"tensile/plan"
-	"tensile/planner"
-	"tensile/program"
-	"tensile/report"
+	"tensile/plan/program"
+	"tensile/scheduler/explain"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

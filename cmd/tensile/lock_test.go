@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/internal/bus"
 	"tensile/internal/long"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // A controller that is started again notices by the lock that an executor of the one before it has ended, without

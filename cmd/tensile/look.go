@@ -7,12 +7,12 @@ import (
 	"os"
 	"slices"
 
+	"tensile/controller/local"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/graph"
-	"tensile/internal/local"
 	"tensile/models"
-	"tensile/task"
+	"tensile/models/task"
 )
 
 // mostLooked is how many multiplications a look at a batch may take: a second or two on a CPU.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/internal/text"
+	"tensile/graph/text"
 )
 
 func main() { os.Exit(Main()) }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tensile/report"
+	"tensile/observe/report"
 )
 
 // Noise and wrong predictions change the times of a simulated run, from seed to seed, and neither its plan nor what it

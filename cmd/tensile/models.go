@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/cost"
-	"tensile/report"
-	"tensile/workload"
+	"tensile/graph/cost"
+	"tensile/models/workload"
+	"tensile/observe/report"
 )
 
 func modelsCommand() *cobra.Command {

@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/internal/bus"
 	"tensile/internal/long"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // natsServers are NATS servers that somebody else runs: processes of nats-server.

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"tensile/controller"
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/device/sim"
+	"tensile/graph/cost"
 	"tensile/models"
-	"tensile/planner"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

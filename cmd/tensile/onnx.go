@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tensile/bench/onnxcases"
 	"tensile/device/cpu"
 	"tensile/graph"
-	"tensile/internal/text"
+	"tensile/graph/text"
 	"tensile/models"
-	"tensile/onnx"
-	"tensile/onnx/cases"
+	"tensile/models/onnx"
 	"tensile/peak"
 )
 
@@ -135,11 +135,11 @@ func testONNX(ctx context.Context, dir string, asJSON bool, out io.Writer) error
 		return err
 	}
 	defer d.Close()
-	results, err := cases.Run(ctx, d, dir)
+	results, err := onnxcases.Run(ctx, d, dir)
 	if err != nil {
 		return err
 	}
-	tallies := cases.Count(results)
+	tallies := onnxcases.Count(results)
 	if asJSON {
 		err = printJSON(out, tallies)
 	} else {
@@ -159,9 +159,9 @@ func testONNX(ctx context.Context, dir string, asJSON bool, out io.Writer) error
 }
 
 // writeCases lists the cases that did not pass, and counts all by operator.
-func writeCases(out io.Writer, results []cases.Result, tallies []cases.Tally) error {
+func writeCases(out io.Writer, results []onnxcases.Result, tallies []onnxcases.Tally) error {
 	for _, r := range results {
-		if r.Outcome != cases.Passed {
+		if r.Outcome != onnxcases.Passed {
 			if _, err := fmt.Fprintf(out, "%s %s: %s\n", r.Name, r.Outcome, r.Reason); err != nil {
 				return err
 			}

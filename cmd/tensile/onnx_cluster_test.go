@@ -16,10 +16,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tensile/data/npztest"
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/internal/npztest"
-	"tensile/onnx"
+	"tensile/models/onnx"
 	"tensile/wire"
 )
 
@@ -64,7 +64,7 @@ func TestClusterONNX(t *testing.T) {
 // it. It returns their paths.
 func dropping(t *testing.T) (file, arrays string) {
 	t.Helper()
-	m, err := onnx.Decode(read(t, filepath.Join("..", "..", "onnx", "testdata", "cnn.onnx")))
+	m, err := onnx.Decode(read(t, filepath.Join("..", "..", "models", "onnx", "testdata", "cnn.onnx")))
 	if err != nil {
 		t.Fatal(err)
 	}

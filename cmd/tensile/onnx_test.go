@@ -11,16 +11,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tensile/controller/local"
+	"tensile/data/weights"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/graph"
-	"tensile/internal/local"
 	"tensile/internal/long"
 	"tensile/internal/needs"
 	"tensile/models"
-	"tensile/onnx"
-	"tensile/report"
-	"tensile/weights"
+	"tensile/models/onnx"
+	"tensile/observe/report"
 )
 
 // exported copies networks that PyTorch exported into an empty folder, which it returns.
@@ -28,7 +28,7 @@ func exported(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range names {
-		text := read(t, filepath.Join("..", "..", "onnx", "testdata", name+".onnx"))
+		text := read(t, filepath.Join("..", "..", "models", "onnx", "testdata", name+".onnx"))
 		if err := os.WriteFile(filepath.Join(dir, name+".onnx"), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +206,7 @@ func evaluateTorch(t *testing.T, class, path string, x []float32) (scores []floa
 // alike, and nothing is left behind.
 func TestONNXErrors(t *testing.T) {
 	t.Parallel()
-	text := read(t, filepath.Join("..", "..", "onnx", "testdata", "cnn.onnx"))
+	text := read(t, filepath.Join("..", "..", "models", "onnx", "testdata", "cnn.onnx"))
 	for _, c := range []struct {
 		name   string
 		change func(m *onnx.Model)

@@ -15,8 +15,8 @@ import (
 	"tensile/device/cuda"
 	"tensile/device/cuda/kernels"
 	"tensile/graph"
-	"tensile/internal/text"
-	"tensile/task"
+	"tensile/graph/text"
+	"tensile/models/task"
 )
 
 // opsFlags are those of debug ops.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"tensile/device/cuda"
+	"tensile/device/cuda/fakecuda"
 	"tensile/device/cuda/kernels"
-	"tensile/internal/fakecuda"
 )
 
 // opsFile has the digests that every GPU must come to.

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/internal/bus"
 	"tensile/internal/long"
+	"tensile/models/workload"
 	"tensile/wire"
-	"tensile/workload"
+	"tensile/wire/bus"
 )
 
 // A user who says that a job is another's gets it as one of his own, and can do nothing with those of others, whatever

@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/controller"
-	"tensile/internal/bus"
-	pages "tensile/internal/page"
-	"tensile/internal/web"
-	"tensile/metrics"
+	"tensile/observe/metrics"
+	pages "tensile/observe/page"
+	"tensile/observe/web"
+	"tensile/wire/bus"
 )
 
 // noPage is the --http of a controller that serves no page.

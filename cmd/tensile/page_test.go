@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tensile/internal/web"
+	"tensile/observe/web"
 )
 
 // The tokens of a page are in no log; at a terminal the one for looking is printed. Their file is its owner's alone.

@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/scheduler"
 )
 

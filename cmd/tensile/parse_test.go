@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"tensile/cost"
+	"tensile/graph/cost"
 )
 
 // The error of an amount names the flag.

@@ -14,13 +14,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"tensile/device"
-	"tensile/internal/bus"
-	"tensile/planner"
-	"tensile/program"
-	"tensile/report"
+	"tensile/observe/report"
+	"tensile/plan/program"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 	"tensile/scheduler/policies"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 func planCommand() *cobra.Command {

@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/pool"
-	"tensile/report"
+	"tensile/observe/report"
+	"tensile/plan/pool"
 )
 
 // poolFlags say what is packed and how.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"tensile/pool"
+	"tensile/plan/pool"
 )
 
 // interruptedError ends a search that a signal stopped; its layout was printed.

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"tensile/report"
+	"tensile/observe/report"
 )
 
 // TestPoolSignal stops a search that would go on for an hour. The best layout up to then is printed and written.

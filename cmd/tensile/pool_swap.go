@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"tensile/cost"
 	"tensile/graph"
-	"tensile/pool"
-	"tensile/pool/trace"
-	"tensile/report"
+	"tensile/graph/cost"
+	"tensile/observe/report"
+	"tensile/plan/pool"
+	"tensile/plan/pool/trace"
 	"tensile/scheduler/policies/autoswap"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"tensile/pool"
+	"tensile/plan/pool"
 )
 
 // What to do about a capacity that is missed depends on why.

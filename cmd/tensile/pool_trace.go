@@ -8,9 +8,9 @@ import (
 	"strings"
 	"unicode"
 
-	"tensile/pool"
-	"tensile/pool/trace"
-	"tensile/report"
+	"tensile/observe/report"
+	"tensile/plan/pool"
+	"tensile/plan/pool/trace"
 )
 
 // device is that of a snapshot to be taken; nil: the only one.

@@ -11,7 +11,7 @@ import (
 
 	"tensile/device/cuda"
 	"tensile/graph"
-	"tensile/internal/text"
+	"tensile/graph/text"
 )
 
 func ratesCommand() *cobra.Command {

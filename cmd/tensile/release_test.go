@@ -101,7 +101,7 @@ func TestReplace(t *testing.T) {
 import (
 	"fmt"
 
-	"tensile/pool"
+	"tensile/plan/pool"
 )
 
 func main() {

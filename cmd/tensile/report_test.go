@@ -11,7 +11,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/report"
+	"tensile/observe/report"
 	"tensile/wire"
 )
 

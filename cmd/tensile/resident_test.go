@@ -22,12 +22,12 @@ import (
 	"testing"
 	"time"
 
+	"tensile/device/lease"
+	"tensile/device/lease/method"
+	"tensile/device/lease/process"
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/lease"
-	"tensile/lease/method"
-	"tensile/lease/process"
-	"tensile/report"
+	"tensile/observe/report"
 	"tensile/wire"
 )
 

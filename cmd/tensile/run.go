@@ -14,13 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/agent"
 	"tensile/controller"
+	"tensile/controller/local"
+	"tensile/data/weights"
+	"tensile/executor/agent"
 	"tensile/graph"
-	"tensile/planner"
-	"tensile/report"
-	"tensile/task"
-	"tensile/weights"
+	"tensile/models/task"
+	"tensile/observe/report"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 
@@ -266,7 +267,7 @@ func (f *runFlags) begins(s *session) error {
 // trained trains the jobs as planned and, to compare, without a plan. Where time is real the two runs alternate, a
 // block of iterations each. They run one after the other where time is virtual, as there is no background load, and
 // with --measured, whose plans need the latencies of the vanilla run.
-func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, learn bool) (run, vanilla *report.Run,
+func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, learn bool) (run, vanilla *local.Run,
 	planned *training, err error) {
 	planned = &training{session: s, flags: f, policy: f.policy, budget: s.request.Budget, planned: s.planned,
 		request: s.request, save: true, learn: learn}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tensile/data/weights"
 	"tensile/graph"
 	"tensile/models"
-	"tensile/weights"
 )
 
 // TestSave trains two copies and reads what was saved of each.

@@ -9,9 +9,9 @@ import (
 
 	"tensile/data"
 	"tensile/graph"
-	"tensile/planner"
-	"tensile/report"
-	"tensile/task"
+	"tensile/models/task"
+	"tensile/observe/report"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

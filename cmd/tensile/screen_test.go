@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"tensile/models/task"
 	"tensile/peak"
-	"tensile/planner"
 	"tensile/scheduler"
-	"tensile/task"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

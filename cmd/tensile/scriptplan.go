@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"tensile/external"
+	"tensile/models/external"
 	"tensile/peak"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/internal/bus"
+	"tensile/wire/bus"
 )
 
 // hub is where a controller and all that speak to it meet: a server of this process, or servers of others.

@@ -7,13 +7,13 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
-	"tensile/planner"
-	"tensile/report"
+	"tensile/models/task"
+	"tensile/models/workload"
+	"tensile/observe/report"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 	"tensile/scheduler/policies"
-	"tensile/task"
 	"tensile/wire"
-	"tensile/workload"
 )
 
 // session is a workload, planned for a device.

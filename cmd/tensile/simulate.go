@@ -13,14 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/autodiff"
-	"tensile/cost"
+	"tensile/controller/simulate"
 	"tensile/graph"
-	"tensile/internal/text"
+	"tensile/graph/autodiff"
+	"tensile/graph/cost"
+	"tensile/graph/text"
 	"tensile/models"
-	"tensile/simulate"
-	"tensile/task"
-	"tensile/workload"
+	"tensile/models/task"
+	"tensile/models/workload"
 )
 
 // simulateFlags are those of tensile simulate.

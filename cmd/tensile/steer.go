@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/graph"
-	"tensile/internal/bus"
 	"tensile/scheduler"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // steering is a command that has the controller change something.

@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/graph"
-	"tensile/internal/bus"
+	"tensile/models/task"
+	"tensile/models/workload"
 	"tensile/scheduler"
-	"tensile/task"
 	"tensile/wire"
-	"tensile/workload"
+	"tensile/wire/bus"
 )
 
 // submission describes jobs to be submitted.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/internal/bus"
-	"tensile/internal/text"
+	"tensile/graph/text"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 func tenantCommand() *cobra.Command {

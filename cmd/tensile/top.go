@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/internal/bus"
-	"tensile/top"
+	"tensile/observe/top"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 func topCommand() *cobra.Command {

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/internal/bus"
-	"tensile/timeline"
-	"tensile/weights"
+	"tensile/data/weights"
+	"tensile/executor/timeline"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 func traceCommand() *cobra.Command {

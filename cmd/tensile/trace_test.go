@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"tensile/executor/timeline"
 	"tensile/graph"
-	"tensile/internal/bus"
-	"tensile/internal/localbus"
 	"tensile/internal/long"
-	"tensile/timeline"
 	"tensile/wire"
+	"tensile/wire/bus"
+	"tensile/wire/localbus"
 )
 
 // A trace has the iterations that were asked for of each job, on one time axis; a job that is over

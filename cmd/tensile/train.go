@@ -14,18 +14,17 @@ import (
 	"sync"
 
 	"tensile/controller"
+	"tensile/controller/local"
 	"tensile/executor"
+	"tensile/executor/timeline"
 	"tensile/graph"
-	"tensile/internal/bus"
-	"tensile/internal/local"
+	"tensile/models/task"
 	"tensile/plan"
-	"tensile/planner"
-	"tensile/program"
-	"tensile/report"
+	"tensile/plan/program"
 	"tensile/scheduler"
-	"tensile/task"
-	"tensile/timeline"
+	"tensile/scheduler/planner"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // training is a controller of this process, executor processes of its own, and the jobs of a workload.
@@ -48,7 +47,7 @@ type training struct {
 }
 
 // run trains all jobs to their end: in this process where time is virtual, so that a run is the same every time.
-func (t *training) run(ctx context.Context) (*report.Run, error) {
+func (t *training) run(ctx context.Context) (*local.Run, error) {
 	if !t.flags.here() {
 		run, err := t.processes(ctx)
 		return run, t.interrupted(err)
@@ -128,7 +127,7 @@ func (t *training) interrupted(err error) error {
 }
 
 // processes has executor processes train. Whatever was started and made for it is gone when it returns.
-func (t *training) processes(ctx context.Context) (_ *report.Run, err error) {
+func (t *training) processes(ctx context.Context) (_ *local.Run, err error) {
 	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // after an interrupt, until jobs are saved
 	defer cancel(nil)
 	dir, err := os.MkdirTemp("", "tensile-run-")
@@ -196,13 +195,13 @@ func (t *training) processes(ctx context.Context) (_ *report.Run, err error) {
 func (t *training) saves() bool { return t.save && t.flags.save != "" }
 
 // jobs submits the jobs and waits until all are over, ctx is done, or the controller does not run any more.
-func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.Run, error) {
+func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*local.Run, error) {
 	index := make(map[string]int)
 	for i, task := range t.session.workload {
 		index[task.Name] = i
 	}
 	var mu sync.Mutex
-	watched := make([]report.Watched, len(index))
+	watched := make([]local.Watched, len(index))
 	if t.trace != nil {
 		stop, err := t.trace.follow(conn)
 		if err != nil {
@@ -269,7 +268,7 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.R
 			}
 		}
 	}
-	run := &report.Run{Jobs: make([]report.JobRun, len(index))}
+	run := &local.Run{Jobs: make([]local.JobRun, len(index))}
 	var ended []wire.Record
 	for range index {
 		select {
@@ -286,7 +285,7 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*report.R
 			if err != nil {
 				return nil, err
 			}
-			run.Jobs[index[r.Spec.Name]] = report.JobRun{Result: *result, Iterations: r.Iteration}
+			run.Jobs[index[r.Spec.Name]] = local.JobRun{Result: *result, Iterations: r.Iteration}
 		case <-running.Done():
 			return nil, context.Cause(running)
 		case <-ctx.Done():

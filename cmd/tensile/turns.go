@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"sync"
 
-	"tensile/internal/bus"
-	"tensile/report"
-	"tensile/task"
+	"tensile/controller/local"
+	"tensile/models/task"
+	"tensile/observe/report"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // pace is how far the executors of a training go, block by block. Between its blocks all of its jobs rest in Home: they
@@ -89,7 +90,7 @@ func (p *pace) watch(ctx context.Context, conn *bus.Conn) (stop func(), err erro
 
 // alternate runs two trainings of the same jobs, a block of iterations of one and then the same of the other, so that
 // background load hits both. While one trains, the jobs of the other rest in Home.
-func alternate(ctx context.Context, trainings [2]*training, begin [2]func()) (runs [2]*report.Run, err error) {
+func alternate(ctx context.Context, trainings [2]*training, begin [2]func()) (runs [2]*local.Run, err error) {
 	given := ctx
 	ctx, cancel := context.WithCancelCause(given)
 	var ends [2]chan struct{}

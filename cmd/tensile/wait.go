@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/internal/bus"
-	"tensile/report"
+	"tensile/observe/report"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // Exit statuses of a command that has waited for jobs; 0: all have finished.

@@ -3,7 +3,7 @@ package cpu
 import (
 	"sync"
 
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // arrivals is the order of the prologues of all jobs, for lanes that are threads. Its mutex comes after those of jobs.

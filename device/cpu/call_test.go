@@ -7,7 +7,7 @@ import (
 	"tensile/device"
 	"tensile/device/cpu/kernel"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // A kernel is called with the job's seed and the iteration of its section, and does what it does when called by hand.

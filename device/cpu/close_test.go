@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // Close ends lanes that wait, that hold and that have a queue. A command that runs ends first, and is not told of.

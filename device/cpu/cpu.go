@@ -10,13 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cpu/gemm"
 	"tensile/device/cpu/kernel"
 	"tensile/graph"
-	"tensile/pool/trace"
-	"tensile/program"
+	"tensile/graph/cost"
+	"tensile/plan/pool/trace"
+	"tensile/plan/program"
 )
 
 // Options are the settings of the device; the zero value is the recommended one.

@@ -20,5 +20,5 @@
 // scratch that compute the same sums in the same order.
 //
 // On request (Options.Trace) the device records malloc, free, read and write as its jobs' commands come to them
-// (record.go), for pool/trace.
+// (record.go), for plan/pool/trace.
 package cpu

@@ -4,8 +4,8 @@ import (
 	"runtime"
 	"time"
 
-	"tensile/cost"
 	"tensile/device/cpu/gemm"
+	"tensile/graph/cost"
 )
 
 // measure takes the rates that plans start from: GEMM on a matrix that fits the cache, and copying one that does not.

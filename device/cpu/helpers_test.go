@@ -7,7 +7,7 @@ import (
 	"tensile/device"
 	"tensile/graph"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // open opens a device and closes it when the test is over.

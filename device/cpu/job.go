@@ -8,8 +8,8 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
-	"tensile/internal/invariants"
-	"tensile/program"
+	"tensile/graph/invariants"
+	"tensile/plan/program"
 )
 
 // job implements device.Job.

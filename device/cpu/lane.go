@@ -9,7 +9,7 @@ import (
 	"tensile/device"
 	"tensile/device/cpu/kernel"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // item is a command that a lane carries out.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // after is the point that is reached when the first n commands on a unit have ended.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"tensile/cost"
+	"tensile/graph/cost"
 )
 
 // link is one copy direction. With a limit it is a token bucket without a store: each piece takes its turn at the end

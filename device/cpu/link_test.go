@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/graph/cost"
+	"tensile/plan/program"
 )
 
 // Two jobs that copy at the same time share a limited link: their bytes together take no less than the rate allows, of

@@ -6,7 +6,7 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // loaded is a program as it is bound to a job.

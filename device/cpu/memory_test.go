@@ -10,9 +10,9 @@ import (
 	"unsafe"
 
 	"tensile/graph"
-	"tensile/internal/invariants"
+	"tensile/graph/invariants"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // Every size is mapped to the byte, page or not, can be used from end to end, and is given back.

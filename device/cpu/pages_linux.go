@@ -7,8 +7,8 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
-	"tensile/internal/invariants"
-	"tensile/program"
+	"tensile/graph/invariants"
+	"tensile/plan/program"
 )
 
 // Page implements device.Pager.

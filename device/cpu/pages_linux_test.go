@@ -12,8 +12,8 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
-	"tensile/internal/invariants"
-	"tensile/program"
+	"tensile/graph/invariants"
+	"tensile/plan/program"
 )
 
 // residentBytes is how much of memory the system backs.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"tensile/graph"
-	"tensile/pool/trace"
-	"tensile/program"
+	"tensile/plan/pool/trace"
+	"tensile/plan/program"
 )
 
 // recorder makes a trace of a job's sections (Options.Trace). Commands are recorded when they are issued and in that

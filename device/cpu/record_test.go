@@ -10,9 +10,9 @@ import (
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/models"
-	"tensile/pool"
-	"tensile/pool/trace"
-	"tensile/program"
+	"tensile/plan/pool"
+	"tensile/plan/pool/trace"
+	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
 )

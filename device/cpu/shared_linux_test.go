@@ -7,10 +7,10 @@ import (
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/device/devicetest"
+	"tensile/device/lease"
 	"tensile/executor"
 	"tensile/graph"
-	"tensile/lease"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // inspector is a lease that looks at what the jobs' arenas take of the machine whenever one gives pages back.

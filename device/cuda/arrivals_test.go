@@ -8,10 +8,10 @@ import (
 
 	"tensile/device"
 	"tensile/device/cuda"
+	"tensile/device/cuda/fakecuda"
 	"tensile/device/devicetest"
 	"tensile/graph"
-	"tensile/internal/fakecuda"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // sums is a graph that adds up weights of 96 MiB, which take 4 ms to be copied. Its first op has the name of the job.

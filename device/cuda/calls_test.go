@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
+	"tensile/device/cuda/fakecuda"
 	"tensile/device/devicetest"
-	"tensile/internal/fakecuda"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // TestCalls counts the driver's calls per body: none waits for the device on the thread that issues, and what is waited

@@ -7,11 +7,11 @@ import (
 
 	"tensile/device"
 	"tensile/device/cuda"
+	"tensile/device/cuda/fakecuda"
 	"tensile/device/devicetest"
 	"tensile/graph"
-	"tensile/internal/fakecuda"
 	"tensile/internal/long"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // crowd trains two jobs side by side, one of which takes a snapshot and gets a larger arena and another program in the

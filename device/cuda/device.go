@@ -10,11 +10,11 @@ import (
 	"slices"
 	"time"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cuda/kernels"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/graph/cost"
+	"tensile/plan/program"
 )
 
 // Options are the settings of the device; the zero value is the recommended one.

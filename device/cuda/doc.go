@@ -1,7 +1,7 @@
 // Package cuda is the device on NVIDIA's GPUs.
 //
-// It stands on [Driver], which device/cuda/driver implements by gorgonia.org/cu, and internal/fakecuda without a GPU:
-// this package is plain Go. The kernels are those of device/cuda/kernels.
+// It stands on [Driver], which device/cuda/driver implements by gorgonia.org/cu, and device/cuda/fakecuda without a
+// GPU: this package is plain Go. The kernels are those of device/cuda/kernels.
 //
 // A job has a lane per stream of its program. Those of compute and of the copies are CUDA streams, the host lane is
 // what Driver.Run carries out. Nobody waits for the GPU but Next: a command is put on its stream as soon as all that it

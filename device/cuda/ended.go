@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tensile/device"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // reach takes note that a command has ended, and so all before it on its lane.

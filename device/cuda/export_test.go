@@ -3,7 +3,7 @@ package cuda
 import (
 	"tensile/device"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // LaunchesOf returns the launches of a section, per command.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 )
 
 // measure returns the rates that plans start from: peaks from the device's clocks, the links as two copies of pinned

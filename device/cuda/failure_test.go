@@ -9,10 +9,10 @@ import (
 
 	"tensile/device"
 	"tensile/device/cuda"
+	"tensile/device/cuda/fakecuda"
 	"tensile/device/devicetest"
-	"tensile/internal/fakecuda"
 	"tensile/internal/long"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // failing trains a little on a driver, gets memory for a snapshot, and closes everything. It returns all errors.

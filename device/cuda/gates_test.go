@@ -8,13 +8,13 @@ import (
 
 	"tensile/device"
 	"tensile/device/cuda"
+	"tensile/device/cuda/fakecuda"
 	"tensile/device/devicetest"
+	"tensile/device/lease"
 	"tensile/executor"
 	"tensile/graph"
-	"tensile/internal/fakecuda"
 	"tensile/internal/long"
-	"tensile/lease"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // measured is a driver that keeps the most memory of the device that was used at any time.

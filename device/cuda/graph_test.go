@@ -6,9 +6,9 @@ import (
 
 	"tensile/device"
 	"tensile/device/cuda"
+	"tensile/device/cuda/fakecuda"
 	"tensile/device/devicetest"
-	"tensile/internal/fakecuda"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // TestGraph captures the copies in and the kernels of a body, and executes the later iterations of a training by that

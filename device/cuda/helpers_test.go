@@ -12,10 +12,10 @@ import (
 
 	"tensile/device"
 	"tensile/device/cuda"
+	"tensile/device/cuda/fakecuda"
 	"tensile/device/devicetest"
 	"tensile/graph"
-	"tensile/internal/fakecuda"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // open opens a device on a driver.

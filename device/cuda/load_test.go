@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cuda"
+	"tensile/device/cuda/fakecuda"
 	"tensile/device/cuda/kernels"
 	"tensile/graph"
-	"tensile/internal/fakecuda"
+	"tensile/graph/cost"
 )
 
 // TestRetarget has drivers refuse the text as it stands: it is loaded for the device's own chip. Where that is refused

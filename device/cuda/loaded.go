@@ -7,7 +7,7 @@ import (
 	"tensile/device"
 	"tensile/device/cuda/kernels"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // loaded is a program as it is bound to a job.

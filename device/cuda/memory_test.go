@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cuda"
+	"tensile/device/cuda/fakecuda"
 	"tensile/device/devicetest"
 	"tensile/graph"
-	"tensile/internal/fakecuda"
-	"tensile/program"
+	"tensile/graph/cost"
+	"tensile/plan/program"
 )
 
 // TestOutOfMemory reserves more than the device has, and less afterwards.

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"tensile/device/cuda"
-	"tensile/internal/fakecuda"
+	"tensile/device/cuda/fakecuda"
 )
 
 // mutant is a driver on which the device does something wrong.

@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cuda"
+	"tensile/device/cuda/fakecuda"
 	"tensile/device/cuda/kernels"
 	"tensile/graph"
-	"tensile/internal/fakecuda"
-	"tensile/planner"
-	"tensile/program"
-	"tensile/workload"
+	"tensile/graph/cost"
+	"tensile/models/workload"
+	"tensile/plan/program"
+	"tensile/scheduler/planner"
 )
 
 // latencies has an op's kernels take what the roofline of a table says of the op, in equal parts.

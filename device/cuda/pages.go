@@ -7,7 +7,7 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // Pager is a device whose driver can map memory. It implements device.Pager.

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cuda"
+	"tensile/device/cuda/fakecuda"
 	"tensile/device/devicetest"
 	"tensile/graph"
-	"tensile/internal/fakecuda"
+	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // smallPage makes the arenas of small networks some dozens of pages large.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"tensile/device/cuda"
+	"tensile/device/cuda/fakecuda"
 	"tensile/graph"
-	"tensile/internal/fakecuda"
 )
 
 // TestRates compares what the device finds with the rates that the fake driver was given.

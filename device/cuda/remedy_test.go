@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"tensile/device/cuda"
-	"tensile/internal/fakecuda"
+	"tensile/device/cuda/fakecuda"
 )
 
 // What a user of a card meets first is one line that says what can be done about it.

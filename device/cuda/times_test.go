@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/cuda"
+	"tensile/device/cuda/fakecuda"
 	"tensile/device/devicetest"
 	"tensile/graph"
-	"tensile/internal/fakecuda"
-	"tensile/program"
+	"tensile/graph/cost"
+	"tensile/plan/program"
 )
 
 // seat is a job on a dry device, with a program.

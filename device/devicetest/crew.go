@@ -9,7 +9,7 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // crew runs jobs on a device and judges what it reports.

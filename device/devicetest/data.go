@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // host returns the host slots of the persistent storages of a job that rests.

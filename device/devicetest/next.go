@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // wake signals before Next, while it waits, and beside events.

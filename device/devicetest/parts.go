@@ -6,7 +6,7 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // cuts returns the ends of parts into which a section is cut at random, the last one its own.

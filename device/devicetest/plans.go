@@ -7,7 +7,7 @@ import (
 	"tensile/device"
 	"tensile/graph"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // KeepAll plans an iteration without swaps: persistent storages stay, inputs come in before slot 0, outputs go out

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"testing"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/sim"
 	"tensile/graph"
+	"tensile/graph/cost"
 	_ "tensile/internal/long" // the flag -long
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 func simulated(t testing.TB) device.Device {

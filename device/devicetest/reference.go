@@ -3,7 +3,7 @@ package devicetest
 import (
 	"math"
 
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // results trains Tiny and compares losses and weights with a plain computation in float64.

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // Rewritten is Tiny as another graph that trains to the same bits: an activation is made once more for the gradients,

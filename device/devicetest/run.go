@@ -9,7 +9,7 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // Run checks that what open makes behaves as package device says. Each check opens a device of its own and closes it.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/graph/cost"
+	"tensile/plan/program"
 )
 
 // snapshots trains by many plans with a snapshot in the place of one body, without a drain around it. What it holds is

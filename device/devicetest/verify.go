@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"tensile/device"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // ended is an event and its place among those of its job.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tensile/device"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // notes is a test that keeps its complaints.

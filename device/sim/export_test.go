@@ -3,7 +3,7 @@ package sim
 import (
 	"tensile/device"
 	_ "tensile/internal/long" // the flag -long
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // Bind binds a program that nobody has proven, for tests of what the device does with commands that no proof lets pass.

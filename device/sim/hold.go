@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // defaultPage is that of CUDA devices.

@@ -7,7 +7,7 @@ import (
 
 	"tensile/device"
 	"tensile/device/sim"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 func TestHold(t *testing.T) {

@@ -7,10 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/sim"
 	"tensile/graph"
+	"tensile/graph/cost"
 )
 
 // launching is a device without links whose kernels take 10 ns per element alone, launch included.

@@ -7,7 +7,7 @@ import (
 
 	"tensile/device"
 	"tensile/device/sim"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // Pages of all jobs together fit the device's memory, and Held is the most that they had.

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"time"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/graph/cost"
+	"tensile/plan/program"
 )
 
 // Options are the settings of the device; the zero value is the recommended one.

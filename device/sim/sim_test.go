@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/devicetest"
 	"tensile/device/sim"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 func TestDevice(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tensile/device"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // grain is how many units of work make up a nanosecond: a multiple of 1 to 16, so that the even share of up to 16 jobs

@@ -10,12 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/devicetest"
 	"tensile/device/sim"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/graph/cost"
+	"tensile/plan/program"
 )
 
 // TestEqualsTime runs random programs and compares every command of the fourth body with program.Time.

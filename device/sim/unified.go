@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // unified is memory of which a part is on the device, and the rest on the host: the pages of all arenas in the order in

@@ -10,7 +10,7 @@ import (
 	"tensile/device"
 	"tensile/device/sim"
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // A kernel waits for its pages on the host: each takes 7 ns, and 3 + 512 ns on the link. Two pages fit.

@@ -3,9 +3,9 @@ package sim
 import (
 	"testing"
 
-	"tensile/cost"
 	"tensile/device"
 	"tensile/graph"
+	"tensile/graph/cost"
 )
 
 // variantsOf returns the variants of a convolution and of its backward halves, in a graph of its own.

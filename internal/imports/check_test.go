@@ -96,19 +96,36 @@ func (c *checker) ours(to string) {
 		c.say("imports %s, which it must not know", to)
 		return
 	}
-	switch from, target := rowOf(c.pkg), rowOf(to); {
-	case target < 0:
+	from, target := placeOf(c.pkg), placeOf(to)
+	switch {
+	case target.row < 0:
 		c.say("imports %s, which has no row in the table", to)
-	case from == target && !slices.Contains(within[c.pkg], to):
+	case from.folder == target.folder && from.row == target.row:
 		c.say("imports %s of its own row", to)
-	case from < target:
-		c.say("imports %s from a row below", to)
+	case from.folder == target.folder && from.row < target.row:
+		c.say("imports %s from a row above", to)
+	case from.folder != target.folder && from.floor == target.floor:
+		c.say("imports %s of its own floor", to)
+	case from.folder != target.folder && from.floor < target.floor:
+		c.say("imports %s from a floor above", to)
 	}
 }
 
-// rowOf returns the row of a package, -1 if it has none.
-func rowOf(pkg string) int {
-	return slices.IndexFunc(rows, func(row []string) bool { return lists(row, pkg) })
+// place is where a package stands: the floor of its folder, and its row there, counted from the ground; -1 is nowhere.
+type place struct {
+	folder     string
+	floor, row int
+}
+
+func placeOf(pkg string) place {
+	folder, _, _ := strings.Cut(pkg, "/")
+	floor := slices.IndexFunc(house, func(folders []string) bool { return slices.Contains(folders, folder) })
+	rows := rooms[folder]
+	row := slices.IndexFunc(rows, func(row []string) bool { return slices.Contains(row, pkg) })
+	if row < 0 {
+		row = slices.IndexFunc(rows, func(row []string) bool { return lists(row, pkg) })
+	}
+	return place{folder, floor, row}
 }
 
 // lists reports whether entries of the table name a package, or all below one of its parents.

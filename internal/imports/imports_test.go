@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	_ "tensile/internal/long" // the flag -long
 )
 
@@ -42,7 +40,7 @@ func TestModule(t *testing.T) {
 		pkg := filepath.ToSlash(dir)
 		if !slices.Contains(seen, pkg) {
 			seen = append(seen, pkg)
-			if rowOf(pkg) < 0 && !slices.Contains(helpers, pkg) {
+			if placeOf(pkg).row < 0 && !slices.Contains(helpers, pkg) {
 				t.Errorf("package %s has no row in the table", pkg)
 			}
 		}
@@ -79,25 +77,25 @@ func TestCheck(t *testing.T) {
 		{"plan", `import "tensile/graph"`, ""},
 		{"cmd/tensile",
 			`import ("tensile/bench"; "tensile/device/sim"; "os"; "github.com/spf13/cobra"); var _ = os.Args`, ""},
-		{"graph", `import "tensile/internal/invariants"`, ""},
+		{"graph", `import "tensile/graph/invariants"`, ""},
 		{"device/cpu",
 			`import ("tensile/device"; "tensile/device/cpu/kernel"; "time"); func f() { go f(); time.Now() }`, ""},
-		{"models", `import "tensile/autodiff"`, ""},
+		{"models", `import "tensile/graph/autodiff"`, ""},
 
-		{"graph", `import "tensile/plan"`, "graph imports plan from a row below"},
-		{"bench", `import "tensile/cmd/tensile"`, "bench imports cmd/tensile from a row below"},
-		{"calibrate", `import "tensile/bench"`, "calibrate imports bench from a row below"},
-		{"internal/local", `import "tensile/bench"`, "internal/local imports bench from a row below"},
-		{"autodiff", `import "tensile/models"`, "autodiff imports models of its own row"},
-		{"device/sim", `import "tensile/device/cpu"`, "device/sim imports device/cpu of its own row"},
-		{"device", `import "tensile/device/cpu"`, "device imports device/cpu of its own row"},
-		{"pool", `import "tensile/graph"`, "pool imports graph, which it must not know"},
+		{"graph", `import "tensile/plan"`, "graph imports plan from a floor above"},
+		{"bench", `import "tensile/cmd/tensile"`, "bench imports cmd/tensile from a floor above"},
+		{"controller/local", `import "tensile/bench"`, "controller/local imports bench from a floor above"},
+		{"predictor", `import "tensile/peak"`, "predictor imports peak of its own floor"},
+		{"plan", `import "tensile/plan/program"`, "plan imports plan/program from a row above"},
+		{"models", `import "tensile/models/onnx"`, "models imports models/onnx of its own row"},
+		{"device/sim", `import "tensile/device/cuda"`, "device/sim imports device/cuda of its own row"},
+		{"plan/pool", `import "tensile/graph"`, "plan/pool imports graph, which it must not know"},
 		{"scheduler", `import "tensile/predictor"`, "scheduler imports predictor, which it must not know"},
 		{"controller", `import "tensile/executor"`, "controller imports executor, which it must not know"},
 		{"executor", `import "tensile/controller"`, "executor imports controller, which it must not know"},
 		{"bench", `import "tensile/odds"`, "bench imports odds, which has no row in the table"},
 		{"bench", `import "tensile/device/devicetest"`, "bench imports device/devicetest, which is for tests"},
-		{"internal/randplan", `import "tensile/internal/randgraph"`, ""},
+		{"plan/randplan", `import "tensile/models/randgraph"`, ""},
 		{"internal/golden", `import ("flag"; "github.com/google/go-cmp/cmp")`, ""},
 
 		{"graph", `import "gonum.org/v1/gonum/blas"`, "graph imports gonum.org/v1/gonum/blas, which enters through " +
@@ -109,7 +107,7 @@ func TestCheck(t *testing.T) {
 		{"bench", `import "example.org/x"`, "bench imports example.org/x, which is not in the table of foreign " +
 			"libraries"},
 		{"bench", `import "C"`, "bench imports C, which enters through device/cuda/driver and " +
-			"internal/fakecuda/bridge and internal/fakecuda/library"},
+			"device/cuda/fakecuda/bridge and device/cuda/fakecuda/library"},
 		{"predictor", `import "gorgonia.org/cu"`, "predictor imports gorgonia.org/cu, which enters through " +
 			"device/cuda/driver"},
 		{"predictor", `import "gorgonia.org/gorgonia"`, ""},
@@ -170,36 +168,40 @@ func problemsOf(t *testing.T, pkg, code string, isTest bool) string {
 
 // TestTable checks the table against itself: a package stands in one row, and every exception is about packages in it.
 func TestTable(t *testing.T) {
-	count := make(map[string]int)
-	for _, row := range rows {
-		for _, pkg := range row {
-			count[pkg]++
+	for folder, rows := range rooms {
+		if placeOf(folder).floor < 0 {
+			t.Errorf("folder %s is on no floor", folder)
+		}
+		count := make(map[string]int)
+		for _, row := range rows {
+			for _, pkg := range row {
+				count[pkg]++
+				if !below(pkg, folder) {
+					t.Errorf("%s stands in the rows of %s", pkg, folder)
+				}
+			}
+		}
+		for pkg, n := range count {
+			if n > 1 {
+				t.Errorf("%s stands in %d rows", pkg, n)
+			}
 		}
 	}
-	twice := []string{}
-	for pkg, n := range count {
-		if n > 1 {
-			twice = append(twice, pkg)
-		}
-	}
-	if diff := cmp.Diff([]string{}, twice); diff != "" {
-		t.Errorf("packages that stand in two rows:\n%s", diff)
-	}
-	for pkg, others := range within {
-		for _, other := range others {
-			if rowOf(pkg) != rowOf(other) {
-				t.Errorf("%s and %s are not of one row", pkg, other)
+	for _, folders := range house {
+		for _, folder := range folders {
+			if rooms[folder] == nil {
+				t.Errorf("folder %s has no rows", folder)
 			}
 		}
 	}
 	for _, pkg := range timeless {
-		if rowOf(pkg) < 0 {
+		if placeOf(pkg).row < 0 {
 			t.Errorf("timeless package %s has no row", pkg)
 		}
 	}
 	for _, doors := range foreign {
 		for _, door := range doors {
-			if rowOf(door) < 0 {
+			if placeOf(door).row < 0 {
 				t.Errorf("foreign libraries enter through %s, which has no row", door)
 			}
 		}

@@ -3,86 +3,57 @@ package imports
 // module is the name of the module in import paths.
 const module = "tensile"
 
-// rows are the packages, top to bottom: one may import those of the rows above its own. A trailing /... stands for all
-// packages below a path; the longest match counts.
-var rows = [][]string{
-	{"internal/invariants"},
+// house are the folders, floor by floor from the ground: a package may import those of the folders on the floors below.
+var house = [][]string{
 	{"graph"},
-	{"internal/ptx"},
-	{"internal/text", "internal/rooted"},
-	{"internal/bayes"},
-	{"internal/cudaabi"},
-	{"pool", "pool/trace"},
-	{"lease"},
-	{"lease/shift", "lease/pairs"},
-	{"lease/method"},
-	{"cost"},
-	{"plan"},
-	{"external"},
-	{"peak"},
-	{"program"},
-	{"passes"},
-	{"weights"},
-	{"checkpoint"},
-	{"predictor", "predictor/correct"},
+	{"plan", "data"},
+	{"device", "predictor", "peak"},
+	{"models", "swapexec"},
 	{"scheduler"},
-	{"internal/replay"},
-	{"scheduler/draft"},
-	{"scheduler/policies/..."},
-	{"scheduler/policies"},
-	{"autodiff", "models", "onnx"},
-	{"data"},
-	{"device", "device/..."},
-	{"internal/fakecuda"},
-	{"internal/fakecuda/bridge"},
-	{"internal/fakecuda/library"},
-	{"task"}, // what a device is fed
-	{"workload", "planner"},
-	{"explain"},
-	{"swapexec"},
-	{"executor"},
-	{"external/sidecar"},
-	{"timeline"},
 	{"wire"},
-	{"internal/limit", "internal/recording", "internal/clock", "internal/lifelock", "internal/web",
-		"internal/journal"},
-	{"internal/leader"},
-	{"lease/process", "reduce"},
-	{"agent"},
+	{"executor"},
 	{"controller"},
-	{"metrics"},
-	{"internal/bus"},
-	{"internal/backup"},
-	{"report"},
-	{"live"}, // what people see of all that
-	{"internal/page"},
-	{"top"},
-	{"internal/local"},
-	{"simulate"},
-	{"onnx/cases"},
-	{"calibrate"},
-	{"bench"}, // measures the product, which does not know it
-	{"cmd/tensile"},
+	{"observe"}, // what people see of all that
+	{"bench"},   // measures the product, which does not know it
+	{"cmd"},
 }
 
-// within are the imports between packages of one row.
-var within = map[string][]string{
-	"pool/trace":         {"pool"},
-	"predictor":          {"predictor/correct"},
-	"models":             {"autodiff"},
-	"onnx":               {"autodiff"},
-	"device/sim":         {"device"},
-	"device/cpu":         {"device", "device/cpu/gemm", "device/cpu/kernel"},
-	"device/cpu/kernel":  {"device/cpu/gemm"},
-	"device/cuda":        {"device", "device/cuda/kernels"},
-	"device/cuda/driver": {"device/cuda"},
+// rooms are the packages of each folder in rows from the ground: a package may import those of the rows below its own.
+// A trailing /... stands for all packages below a path; the longest match counts.
+var rooms = map[string][][]string{
+	"graph": {{"graph/invariants"}, {"graph"}, {"graph/autodiff", "graph/cost", "graph/text"}},
+	"plan":  {{"plan/pool"}, {"plan", "plan/pool/trace"}, {"plan/program"}},
+	"data":  {{"data/rooted"}, {"data/weights"}, {"data", "data/checkpoint"}},
+	"device": {
+		{"device", "device/lease", "device/lifelock", "device/nvml", "device/ptx", "device/cpu/gemm",
+			"device/cuda/cudaabi", "device/cuda/kernels"},
+		{"device/lease/shift", "device/lease/pairs", "device/lease/process", "device/cpu/kernel", "device/cuda",
+			"device/sim"},
+		{"device/lease/method", "device/cpu", "device/cuda/driver", "device/cuda/fakecuda"},
+		{"device/cuda/fakecuda/bridge"},
+		{"device/cuda/fakecuda/library"},
+	},
+	"predictor": {{"predictor/correct"}, {"predictor"}},
+	"peak":      {{"peak"}},
+	"models":    {{"models", "models/external", "models/onnx", "models/passes"}, {"models/task"}, {"models/workload"}},
+	"swapexec":  {{"swapexec"}},
+	"scheduler": {{"scheduler", "scheduler/bayes"}, {"scheduler/draft", "scheduler/explain", "scheduler/replay"},
+		{"scheduler/policies/..."}, {"scheduler/policies"}, {"scheduler/planner"}},
+	"wire": {{"wire", "wire/clock", "wire/limit", "wire/recording"}, {"wire/bus", "wire/journal", "wire/leader"},
+		{"wire/backup"}},
+	"executor":   {{"executor", "executor/reduce"}, {"executor/sidecar", "executor/timeline"}, {"executor/agent"}},
+	"controller": {{"controller"}, {"controller/local", "controller/simulate"}},
+	"observe": {{"observe/metrics", "observe/report", "observe/web"}, {"observe/live", "observe/top"},
+		{"observe/page"}},
+	"bench":      {{"bench", "bench/calibrate", "bench/onnxcases"}},
+	"cmd":        {{"cmd/tensile"}},
 }
 
 // strangers are packages that must not know each other although their rows would allow it.
 var strangers = map[string][]string{
-	"pool":                   {"graph", "internal/invariants"}, // it imports nothing of ours
-	"pool/trace":             {"graph", "internal/invariants"}, // nor that, but pool
-	"scheduler":              {"predictor"},                    // latencies are data
+	"plan/pool":              {"graph", "graph/invariants"}, // it imports nothing of ours
+	"plan/pool/trace":        {"graph", "graph/invariants"}, // nor that, but pool
+	"scheduler":              {"predictor"},                 // latencies are data
 	"scheduler/draft":        {"predictor"},
 	"scheduler/policies":     {"predictor"},
 	"scheduler/policies/...": {"predictor"},
@@ -91,10 +62,10 @@ var strangers = map[string][]string{
 }
 
 // helpers are packages for tests: only tests and other helpers import them, and they import what they like.
-var helpers = []string{"internal/randgraph", "internal/randjobs", "internal/randplan", "device/devicetest",
+var helpers = []string{"models/randgraph", "scheduler/randjobs", "plan/randplan", "device/devicetest",
 	"internal/imports",
-	"internal/simtest", "internal/localbus", "internal/golden", "internal/smallnet", "internal/needs",
-	"internal/torchtest", "internal/npztest",
+	"internal/simtest", "wire/localbus", "internal/golden", "models/smallnet", "internal/needs",
+	"internal/torchtest", "data/npztest",
 	"internal/testrun", "internal/mutants", "internal/long", "internal/reap", "internal/launches"}
 
 // foreign says which packages each foreign library enters through, the library given as a prefix of import paths.
@@ -103,22 +74,22 @@ var foreign = map[string][]string{
 	"github.com/spf13/pflag":       {"cmd/tensile"}, // cobra's flags
 	"github.com/ebitengine/purego": {"device/cpu/gemm"},
 	"gonum.org/v1/gonum/blas":      {"device/cpu/gemm", "predictor"}, // kernels; the predictor's forward pass
-	"gonum.org/v1/plot":            {"bench", "report"},              // drawings
-	"github.com/nats-io":           {"internal/bus"},
-	"gonum.org/v1/gonum/mat":       {"internal/bayes"},
+	"gonum.org/v1/plot":            {"bench", "observe/report"},      // drawings
+	"github.com/nats-io":           {"wire/bus"},
+	"gonum.org/v1/gonum/mat":       {"scheduler/bayes"},
 	"gorgonia.org":                 {"predictor"},
 	"gorgonia.org/cu":              {"device/cuda/driver"},
-	"C": {"device/cuda/driver", "internal/fakecuda/bridge",
-		"internal/fakecuda/library"},
+	"C": {"device/cuda/driver", "device/cuda/fakecuda/bridge",
+		"device/cuda/fakecuda/library"},
 	"go4.org/unsafe/assume-no-moving-gc": {"predictor"}, // gorgonia does not start without it
 	"github.com/NVIDIA/go-nvml":          {"device/nvml"},
-	"github.com/prometheus":              {"metrics"},
-	"github.com/google/renameio/v2":      {"internal/bus"}, // files that are replaced whole
-	"golang.org/x/term":                  {"cmd/tensile"},  // what a terminal is
-	"charm.land/bubbletea/v2":            {"top"},          // terminals that show what is live
-	"github.com/charmbracelet/x/ansi":    {"top"},          // how wide texts are there
-	"golang.org/x/image":                 {"data"},         // scales images
-	"google.golang.org/protobuf":         {"onnx"},         // the wire format of its files
+	"github.com/prometheus":              {"observe/metrics"},
+	"github.com/google/renameio/v2":      {"wire/bus"},    // files that are replaced whole
+	"golang.org/x/term":                  {"cmd/tensile"}, // what a terminal is
+	"charm.land/bubbletea/v2":            {"observe/top"}, // terminals that show what is live
+	"github.com/charmbracelet/x/ansi":    {"observe/top"}, // how wide texts are there
+	"golang.org/x/image":                 {"data"},        // scales images
+	"google.golang.org/protobuf":         {"models/onnx"}, // the wire format of its files
 }
 
 // foreignInTests are the libraries that only tests use, and the package whose tests do; "": every.
@@ -126,22 +97,22 @@ var foreignInTests = map[string]string{
 	"github.com/google/go-cmp":                   "",
 	"github.com/cockroachdb/datadriven":          "",
 	"github.com/rogpeppe/go-internal/testscript": "cmd/tensile",
-	"github.com/goccy/go-yaml":                   "cmd/tensile", // reads deploy/kubernetes
+	"github.com/goccy/go-yaml":                   "cmd/tensile", // reads scripts/deploy/kubernetes
 	"github.com/chromedp":                        "cmd/tensile", // drives the browser in which the page is tested
 }
 
 // timeless are the packages that read no clock and start no goroutine.
-var timeless = append([]string{"executor", "data", "weights", "onnx", "checkpoint", "device", "device/sim",
-	"predictor"}, pure...)
+var timeless = append([]string{"executor", "data", "data/weights", "models/onnx", "data/checkpoint", "device",
+	"device/sim", "predictor"}, pure...)
 
 // clocks are the functions of the package time that read a clock or wait for one.
 var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
 
 // pure are the timeless packages that only compute: everything they depend on is an argument.
-var pure = []string{"graph", "internal/bayes", "pool", "pool/trace", "lease", "lease/shift", "lease/pairs",
-	"lease/method", "cost", "plan", "peak", "program", "passes", "predictor/correct",
-	"scheduler", "internal/replay", "scheduler/draft", "scheduler/policies", "scheduler/policies/...",
-	"autodiff", "models", "swapexec", "live"}
+var pure = []string{"graph", "scheduler/bayes", "plan/pool", "plan/pool/trace", "device/lease", "device/lease/shift",
+	"device/lease/pairs", "device/lease/method", "graph/cost", "plan", "peak", "plan/program", "models/passes", "predictor/correct",
+	"scheduler", "scheduler/replay", "scheduler/draft", "scheduler/policies", "scheduler/policies/...",
+	"graph/autodiff", "models", "swapexec", "observe/live"}
 
 // outside are the standard packages that a pure package has no business with.
 var outside = []string{"context", "log", "log/slog", "math/rand", "net", "os", "os/exec", "sync", "syscall", "unsafe"}

@@ -23,7 +23,7 @@ func TestKit(t *testing.T) {
 	needs.Program(t, "python3", "python3")
 	packed, there := filepath.Join(t.TempDir(), "gpu-check"), t.TempDir()
 	carryOut(t, "../..", nil, "sh", "-c",
-		`settings=$(internal/cudaabi/build.sh) && eval "$settings" && GO=go scripts/gpu/pack.sh `+packed)
+		`settings=$(device/cuda/cudaabi/build.sh) && eval "$settings" && GO=go scripts/gpu/pack.sh `+packed)
 	carryOut(t, there, nil, "tar", "xf", packed+".tar.xz")
 	kit := filepath.Join(there, "gpu-check")
 	carryOut(t, "../..", []string{"GO=go"}, "scripts/gpu/fake.sh", filepath.Join(kit, "libfakecuda.so"))

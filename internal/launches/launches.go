@@ -13,10 +13,10 @@ import (
 	"os"
 	"strconv"
 
-	"tensile/autodiff"
 	"tensile/device/cuda/kernels"
 	"tensile/graph"
-	"tensile/workload"
+	"tensile/graph/autodiff"
+	"tensile/models/workload"
 )
 
 // Addresses of operands as Launches gets them, far from any size or count.

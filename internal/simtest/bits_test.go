@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tensile/agent"
 	"tensile/device"
 	"tensile/device/cpu"
+	"tensile/executor/agent"
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/internal/needs"

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"tensile/checkpoint"
+	"tensile/data/checkpoint"
 	"tensile/graph"
 )
 

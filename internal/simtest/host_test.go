@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // given takes down what a program that a job is given takes of the host.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"tensile/controller"
-	"tensile/internal/leader"
 	"tensile/wire"
+	"tensile/wire/leader"
 )
 
 // candidate is the process of one of several controllers with one state. It stores what its machine wants one thing

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"tensile/agent"
 	"tensile/controller"
 	"tensile/device"
+	"tensile/device/lease"
+	"tensile/device/lease/method"
+	"tensile/executor/agent"
 	"tensile/graph"
-	"tensile/lease"
-	"tensile/lease/method"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/wire"
 )
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"tensile/agent"
 	"tensile/device"
 	"tensile/device/sim"
+	"tensile/executor/agent"
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/wire"

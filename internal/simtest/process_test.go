@@ -8,15 +8,15 @@ import (
 	"strings"
 	"time"
 
-	"tensile/agent"
-	"tensile/checkpoint"
 	"tensile/controller"
+	"tensile/data/checkpoint"
 	"tensile/device"
+	"tensile/device/lease"
 	"tensile/executor"
+	"tensile/executor/agent"
 	"tensile/graph"
-	"tensile/lease"
-	"tensile/program"
-	"tensile/task"
+	"tensile/models/task"
+	"tensile/plan/program"
 	"tensile/wire"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"tensile/controller"
 	"tensile/graph"
-	"tensile/internal/randgraph"
+	"tensile/models/randgraph"
 	"tensile/wire"
 )
 

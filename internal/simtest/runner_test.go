@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"tensile/agent"
 	"tensile/controller"
+	"tensile/executor/agent"
 	"tensile/graph"
-	"tensile/planner"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

@@ -8,16 +8,16 @@ import (
 	"slices"
 	"time"
 
-	"tensile/agent"
 	"tensile/controller"
 	"tensile/device"
+	"tensile/device/lease"
 	"tensile/executor"
-	"tensile/external"
-	"tensile/external/sidecar"
+	"tensile/executor/agent"
+	"tensile/executor/sidecar"
 	"tensile/graph"
-	"tensile/internal/randgraph"
-	"tensile/lease"
-	"tensile/program"
+	"tensile/models/external"
+	"tensile/models/randgraph"
+	"tensile/plan/program"
 	"tensile/wire"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"tensile/agent"
 	"tensile/controller"
+	"tensile/executor/agent"
 	"tensile/wire"
 )
 

@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"tensile/agent"
 	"tensile/controller"
-	"tensile/cost"
 	"tensile/device"
 	"tensile/device/sim"
+	"tensile/executor/agent"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/internal/long"
 	"tensile/wire"
 )

@@ -9,8 +9,8 @@ import (
 	"tensile/device"
 	"tensile/device/sim"
 	"tensile/graph"
-	"tensile/planner"
 	"tensile/scheduler"
+	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"tensile/agent"
 	"tensile/controller"
+	"tensile/device/lease"
+	"tensile/executor/agent"
 	"tensile/graph"
-	"tensile/lease"
 	"tensile/wire"
 )
 

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"tensile/agent"
 	"tensile/controller"
 	"tensile/device"
+	"tensile/executor/agent"
 	"tensile/graph"
 	"tensile/scheduler"
 	"tensile/wire"

@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"tensile/controller"
+	"tensile/controller/local"
 	"tensile/device/cpu"
 	"tensile/graph"
-	"tensile/internal/local"
-	"tensile/internal/smallnet"
-	"tensile/planner"
-	"tensile/task"
+	"tensile/models/smallnet"
+	"tensile/models/task"
+	"tensile/scheduler/planner"
 )
 
 // What is compared with torch is what the cpu device trains: the same weights and running statistics, to the bit.

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"testing"
 
+	"tensile/data/weights"
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/internal/needs"
 	"tensile/models"
-	"tensile/task"
-	"tensile/weights"
+	"tensile/models/task"
 )
 
 // TestStateDicts begins networks with state_dicts that have the names of torchvision and transformers, and compares

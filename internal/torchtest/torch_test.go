@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"tensile/autodiff"
 	"tensile/graph"
+	"tensile/graph/autodiff"
 	"tensile/internal/long"
 	"tensile/internal/needs"
-	"tensile/internal/smallnet"
+	"tensile/models/smallnet"
 )
 
 // experiment is a graph that Tensile and torch train.

@@ -16,7 +16,7 @@ import (
 	"tensile/device/cpu/gemm"
 	"tensile/device/cpu/kernel"
 	"tensile/graph"
-	"tensile/task"
+	"tensile/models/task"
 )
 
 // training is a graph on its way through iterations, an op after the other on the cpu device's kernels.

@@ -3,8 +3,8 @@ package draft
 import (
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/scheduler"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	_ "tensile/internal/long" // the flag -long
-	"tensile/internal/randjobs"
+	"tensile/scheduler/randjobs"
 )
 
 // BenchmarkSwap plans all swaps that cost no time, from the graph on: wiring, order, gaps, swaps.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 )
 
 // slowZeroStall is zeroStall slot by slot: each lane carries what is ready, the earliest first, with a look at every

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/plan"
 	"tensile/scheduler"
 )

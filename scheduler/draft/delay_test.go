@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // TestDelays shows that a plan with delays (TENSILE, III-B) begins each copy of a swap when it was booked, by the

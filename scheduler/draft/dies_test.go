@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/internal/randgraph"
+	"tensile/models/randgraph"
 	"tensile/plan"
 	"tensile/scheduler"
 )

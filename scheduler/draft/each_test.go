@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/internal/randjobs"
-	"tensile/internal/replay"
 	"tensile/plan"
 	"tensile/scheduler"
+	"tensile/scheduler/randjobs"
+	"tensile/scheduler/replay"
 )
 
 // oldest is a run-time method: what has been on the device longest leaves first.

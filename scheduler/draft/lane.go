@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"tensile/cost"
+	"tensile/graph/cost"
 )
 
 // lanes are a job's share of the link, and what its draft has booked there.

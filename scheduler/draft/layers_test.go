@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/internal/smallnet"
 	"tensile/models"
+	"tensile/models/smallnet"
 )
 
 // Every backward op of every network has a forward op, and the layer of that; layers share no op; and those of batch

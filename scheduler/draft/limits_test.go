@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/internal/randgraph"
-	"tensile/internal/randjobs"
+	"tensile/models/randgraph"
 	"tensile/scheduler"
+	"tensile/scheduler/randjobs"
 )
 
 // The bound of plans without a stall stays below the slow one where small storages are taken to be away at no cost.

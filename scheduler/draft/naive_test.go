@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/internal/randjobs"
 	"tensile/scheduler"
+	"tensile/scheduler/randjobs"
 )
 
 // naive plans swaps as SwapFreely does, and simulates everything again for each decision: the footprint from the

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 )
 
 // pace is what it takes to keep updates of the parts of a large parameter apart. An update is much faster than the link

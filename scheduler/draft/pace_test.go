@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"tensile/autodiff"
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/autodiff"
+	"tensile/graph/cost"
 	"tensile/models"
-	"tensile/passes"
+	"tensile/models/passes"
 	"tensile/scheduler"
 )
 

@@ -7,8 +7,8 @@ import (
 	"tensile/graph"
 	"tensile/peak"
 	"tensile/plan"
-	"tensile/pool"
-	"tensile/program"
+	"tensile/plan/pool"
+	"tensile/plan/program"
 	"tensile/scheduler"
 )
 

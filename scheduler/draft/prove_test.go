@@ -6,7 +6,7 @@ import (
 
 	"tensile/graph"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 )
 
 // proven writes, packs and proves the plan of a draft, and returns its prediction.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"tensile/autodiff"
 	"tensile/graph"
+	"tensile/graph/autodiff"
 	"tensile/models"
 	"tensile/scheduler"
 )

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 )
 
 // worthwhile returns the size below which a storage is not swapped for its own sake: a thousandth of the peak before

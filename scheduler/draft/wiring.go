@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
 )
 

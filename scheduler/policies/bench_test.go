@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/internal/randjobs"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
+	"tensile/scheduler/randjobs"
 )
 
 // BenchmarkSchedule plans and packs under several budgets.

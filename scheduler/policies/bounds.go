@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/scheduler"
 )
 

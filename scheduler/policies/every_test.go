@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/graph"
-	"tensile/internal/randjobs"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
 	"tensile/scheduler/policies/autoswap"
+	"tensile/scheduler/randjobs"
 )
 
 // suited returns a request for a policy: without max swap rates if it refuses them, and with options by which it swaps

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/internal/golden"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/policies/autoswap"
 	"tensile/scheduler/policies/capuchin"

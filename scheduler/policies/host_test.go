@@ -9,13 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/graph"
-	"tensile/internal/randjobs"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 	"tensile/scheduler/policies"
 	"tensile/scheduler/policies/tensile"
+	"tensile/scheduler/randjobs"
 )
 
 // hostOf is what the jobs of a result have on the host, as their compiled programs say.

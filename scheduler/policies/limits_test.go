@@ -10,14 +10,14 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/internal/randjobs"
-	"tensile/internal/randplan"
-	"tensile/internal/smallnet"
+	"tensile/models/smallnet"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
+	"tensile/plan/randplan"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 	"tensile/scheduler/policies"
+	"tensile/scheduler/randjobs"
 )
 
 // withinLimits checks that the arena of a plan of a job is not below the bound for the time that it takes, nor its time

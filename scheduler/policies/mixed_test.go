@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/internal/randjobs"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
+	"tensile/scheduler/randjobs"
 )
 
 // TestMixed plans unlike jobs within little more than they need at least. By size their parts would be too small for

@@ -9,13 +9,13 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/internal/randjobs"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 	"tensile/scheduler/policies"
 	"tensile/scheduler/policies/paper"
+	"tensile/scheduler/randjobs"
 )
 
 // outside is the table with the policies of this file, which is no part of package policies: a row each.

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/internal/randjobs"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
+	"tensile/scheduler/randjobs"
 )
 
 // The paper's plans of two networks are as low as an independent implementation of its algorithms on graphs of the same

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"tensile/graph"
-	"tensile/internal/text"
+	"tensile/graph/text"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 	"tensile/scheduler/policies/autoswap"

@@ -11,13 +11,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/internal/randgraph"
+	"tensile/models/randgraph"
 	"tensile/peak"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
 	"tensile/scheduler/policies/tensile"

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/internal/randgraph"
+	"tensile/models/randgraph"
 	"tensile/plan"
 	"tensile/scheduler"
 )

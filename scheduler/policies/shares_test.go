@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
-	"tensile/internal/randgraph"
+	"tensile/graph/cost"
+	"tensile/models/randgraph"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 	"tensile/scheduler/policies/none"

@@ -11,7 +11,7 @@ import (
 
 	"tensile/graph"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
 )
 

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
-	"tensile/internal/randgraph"
-	"tensile/program"
+	"tensile/graph/cost"
+	"tensile/models/randgraph"
+	"tensile/plan/program"
 	"tensile/scheduler"
 )
 

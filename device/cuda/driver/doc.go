@@ -1,8 +1,8 @@
 // Package driver is [tensile/device/cuda.Driver] on CUDA's own driver, by gorgonia.org/cu. It is built with the tag gpu
-// (`make gpu`), against the header and library of internal/cudaabi: without the tag it is empty.
+// (`make gpu`), against the header and library of device/cuda/cudaabi: without the tag it is empty.
 //
 // Importing it loads nothing. Load loads the driver's library, libcuda.so.1, and says what is missing where that
-// fails; New makes a Driver whose calls go there, or to the fake driver that internal/fakecuda/bridge puts in its
+// fails; New makes a Driver whose calls go there, or to the fake driver that device/cuda/fakecuda/bridge puts in its
 // place.
 //
 // # Threads

@@ -10,15 +10,15 @@ import (
 	"strings"
 	"testing"
 
-	"tensile/autodiff"
 	"tensile/device"
+	"tensile/device/ptx"
 	"tensile/graph"
+	"tensile/graph/autodiff"
 	"tensile/internal/golden"
 	"tensile/internal/long"
-	"tensile/internal/ptx"
-	"tensile/task"
+	"tensile/models/task"
+	"tensile/models/workload"
 	"tensile/wire"
-	"tensile/workload"
 )
 
 // TestDigests trains the networks of testdata/digests.txt one op after the other, by the kernels' sources compiled with

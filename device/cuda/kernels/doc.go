@@ -1,7 +1,7 @@
 // Package kernels holds the arithmetic of the CUDA device: PTX, which src is compiled to by `make ptx`, and per kind of
 // op the launches that execute it.
 //
-//	src/*.c ──clang──> ptx/*.ptx ──embedded──> Texts ──> the driver, or internal/ptx
+//	src/*.c ──clang──> ptx/*.ptx ──embedded──> Texts ──> the driver, or device/ptx
 //	   └──────gcc────> testdata/host.c, in tests
 //	Call ──table[Kind]──> Launches: kernel, grid, block, arguments
 //
@@ -12,7 +12,7 @@
 // Invariants:
 //
 //   - The outputs' bits are a function of the inputs, the attributes, the shapes, the seed and the iteration, on any
-//     GPU and in internal/ptx: arithmetic rounds as IEEE 754 says, operation by operation, functions such as exp are
+//     GPU and in device/ptx: arithmetic rounds as IEEE 754 says, operation by operation, functions such as exp are
 //     made of it (src/functions.h says how exact they are), and no float is added to by an atomic operation.
 //   - How a sum is split follows from the shapes alone. A gradient that several outputs add to is gathered by one
 //     thread per element, in the order of those outputs.

@@ -11,8 +11,8 @@ import (
 
 	"tensile/device/cpu/gemm"
 	"tensile/device/cpu/kernel"
+	"tensile/device/ptx"
 	"tensile/graph"
-	"tensile/internal/ptx"
 )
 
 // memory is a device's memory for a test: allocations at addresses of their own, with gaps between them.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"tensile/internal/ptx"
+	"tensile/device/ptx"
 )
 
 // parsed are the kernels of the committed text.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"tensile/device/ptx"
 	"tensile/graph"
-	"tensile/internal/ptx"
 )
 
 // barrierKernels are the texts of the kernels of some modules that have barriers.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"tensile/device/ptx"
 	"tensile/graph"
-	"tensile/internal/ptx"
 )
 
 // productExamples have an example of each kernel of a product, by its name without the tile. No extent is a multiple of

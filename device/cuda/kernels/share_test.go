@@ -3,8 +3,8 @@ package kernels
 import (
 	"testing"
 
+	"tensile/device/ptx"
 	"tensile/graph"
-	"tensile/internal/ptx"
 )
 
 // In the loop of the largest tile, where operands are aligned, at least so many of 100 instructions of the text are

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/internal/bayes"
+	"tensile/scheduler/bayes"
 )
 
 // Options are the settings of AutoSwap. The zero value is the recommended one.

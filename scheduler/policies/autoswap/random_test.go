@@ -13,11 +13,11 @@ import (
 
 	"tensile/graph"
 	_ "tensile/internal/long" // the flag -long
-	"tensile/internal/randjobs"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
+	"tensile/scheduler/randjobs"
 )
 
 func planned(t *testing.T, what string, r scheduler.Request) (scheduler.Result, error) {

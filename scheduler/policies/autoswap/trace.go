@@ -4,10 +4,10 @@ import (
 	"errors"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
-	"tensile/pool"
-	"tensile/pool/trace"
+	"tensile/graph/cost"
+	"tensile/plan/pool"
+	"tensile/plan/pool/trace"
 	"tensile/scheduler/draft"
 )
 

@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tensile/cost"
 	"tensile/graph"
-	"tensile/pool"
-	"tensile/pool/trace"
+	"tensile/graph/cost"
+	"tensile/plan/pool"
+	"tensile/plan/pool/trace"
 )
 
 // traceOf repeats the events of an iteration after mallocs of what stays. An event is a letter and a block: m, r, w or

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/internal/replay"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
+	"tensile/scheduler/replay"
 )
 
 // Plan is Capuchin. Where reports follow, the first plan is that of passive mode, the next one is made from the report

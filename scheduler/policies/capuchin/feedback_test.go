@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	_ "tensile/internal/long" // the flag -long
 	"tensile/plan"
 	"tensile/scheduler"

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 )
 
 const ms = time.Millisecond

@@ -6,11 +6,11 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/internal/randjobs"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
 	"tensile/scheduler/policies/capuchin"
+	"tensile/scheduler/randjobs"
 )
 
 // iteration is what an iteration of the first job is predicted to take.

@@ -2,10 +2,10 @@ package capuchin
 
 import (
 	"tensile/graph"
-	"tensile/internal/replay"
 	"tensile/plan"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
+	"tensile/scheduler/replay"
 )
 
 // LRU is Capuchin's passive mode alone: what an op needs and is not on the device is copied in on demand, and when

@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/internal/randjobs"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
+	"tensile/scheduler/randjobs"
 )
 
 // inSession calls a function with a session of a request.

@@ -10,11 +10,11 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/internal/randjobs"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
+	"tensile/scheduler/randjobs"
 )
 
 // random is a request of some jobs without limits of swaps, within a part of what they need more than their working

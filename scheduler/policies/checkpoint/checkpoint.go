@@ -5,11 +5,11 @@ import (
 	"math/big"
 
 	"tensile/graph"
-	"tensile/internal/replay"
 	"tensile/peak"
 	"tensile/plan"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
+	"tensile/scheduler/replay"
 )
 
 // SqrtN is the policy checkpoint: torch.utils.checkpoint.checkpoint_sequential(layers, segments, input) with

@@ -7,8 +7,8 @@ import (
 
 	"tensile/graph"
 	_ "tensile/internal/long" // the flag -long
-	"tensile/internal/randjobs"
 	"tensile/scheduler"
+	"tensile/scheduler/randjobs"
 )
 
 // layered is a chain of n forward ops of a mebibyte each.

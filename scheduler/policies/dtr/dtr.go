@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"tensile/graph"
-	"tensile/internal/replay"
 	"tensile/plan"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
+	"tensile/scheduler/replay"
 )
 
 // Options are the settings of the policy. The zero value is the paper's h_DTR.

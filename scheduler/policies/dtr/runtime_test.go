@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/internal/randjobs"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
+	"tensile/scheduler/randjobs"
 )
 
 var heuristics = []string{DTR, Eq, Local, LRU, Size, MSPS}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	_ "tensile/internal/long" // the flag -long
 	"tensile/scheduler"
 	"tensile/scheduler/draft"

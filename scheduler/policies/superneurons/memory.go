@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/plan"
 	"tensile/scheduler"
 )

@@ -7,20 +7,20 @@ import (
 	"testing"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/internal/randgraph"
-	"tensile/internal/randjobs"
-	"tensile/internal/smallnet"
 	"tensile/models"
-	"tensile/passes"
+	"tensile/models/passes"
+	"tensile/models/randgraph"
+	"tensile/models/smallnet"
 	"tensile/peak"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
 	"tensile/scheduler/policies/superneurons"
+	"tensile/scheduler/randjobs"
 )
 
 // options are the parts of the method in all combinations that differ.

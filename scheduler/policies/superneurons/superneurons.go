@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"tensile/cost"
 	"tensile/graph"
+	"tensile/graph/cost"
 	"tensile/plan"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"

@@ -8,10 +8,10 @@ import (
 
 	"tensile/graph"
 	_ "tensile/internal/long" // the flag -long
-	"tensile/internal/randjobs"
 	"tensile/plan"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler/draft"
+	"tensile/scheduler/randjobs"
 )
 
 // proven proves the plan of a draft.

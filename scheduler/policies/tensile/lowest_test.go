@@ -4,10 +4,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"tensile/internal/randjobs"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
+	"tensile/scheduler/randjobs"
 )
 
 // A plan for no budget is affordable if no job loses more than a hundredth of its time.

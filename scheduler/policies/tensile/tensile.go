@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/program"
+	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 )

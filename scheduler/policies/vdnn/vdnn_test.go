@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/internal/randjobs"
-	"tensile/internal/smallnet"
+	"tensile/models/smallnet"
 	"tensile/plan"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
+	"tensile/scheduler/randjobs"
 )
 
 // network returns a request for a small network whose convolutions have three variants: without scratch, four times as

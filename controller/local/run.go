@@ -1,0 +1,13 @@
+package local
+
+import "tensile/wire"
+
+// Run is the outcome of training several jobs together.
+type Run struct{ Jobs []JobRun }
+
+// JobRun is the outcome of one job, and what was measured on the way.
+type JobRun struct {
+	wire.Result
+	Iterations int // that are complete
+	Watched    Watched
+}

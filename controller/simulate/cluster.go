@@ -1,0 +1,273 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"tensile/controller"
+	"tensile/device/lease"
+	"tensile/device/lease/method"
+	"tensile/executor"
+	"tensile/executor/agent"
+	"tensile/plan/program"
+	"tensile/wire"
+)
+
+// heartbeat is how much time passes between two ticks of all machines.
+const heartbeat = 30 * time.Second
+
+// patience is for how long an executor may be silent: none is ever lost here.
+const patience = 100 * heartbeat
+
+// lab is the host of all devices, and their folder of checkpoints, so that each reads those of all.
+const lab = "lab"
+
+// mostCommands are those of plans that are kept: about a gigabyte.
+const mostCommands = 5_000_000
+
+// cluster is Tensile: the machine of a controller and those of its executors, one per device, whose messages come at
+// once and whose plans take no time.
+type cluster struct {
+	*world
+	machine   *controller.Machine
+	config    controller.Config
+	processes map[string]*process // by the name of their device
+	mail      []func() error      // that is on its way, in order
+	layouts   map[string]*wire.Layout
+	plans     *controller.Plans
+	carried   []carried
+	saved     map[string]*wire.Checkpoint // of jobs that move
+	replanned int
+	moved     int
+}
+
+// carried is a checkpoint that is being written or read.
+type carried struct {
+	until time.Duration
+	done  func() error
+}
+
+// process is that of an executor.
+type process struct {
+	*cluster
+	node  *node
+	agent *agent.Machine
+	lease *lease.Machine
+}
+
+func newCluster(w *world) (*cluster, error) {
+	c := &cluster{world: w, processes: make(map[string]*process), layouts: make(map[string]*wire.Layout),
+		saved: make(map[string]*wire.Checkpoint), plans: controller.NewPlans(mostCommands)}
+	c.config = controller.Config{NoDevice: true, MemorySharing: wire.Gates, Policy: "tensile", Silence: patience,
+		GiveUp: patience, NoMoves: w.NoMoves}
+	c.machine = controller.NewMachine(c.config)
+	for _, n := range w.nodes {
+		c.start(n)
+	}
+	return c, c.deliver()
+}
+
+// start has the executor of a device join.
+func (c *cluster) start(n *node) {
+	on := c.world.planner
+	p := &process{cluster: c, node: n, lease: lease.NewMachine(lease.Options{Methods: method.Of})}
+	p.agent = agent.NewMachine(agent.Process{Executor: n.name, Life: n.name, Device: on.Identity, Host: lab,
+		Folder: lab, Brings: &wire.Device{Name: n.name, Model: on.Identity, Identity: on.Identity, Host: lab,
+			Align: on.Align, Page: on.Page, Budget: c.Budget, Facts: c.Facts}})
+	c.processes[n.name] = p
+	online := true
+	p.step(agent.Input{Online: &online})
+}
+
+func (c *cluster) counts() (replans, moves int) { return c.replanned, c.moved }
+
+// clock is the time of machines, which is above 0.
+func (c *cluster) clock() time.Duration { return time.Hour + c.now }
+
+func (c *cluster) arrive(j *job) error {
+	spec := wire.Spec{Name: j.name, Model: j.Model, Graph: j.kind.task.Graph.Digest(), Seed: 1,
+		Iterations: j.Iterations,
+		Checkpoint: wire.Interval{Iterations: j.Iterations}} // none is due but when it moves
+	c.step(controller.Input{By: j.Tenant, From: 1,
+		Submit: []controller.Submission{{Spec: spec, Graph: j.kind.task.Graph, At: c.clock()}}})
+	return c.deliver()
+}
+
+func (c *cluster) tick() (time.Duration, error) {
+	for _, n := range c.nodes {
+		c.processes[n.name].step(agent.Input{Tick: true})
+	}
+	c.step(controller.Input{Tick: &controller.Tick{}})
+	c.carried = slices.DeleteFunc(c.carried, func(k carried) bool {
+		if k.until <= c.now {
+			c.send(k.done)
+			return true
+		}
+		c.wake = min(c.wake, k.until)
+		return false
+	})
+	return c.now + heartbeat, c.deliver()
+}
+
+// carry does something when a checkpoint of a job has been written, or read.
+func (c *cluster) carry(j *job, done func() error) {
+	_, bytes := program.SnapshotSlots(j.kind.task.Graph)
+	until := c.now + time.Duration(float64(bytes)/controller.CheckpointRate*float64(time.Second))
+	c.carried = append(c.carried, carried{until, done})
+	c.wake = min(c.wake, until)
+}
+
+func (c *cluster) heard(n *node, events []executor.Event) error {
+	for i := range events {
+		c.processes[n.name].step(agent.Input{Event: &events[i]})
+	}
+	return c.deliver()
+}
+
+// send puts something on its way. What was sent before comes first.
+func (c *cluster) send(deliver func() error) { c.mail = append(c.mail, deliver) }
+
+func (c *cluster) deliver() error {
+	for len(c.mail) > 0 {
+		next := c.mail[0]
+		c.mail = c.mail[1:]
+		if err := next(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step steps the controller's machine and does what its runner would.
+func (c *cluster) step(in controller.Input) {
+	for _, o := range c.machine.Step(c.clock(), in) {
+		switch {
+		case o.Answer != nil && o.Answer.Error != "":
+			c.send(func() error { return errors.New(o.Answer.Error) })
+		case o.Record != nil && o.Record.State == wire.Broken:
+			c.send(func() error { return fmt.Errorf("job %s has failed: %s", o.Record.Spec.Name, o.Record.Why) })
+		case o.Layout != nil:
+			l := o.Layout.Layout
+			c.layouts[wire.LayoutObject(o.Layout.Job, o.Layout.ID, l.Plan.Epoch)] = l
+		case o.Drop != nil:
+			delete(c.layouts, o.Drop.Object)
+		case o.Orders != nil:
+			c.send(func() error {
+				if p := c.processes[o.Orders.Executor]; p != nil {
+					p.step(agent.Input{Orders: o.Orders})
+				}
+				return nil
+			})
+		case o.Plan != nil:
+			c.send(func() error {
+				c.step(controller.Input{Planned: c.plan(o.Plan)})
+				return context.Cause(c.ctx)
+			})
+		case o.Event != nil && o.Event.Kind == controller.Adopted:
+			c.replanned++
+		case o.Event != nil && o.Event.Kind == controller.Moves:
+			c.moved++
+		}
+	}
+}
+
+// plan does an errand.
+func (c *cluster) plan(p *controller.Plan) *controller.Planned {
+	config := c.config.For(p.Device)
+	planner := controller.Planner{Config: config, On: config.Shared(c.world.planner), Plans: c.plans}
+	return planner.Plan(c.ctx, p)
+}
+
+// host has the host of the process's device do something, and lets that go on.
+func (p *process) host(do func(*executor.Host)) {
+	p.send(func() error { return p.node.tell(p.now, do) })
+}
+
+// later steps the process when what is on its way now has come.
+func (p *process) later(in func() agent.Input) {
+	p.send(func() error {
+		p.step(in())
+		return nil
+	})
+}
+
+// step steps the agent's machine and does what its runner would.
+func (p *process) step(in agent.Input) {
+	outputs := p.agent.Step(p.clock(), in)
+	in.Spare(outputs)
+	for _, o := range outputs {
+		switch {
+		case o.Prepare != nil:
+			j := p.find(o.Prepare.Spec.Name)
+			prepared := &agent.Prepared{Ticket: o.Prepare.Ticket, Task: j.kind.task}
+			prepared.Task.Name = j.name
+			in := func() agent.Input { return agent.Input{Prepared: prepared} }
+			if c := p.saved[j.name]; c != nil {
+				prepared.Begin = &agent.Begin{Iteration: c.Iteration, File: c.File, Checkpoint: c}
+				p.carry(j, func() error { p.step(in()); return nil })
+			} else {
+				p.later(in)
+			}
+		case o.Fetch != nil:
+			p.later(func() agent.Input { return agent.Input{Fetched: p.fetch(o.Fetch)} })
+		case o.Open != nil:
+			spec := executor.SpecOf(o.Open.Task, o.Open.Spec.Iterations, nil)
+			if o.Open.Begin != nil {
+				spec.Begin = o.Open.Begin.Iteration
+			}
+			p.host(func(h *executor.Host) {
+				p.node.add(spec)
+				h.Submit(spec, o.Open.Proven)
+			})
+		case o.Change != nil:
+			p.host(func(h *executor.Host) { h.Change(o.Change.Job, o.Change.Proven) })
+		case o.Stop != "":
+			p.host(func(h *executor.Host) { h.Stop(o.Stop) })
+		case o.Remove != "":
+			p.host(func(h *executor.Host) { h.Remove(o.Remove) })
+		case o.Lend != nil:
+			p.host(func(h *executor.Host) { agent.Lend(h, o.Lend, p.lease) })
+		case o.Weigh != nil:
+			p.host(func(h *executor.Host) { h.Weigh(o.Weigh.Job, o.Weigh.Weight) })
+		case o.Park != nil:
+			p.host(func(h *executor.Host) { h.Park(o.Park.Job, o.Park.Number, o.Park.At) })
+		case o.Resume != "":
+			p.host(func(h *executor.Host) { h.Resume(o.Resume) })
+		case o.Take != nil:
+			p.host(func(h *executor.Host) { h.Checkpoint(o.Take.Job, o.Take.At) })
+		case o.Write != nil:
+			p.write(o.Write)
+		case o.Keep != nil:
+			kept := o.Keep.Take(nil)
+			p.later(func() agent.Input { return agent.Input{Kept: kept} })
+		case o.Store != nil:
+			p.later(func() agent.Input { return agent.Input{Stored: &agent.Stored{Ticket: o.Store.Ticket}} })
+		case o.Status != nil:
+			p.send(func() error { p.cluster.step(controller.Input{Status: o.Status}); return nil })
+		case o.Report != nil:
+			p.send(func() error { p.cluster.step(controller.Input{Report: o.Report}); return nil })
+		}
+	}
+}
+
+// write takes as long as a checkpoint does.
+func (p *process) write(w *agent.Write) {
+	p.carry(p.find(w.Spec.Name), func() error {
+		w.Snapshot.Release()
+		c := &wire.Checkpoint{Iteration: w.Snapshot.Iteration, File: w.Spec.Name, Host: lab, Folder: lab}
+		p.saved[w.Spec.Name] = c
+		p.step(agent.Input{Written: &agent.Written{Ticket: w.Ticket, Checkpoint: c}})
+		return nil
+	})
+}
+
+func (p *process) fetch(o *agent.Fetch) *agent.Fetched {
+	l := p.layouts[wire.LayoutObject(o.Job, o.ID, o.Epoch)]
+	if l == nil {
+		return &agent.Fetched{Ticket: o.Ticket, Epoch: o.Epoch, Err: wire.ErrNotFound, Again: true}
+	}
+	return o.Prove(l, p.node.device)
+}

@@ -1,0 +1,443 @@
+package sidecar
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"tensile/device/lease"
+	"tensile/executor"
+	"tensile/graph"
+	"tensile/models/external"
+	"tensile/plan/program"
+)
+
+// GuestInput is what a guest is told: at a time by its clock, and one of the other fields.
+type GuestInput struct {
+	Now time.Duration
+
+	Open    *Open            // the job and its first program
+	Change  *program.Program // another one for it
+	Stop    bool
+	Park    int64 // the number of this wish; see executor.Host.Park
+	Resume  bool
+	Remove  bool
+	Why     *string          // there is no plan for what the script does, for this reason; "": that is over
+	Message external.Message // of the script
+	Closed  bool             // the script has closed its end, or says what cannot be read
+	Exited  *Exit            // the command has ended, and all that it has said was heard
+
+	Page  graph.Bytes   // before Open: memory is under a lease, which counts it in pages of so many bytes
+	Lease *lease.Output // of which this is an answer
+}
+
+// Open is a job whose script is to be started, and its first program, which is for a claim.
+type Open struct {
+	Job     string
+	Program *program.Program
+	Weight  int // under a lease; 0: 1
+}
+
+// Exit is how a command has ended.
+type Exit struct{ Err error }
+
+// Guest is the conversation with a script that is a job of a controller, from which its plans come. What it was
+// ordered and what it is doing may differ: after each input it takes the next step from the one to the other.
+//
+//	outside --start--> training --park--> leaving --parked--> resting --resume--> training
+//
+// Under a lease it asks for its memory before it starts or resumes, and it goes through resting to change its plan: it
+// holds all of its arena for as long as it does not rest.
+type Guest struct {
+	conversation
+	job     string
+	weight  int
+	program *program.Program // the newest; nil: there is no job, or none any more
+	given   *program.Program // that the script was sent last
+	why     string           // there is no plan for that graph; "": there is one, or will be
+	current int              // the graph that is the job's: the number of a shape; 0: a claim
+	again   int              // iterations without a plan of earlier graphs, since one of them became the job's
+	often   int              // how many of them have one become the job's: ever more
+	now     time.Duration
+	place   place
+	plans   int
+	left    time.Duration // when it was started, or went on
+
+	alone graph.Bytes // what it claims since it follows no plan any more; 0: it may follow one
+	epoch int64       // of the program that was acknowledged last
+	bytes graph.Bytes // what the job has of the device by that; 0: it rests
+
+	stop, told, remove bool  // ordered; the script was told; the job is to be forgotten when it has ended
+	park, parked       int64 // the number of the order to rest, 0 when it is to train; that which was answered
+	counter            int64 // of park and resume, as the script is told
+
+	page    graph.Bytes // 0: memory is not leased
+	ask     int64       // the number of the newest Join
+	joined  int         // pages that it has asked for since it left Home there
+	granted bool
+	drain   bool // the lease wants them back
+}
+
+// place is where a script is.
+type place int
+
+const (
+	outside place = iota // not started
+	training
+	leaving // it was told to rest
+	resting
+)
+
+// Step takes one input and returns what is to be done, in order.
+func (g *Guest) Step(in GuestInput) []Output {
+	g.out, g.now = nil, max(g.now, in.Now)
+	var err error
+	switch {
+	case in.Page != 0:
+		g.page = in.Page
+	case in.Open != nil:
+		g.open(in.Open)
+	case g.program == nil:
+		if in.Remove {
+			g.event(executor.Event{Removed: true})
+		}
+	case in.Change != nil:
+		g.program = in.Change
+	case in.Stop:
+		g.stop = true
+	case in.Park != 0:
+		g.park = in.Park
+	case in.Resume:
+		g.park = 0
+	case in.Remove:
+		g.stop, g.remove = true, true
+	case in.Why != nil:
+		g.unplanned(*in.Why)
+	case in.Lease != nil:
+		g.leased(in.Lease)
+	case in.Exited != nil:
+		g.exited(in.Exited.Err)
+	case g.over:
+	case in.Message != nil:
+		err = g.heard(in.Message)
+	case in.Closed:
+		g.closed()
+	}
+	if err != nil {
+		g.over = true
+		g.say(Output{Fail: err})
+	}
+	if g.program != nil {
+		g.next()
+	}
+	return g.out
+}
+
+func (g *Guest) event(e executor.Event) {
+	e.Job = g.job
+	g.say(Output{Event: &e})
+}
+
+func (g *Guest) open(o *Open) {
+	if g.job != "" {
+		g.say(Output{Event: &executor.Event{Job: o.Job, Refused: errors.New("a sidecar has one script")}})
+		return
+	}
+	g.job, g.weight, g.program, g.often = o.Job, o.Weight, o.Program, 4
+}
+
+// next has the script do what it can do next.
+func (g *Guest) next() {
+	switch g.place {
+	case outside, resting:
+		switch {
+		case g.stop && g.place == outside:
+			g.exited(nil)
+		case g.stop:
+			g.tellStop()
+		case g.park > 0:
+			if g.parked != g.park {
+				g.parked = g.park
+				g.event(executor.Event{Parked: g.park})
+			}
+		case g.acquires():
+			g.enter()
+		}
+	case training:
+		changes := g.program != g.given
+		switch {
+		case changes && g.covers():
+			g.given = g.program
+			g.acknowledge(g.program)
+		case g.device == nil || g.over: // it cannot be told anything
+		case g.stop:
+			g.tellStop()
+		case g.park > 0 || g.drain || g.page > 0 && (changes || g.pages() > g.joined):
+			g.place = leaving
+			g.counter++
+			g.say(Output{Send: external.Park{Number: g.counter}})
+		case changes:
+			g.give()
+		}
+	case leaving:
+		if g.stop {
+			g.tellStop()
+		}
+	}
+}
+
+// covers reports whether the newest program is for what a script has that follows no plan any more. It is in force
+// then: there is nothing that the script would have to do, or could be told if it has left.
+func (g *Guest) covers() bool {
+	return g.alone > 0 && g.shapeOf(g.program) == nil && g.takes(g.program) >= g.alone &&
+		(g.page == 0 || g.pages() <= g.joined)
+}
+
+// tellStop tells the script to end, once.
+func (g *Guest) tellStop() {
+	if !g.told && g.device != nil && !g.over {
+		g.told = true
+		g.say(Output{Send: external.Stop{}})
+	}
+}
+
+// enter has the script begin, or go on.
+func (g *Guest) enter() {
+	g.left = g.now
+	if g.place == outside {
+		g.place = training
+		g.say(Output{Start: true})
+		g.acknowledge(g.program)
+		return
+	}
+	g.place = training
+	if g.program != g.given {
+		g.give()
+	}
+	g.counter++
+	g.say(Output{Send: external.Resume{Number: g.counter}})
+}
+
+// give sends the script its newest program.
+func (g *Guest) give() {
+	p := g.program
+	g.given = p
+	s := sent{program: p}
+	lines := external.Plan{Why: cmp.Or(g.summary.Passive, g.why)}
+	if of := g.shapeOf(p); of != nil {
+		lines = external.Compile(of.Graph, p.Plan)
+		lines.Graph, lines.Bytes = of.Number, p.Arena+of.Held
+		for _, step := range p.Plan.Steps {
+			s.steps = append(s.steps, step.Op)
+		}
+	}
+	lines.Limit = g.takes(p)
+	g.send(lines, s)
+}
+
+// unplanned tells the script, where it can be told, that there is no plan for what it does, and people why.
+func (g *Guest) unplanned(why string) {
+	if g.why = why; why == "" || g.summary.Passive != "" || g.device == nil || g.over {
+		return
+	}
+	g.note("no plan for what was recorded: %s", why)
+	if g.place == training {
+		g.send(external.Plan{Why: line(why), Limit: g.takes(g.given)}, sent{program: g.given})
+	}
+}
+
+// takes is what the job has of the device with a program: its arena, what the script holds, and the reserve.
+func (g *Guest) takes(p *program.Program) graph.Bytes {
+	bytes := p.Arena
+	if s := g.shapeOf(p); s != nil {
+		bytes += s.Held + g.summary.Reserve
+	}
+	return bytes
+}
+
+// shapeOf is what was recorded and a program is for; nil: it is for a claim.
+func (g *Guest) shapeOf(p *program.Program) *shape {
+	for _, s := range g.graphs {
+		if s.digest == p.Plan.Graph {
+			return s
+		}
+	}
+	return nil
+}
+
+// acknowledge tells that a program is in force, and that nothing else has memory any more.
+func (g *Guest) acknowledge(p *program.Program) {
+	g.epoch, g.bytes = p.Plan.Epoch, g.takes(p)
+	g.plans++
+	g.event(executor.Event{Applied: &executor.Applied{Epoch: g.epoch, Arena: p.Arena}})
+	g.complain()
+}
+
+// complain tells why the script follows no plan any more, if that is so.
+func (g *Guest) complain() {
+	if why := g.summary.Passive; why != "" {
+		g.event(executor.Event{Refused: fmt.Errorf("no plan is followed any more: %s", why)})
+	}
+}
+
+// heard takes what the script says.
+func (g *Guest) heard(message external.Message) error {
+	if err := g.turn(message); err != nil {
+		return err
+	}
+	if _, ends := message.(external.End); g.place == resting && !ends {
+		return errors.New("it trains, and is to rest")
+	}
+	switch s := message.(type) {
+	case external.Hello:
+		g.hello(&s)
+		g.give()
+	case external.Recorded:
+		if err := g.recorded(&s); err != nil {
+			return err
+		}
+		g.record(s.Number)
+	case external.Applied:
+		return g.taken(&s)
+	case external.Iteration:
+		return g.iteration(&s)
+	case external.Passive:
+		if g.passive(&s) {
+			g.complain()
+			g.record(0)
+		}
+	case external.Parked:
+		if g.place != leaving || s.Number != g.counter {
+			return fmt.Errorf("it is parked by number %d, and was not told to", s.Number)
+		}
+		g.place, g.bytes = resting, 0
+		g.release()
+		g.event(executor.Event{Home: true})
+	case external.End:
+		g.end(&s)
+	}
+	return nil
+}
+
+// record has the job planned for by a graph that was recorded, or, by 0, as one that follows no plan: by what it had
+// without one, or needs for any of its graphs.
+func (g *Guest) record(number int) {
+	g.current = number
+	if number > 0 {
+		r := g.graphs[number-1].Recorded
+		g.say(Output{Record: &r})
+		return
+	}
+	g.alone = max(1, g.summary.Unplanned, g.bytes)
+	for _, s := range g.graphs {
+		g.alone = max(g.alone, external.Need(s.Graph)+s.Held+g.summary.Reserve)
+	}
+	g.alone = min(g.alone, graph.MaxBytes)
+	all := external.Claim(g.alone)
+	g.say(Output{Record: &external.Recorded{Graph: all, Latency: make([]time.Duration, len(all.Ops))}})
+}
+
+// taken takes the answer to a plan. One that takes less than the one before is in force when an iteration has followed
+// it: until then what was above it may still be there.
+func (g *Guest) taken(a *external.Applied) error {
+	s, err := g.applied(a)
+	switch {
+	case err != nil:
+		return err
+	case s == nil && g.bytes > 0: // else it waits for another
+		g.event(executor.Event{Refused: fmt.Errorf("the script refuses plan %d: %s", a.Plan, a.Error)})
+	case s != nil && s.program == g.given && (g.bytes == 0 ||
+		s.program.Plan.Epoch > g.epoch && (s.graph == 0 || g.takes(s.program) >= g.bytes)):
+		g.acknowledge(s.program)
+	}
+	return nil
+}
+
+// iteration takes what an iteration took.
+func (g *Guest) iteration(i *external.Iteration) error {
+	s, err := g.iterated(i)
+	if err != nil {
+		return err
+	}
+	switch {
+	case g.bytes == 0 && g.place == training: // it has gone on, and follows none
+		g.acknowledge(g.given)
+	case s != nil && s.program == g.given && s.program.Plan.Epoch > g.epoch:
+		g.acknowledge(s.program)
+	}
+	r := &executor.Report{Job: g.job, Epoch: g.epoch, Iteration: i.Iteration - 1, Left: g.left,
+		Begin: max(g.left, g.now-i.Wall), End: g.now, Stall: i.Stall, Touched: i.Touched,
+		Script: &executor.Script{Plan: g.summary.Plan, Reserve: g.summary.Reserve, Loss: i.Loss}}
+	if s != nil && s.program.Plan.Epoch == g.epoch {
+		r.Steps = i.Steps
+	}
+	g.event(executor.Event{Report: r})
+	g.comesBack(i)
+	return nil
+}
+
+// comesBack has the job planned for by an earlier graph again, when some iterations of it had no plan. Where graphs
+// come in turn, the job has the plan of the largest before long, beside which the script keeps those of the others.
+func (g *Guest) comesBack(i *external.Iteration) {
+	if i.Graph == 0 || i.Graph == g.current || i.Plan > 0 || g.summary.Passive != "" {
+		return
+	}
+	if g.again++; g.again >= g.often {
+		g.again, g.often = 0, min(2*g.often, 1<<20)
+		g.record(i.Graph)
+	}
+}
+
+// exited ends the job: its command has ended, or was never started.
+func (g *Guest) exited(err error) {
+	if err != nil {
+		err = fmt.Errorf("the script has ended: %w", err)
+	}
+	g.place, g.program, g.over = outside, nil, true
+	g.release()
+	g.event(executor.Event{Ended: &executor.Ended{Err: err, Iterations: g.summary.Iterations, Plans: g.plans,
+		Touched: max(g.summary.Touched, g.summary.Unplanned)}})
+	if g.remove {
+		g.event(executor.Event{Removed: true})
+	}
+}
+
+// pages is what the job takes of the device, as the lease counts it.
+func (g *Guest) pages() int { return int((g.takes(g.program) + g.page - 1) / g.page) }
+
+// acquires reports whether the job has the memory that it needs; where it is leased it asks for it first.
+func (g *Guest) acquires() bool {
+	if g.page > 0 && g.joined == 0 {
+		g.ask++
+		g.joined = g.pages()
+		g.say(Output{Lease: &lease.Input{Join: &lease.Join{Job: lease.Job(g.job), Ask: g.ask, Base: g.joined,
+			Peak: g.joined, Weight: g.weight}}})
+	}
+	return g.page == 0 || g.granted
+}
+
+// release gives back what the lease has granted.
+func (g *Guest) release() {
+	if g.joined > 0 {
+		g.say(Output{Lease: &lease.Input{Leave: &lease.Leave{Job: lease.Job(g.job)}}})
+	}
+	g.joined, g.granted, g.drain = 0, false, false
+}
+
+// leased takes an answer of the lease.
+func (g *Guest) leased(a *lease.Output) {
+	switch {
+	case a.Kind == lease.Grant:
+		g.granted = g.granted || a.Ask == g.ask && g.joined > 0
+	case a.Kind == lease.Drain && g.granted:
+		g.drain = true
+	case a.Kind == lease.Drain:
+		g.release()
+	case g.place == outside:
+		g.joined = 0 // what the lease has under this name is not this job
+		g.exited(fmt.Errorf("the lease of the device's memory refuses it: %s", a.Why))
+	default:
+		g.note("the lease of the device's memory refuses it: %s", a.Why)
+	}
+}

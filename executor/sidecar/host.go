@@ -1,0 +1,283 @@
+package sidecar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"tensile/device/lease"
+	"tensile/executor"
+	"tensile/graph"
+	"tensile/models/external"
+	"tensile/plan/program"
+)
+
+// Script is a command that was started, and our end of the connection to it.
+type Script struct {
+	Conn  *net.UnixConn
+	Ended <-chan error // it has
+}
+
+// HostOptions are what a host needs; all but Weight must be given.
+type HostOptions struct {
+	Start    func() (Script, error)
+	Observer func(executor.Event)     // as that of an executor.Host
+	Record   func(*external.Recorded) // the job is to be planned for by this graph from now on
+	Note     func(line string)        // for people
+	Now      func() time.Duration
+}
+
+// Host has a guest speak to its script. It is what an executor.Host is for jobs whose ops are ours, and does likewise:
+// any goroutine may call its methods but Serve, and all callbacks of its options come from the one in Serve.
+type Host struct {
+	HostOptions
+	guest Guest
+	conn  *net.UnixConn // nil: the script was not started
+	lines chan []byte   // to be written
+	by    executor.Sharing
+
+	mu     sync.Mutex
+	inputs []func() []Output // not taken yet
+	wake   chan struct{}
+	spoken sync.WaitGroup // goroutines that listen and write
+
+	summary Summary // as of the newest input
+	joined  bool
+	least   graph.Bytes
+}
+
+// NewHost returns a host without a job.
+func NewHost(o HostOptions) *Host { return &Host{HostOptions: o, wake: make(chan struct{}, 1)} }
+
+// Summary is what the script has come to.
+func (h *Host) Summary() (s Summary, joined bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.summary, h.joined
+}
+
+// Least is the size of the smallest storage that the script moves; 0: it has not said hello, or did not say.
+func (h *Host) Least() graph.Bytes {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.least
+}
+
+func (h *Host) put(do func() []Output) {
+	h.mu.Lock()
+	h.inputs = append(h.inputs, do)
+	h.mu.Unlock()
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (h *Host) tell(in GuestInput) {
+	in.Now = h.Now()
+	h.put(func() []Output { return h.guest.Step(in) })
+}
+
+// Submit has the script started, within the arena of its first program, which is for a claim.
+func (h *Host) Submit(s executor.Spec, p program.Proven) {
+	h.tell(GuestInput{Open: &Open{Job: s.Name, Program: p.Program(), Weight: s.Weight}})
+}
+
+// Change gives the script another plan, to be taken at a boundary of its iterations.
+func (h *Host) Change(_ string, p program.Proven) { h.tell(GuestInput{Change: p.Program()}) }
+
+// Stop has the script end at a boundary of its iterations.
+func (h *Host) Stop(string) { h.tell(GuestInput{Stop: true}) }
+
+// Park has the script rest at a boundary, with nothing on the device, until Resume or Stop.
+func (h *Host) Park(_ string, number int64, _ int) { h.tell(GuestInput{Park: number}) }
+
+// Resume has a script go on that rests, by its newest program.
+func (h *Host) Resume(string) { h.tell(GuestInput{Resume: true}) }
+
+// Remove forgets the job when its script has ended, which it is told to. It is never killed.
+func (h *Host) Remove(string) { h.tell(GuestInput{Remove: true}) }
+
+// Checkpoint takes no state: what a script has saved is its own.
+func (h *Host) Checkpoint(job string, _ int) {
+	h.put(func() []Output {
+		return []Output{{Event: &executor.Event{Job: job, Snapshot: &executor.Snapshot{
+			Err: errors.New("a script takes its own checkpoints: torch.save")}}}}
+	})
+}
+
+// Trace tells nothing of a script's ops.
+func (h *Host) Trace(job string, _ int) {
+	h.put(func() []Output {
+		return []Output{{Note: fmt.Sprintf("job %s is a script's, which tells no trace", job)}}
+	})
+}
+
+// Weigh says what the job is worth under a lease, when it asks next.
+func (h *Host) Weigh(_ string, weight int) {
+	h.put(func() []Output {
+		h.guest.weight = weight
+		return nil
+	})
+}
+
+// Share puts the job under a lease, before Submit.
+func (h *Host) Share(s executor.Sharing) {
+	h.put(func() []Output {
+		h.by = s
+		if s.Lease == nil {
+			return nil
+		}
+		return h.guest.Step(GuestInput{Now: h.Now(), Page: s.Page})
+	})
+}
+
+// Unplanned has the script train without a plan, since there is none for what it does.
+func (h *Host) Unplanned(_, why string) { h.tell(GuestInput{Why: &why}) }
+
+// Capacity tells the lease how much memory all jobs may hold together.
+func (h *Host) Capacity(size graph.Bytes, number int64) {
+	h.put(func() []Output {
+		c := &lease.Capacity{Pages: min(int(size/h.by.Page), lease.MaxPages), Number: number, Method: h.by.Method}
+		return []Output{{Lease: &lease.Input{Capacity: c}}}
+	})
+}
+
+// Answer hands over what a lease in another process says.
+func (h *Host) Answer(answers ...lease.Output) {
+	for _, a := range answers {
+		h.tell(GuestInput{Lease: &a})
+	}
+}
+
+// Serve speaks to the script until ctx is done.
+func (h *Host) Serve(ctx context.Context) error {
+	for {
+		h.mu.Lock()
+		inputs := h.inputs
+		h.inputs = nil
+		h.mu.Unlock()
+		for _, do := range inputs {
+			outputs := do()
+			h.look()
+			h.carryOut(outputs)
+		}
+		if len(inputs) > 0 {
+			continue
+		}
+		select {
+		case <-h.wake:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Close closes the connection. A script that has not ended trains on with the plan that it has.
+func (h *Host) Close() error {
+	if h.conn != nil {
+		h.conn.Close()
+		close(h.lines)
+	}
+	h.spoken.Wait()
+	return nil
+}
+
+// look takes down what others may ask for.
+func (h *Host) look() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.summary, h.joined = h.guest.Summary(), h.guest.Joined(); h.joined {
+		h.least = h.guest.device.Least
+	}
+}
+
+func (h *Host) carryOut(outputs []Output) {
+	for _, out := range outputs {
+		switch {
+		case out.Note != "":
+			h.Note(out.Note)
+		case out.Fail != nil:
+			h.Note(fmt.Sprintf("%v: the script trains on without us", out.Fail))
+			h.conn.Close()
+		case out.Send != nil:
+			h.send(out.Send)
+		case out.Start:
+			h.start()
+		case out.Event != nil:
+			h.Observer(*out.Event)
+		case out.Record != nil:
+			h.Record(out.Record)
+		case out.Lease != nil:
+			out.Lease.Now = h.Now()
+			h.Answer(h.by.Lease.Step(*out.Lease)...)
+		}
+	}
+}
+
+// start starts the script, and listens to it.
+func (h *Host) start() {
+	s, err := h.Start()
+	if err != nil {
+		h.tell(GuestInput{Exited: &Exit{err}})
+		return
+	}
+	h.conn, h.lines = s.Conn, make(chan []byte, maxLines)
+	lines := h.lines
+	h.spoken.Go(func() {
+		for line := range lines { // what a script that is gone does not read is lost
+			if _, err := s.Conn.Write(line); err != nil {
+				s.Conn.Close()
+			}
+		}
+	})
+	heard := make(chan struct{})
+	h.spoken.Go(func() {
+		defer close(heard)
+		r := external.NewReader(s.Conn, external.Script)
+		for {
+			m, err := r.Next()
+			if err != nil {
+				if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, syscall.ECONNRESET) {
+					h.put(func() []Output {
+						return []Output{{Fail: fmt.Errorf("what the script says cannot be read: %w", err)}}
+					})
+				}
+				h.tell(GuestInput{Closed: true})
+				return
+			}
+			h.tell(GuestInput{Message: m})
+		}
+	})
+	go func() { // it may outlive us
+		err := <-s.Ended
+		// What it has said is read to the end, and no more: a process that it has left behind may have its end of the
+		// connection still. That fails if the connection is closed, and then nothing is read anyway.
+		_ = s.Conn.CloseRead()
+		<-heard
+		h.tell(GuestInput{Exited: &Exit{err}})
+	}()
+}
+
+// maxLines is how many lines wait for a script that does not read: more than any has reason to.
+const maxLines = 1 << 10
+
+// send puts a message in line. The script reads between iterations, and may be writing meanwhile.
+func (h *Host) send(m external.Message) {
+	line, err := external.Encode(m)
+	if err == nil {
+		select {
+		case h.lines <- line:
+			return
+		default:
+			err = errors.New("it does not read")
+		}
+	}
+	h.Note(fmt.Sprintf("the script cannot be told: %v", err))
+	h.conn.Close()
+}

@@ -1,0 +1,96 @@
+package program_test
+
+import (
+	"slices"
+	"testing"
+
+	"tensile/internal/long"
+	"tensile/models/randgraph"
+	"tensile/plan/program"
+)
+
+// stay is how long a byte of the arena holds something: until the last of its uses, or beyond the section.
+type stay struct {
+	before, after bool
+	uses          []int
+}
+
+// stays is the slow oracle of Contents: it follows each byte through a section, from those that are read after an
+// iteration boundary. A command that reads a byte and writes it updates it in place.
+func stays(s subject, section *program.Section, boundary []bool) [][]stay {
+	all := make([][]stay, s.c.Arena)
+	for b := range all {
+		if boundary[b] && section != &s.c.Prologue {
+			all[b] = []stay{{before: true}}
+		}
+	}
+	for i := range section.Commands {
+		for _, u := range spans(s.g, s.c, &section.Commands[i]) { // what is read comes first
+			if u.region != program.Region(program.Arena) {
+				continue
+			}
+			for b := u.from; b < u.to; b++ {
+				last := len(all[b]) - 1
+				switch {
+				case last >= 0 && len(all[b][last].uses) > 0 && slices.Contains(all[b][last].uses, i):
+				case u.write || last < 0:
+					all[b] = append(all[b], stay{uses: []int{i}})
+				default:
+					all[b][last].uses = append(all[b][last].uses, i)
+				}
+			}
+		}
+	}
+	for b := range all {
+		if boundary[b] && section != &s.c.Epilogue {
+			all[b][len(all[b])-1].after = true
+		}
+	}
+	return all
+}
+
+// What Contents lists of each byte is what the oracle has: when it is written, each use of it, and whether it is there
+// before and after the section. So what is there after one section is what is there before the next.
+func TestContents(t *testing.T) {
+	seeds := long.Rounds(60, 300)
+	kinds := make(map[[2]bool]int)
+	for seed := range seeds {
+		contentsOf(t, seed, kinds)
+	}
+	if len(kinds) != 4 {
+		t.Errorf("contents that are there before and after: %v, want some of each kind", kinds)
+	}
+}
+
+func FuzzContents(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) { contentsOf(t, seed, make(map[[2]bool]int)) })
+}
+
+// contentsOf compares the contents of a seed's program with the oracle's, and counts them by whether they are there
+// before and after.
+func contentsOf(t *testing.T, seed uint64, kinds map[[2]bool]int) {
+	s := random(t, seed, randgraph.Options{Ops: 16})
+	boundary := (&pageOracle{s: s, page: 1}).boundary()
+	for _, section := range s.c.Sections() {
+		want, got := stays(s, section, boundary), make([][]stay, s.c.Arena)
+		for _, c := range program.Contents(s.c, section) {
+			kinds[[2]bool{c.Before, c.After}]++
+			if c.Bytes <= 0 || c.Storage != program.NoStorage && c.Bytes != s.g.Storages[c.Storage].Bytes {
+				t.Fatalf("%s: %d bytes of storage %d", s.name, c.Bytes, c.Storage)
+			}
+			for b := c.Offset; b < c.Offset+c.Bytes; b++ {
+				got[b] = append(got[b], stay{c.Before, c.After, c.Uses})
+			}
+		}
+		for b := range got {
+			slices.SortStableFunc(got[b], func(a, b stay) int { return slices.Compare(a.uses, b.uses) })
+			if !slices.EqualFunc(got[b], want[b], func(a, b stay) bool {
+				return a.before == b.before && a.after == b.after && slices.Equal(a.uses, b.uses)
+			}) {
+				t.Fatalf("%s, a section of %d commands: byte %d has contents %v, want %v", s.name,
+					len(section.Commands), b, got[b], want[b])
+			}
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package program_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tensile/graph"
+	"tensile/models/randgraph"
+	"tensile/plan"
+	"tensile/plan/program"
+)
+
+// A job that is told to stop before its first body goes Home by the epilogue right after the prologue. Programs whose
+// epilogue copies out what only a body brings to the device lose weights then, and are right otherwise.
+func TestWithoutBody(t *testing.T) {
+	crafted := 0
+	for seed := range uint64(300) {
+		s := random(t, seed, randgraph.Options{Ops: 16})
+		for _, cmd := range s.c.Body.Commands {
+			if cmd.Kind != program.Out || !s.g.Storages[cmd.Storage].Role.Persistent() {
+				continue
+			}
+			bad := s.withProgram()
+			cmd.Waits, cmd.Hold, cmd.Version = nil, 0, 0
+			bad.c.Epilogue.Commands = append(bad.c.Epilogue.Commands, cmd)
+			bad.c.Epilogue.Counts[onCopyOut]++
+			switch err := check(bad); {
+			case err == nil && !slices.Contains(s.p.Entry, cmd.Storage):
+				t.Fatalf("%s: %s is copied out of bytes that nobody has filled", s.name, s.g.Storages[cmd.Storage].Name)
+			case err != nil && strings.HasPrefix(err.Error(), "epilogue without a body"):
+				crafted++
+			}
+		}
+	}
+	if t.Logf("%d programs that are wrong only without a body", crafted); crafted < 20 {
+		t.Errorf("%d programs that are wrong only without a body", crafted)
+	}
+}
+
+// Whatever is wrong with a layout, Prove says so in an error.
+func TestProveRefuses(t *testing.T) {
+	spoils := []struct {
+		name  string
+		spoil func(rng *rand.Rand, l *program.Placement, s subject) bool // false: there is nothing to spoil
+		want  string
+	}{
+		{"no offsets", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Offsets = nil; return true },
+			"offsets for"},
+		{"an offset too few", func(_ *rand.Rand, l *program.Placement,
+			_ subject) bool {
+			l.Offsets = l.Offsets[1:]
+			return true
+		}, "offsets for"},
+		{"an offset too many", func(_ *rand.Rand, l *program.Placement, _ subject) bool {
+			l.Offsets = append(l.Offsets,
+				0)
+			return true
+		}, "offsets for"},
+		{"scratch for too few steps", func(_ *rand.Rand, l *program.Placement, _ subject) bool {
+			l.Scratch = l.Scratch[1:]
+			return len(l.Scratch) > 0
+		}, "of scratch for"},
+		{"an offset above", func(rng *rand.Rand, l *program.Placement, _ subject) bool {
+			l.Offsets[rng.IntN(len(l.Offsets))] = l.Arena
+			return true
+		}, "of an arena of"},
+		{"an offset below", func(rng *rand.Rand, l *program.Placement, _ subject) bool {
+			l.Offsets[rng.IntN(len(l.Offsets))] = -align
+			return true
+		}, "of an arena of"},
+		{"an offset that wraps", func(rng *rand.Rand, l *program.Placement, _ subject) bool {
+			l.Offsets[rng.IntN(len(l.Offsets))] = math.MaxInt64 / align * align
+			return true
+		}, "of an arena of"},
+		{"an arena and an offset without end", func(rng *rand.Rand, l *program.Placement, _ subject) bool {
+			l.Arena = math.MaxInt64 / align * align
+			l.Offsets[rng.IntN(len(l.Offsets))] = l.Arena
+			return true
+		}, "want a multiple of 64 up to"},
+		{"an odd offset", func(rng *rand.Rand, l *program.Placement, _ subject) bool {
+			l.Offsets[rng.IntN(len(l.Offsets))] += 4
+			l.Arena += align
+			return true
+		}, "want a multiple of 64 within"},
+		{"an odd arena", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Arena += 4; return true },
+			"want a multiple of 64 up to"},
+		{"no arena", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Arena = 0; return true },
+			"of an arena of"},
+		{"a negative arena", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Arena = -align; return true },
+			"want a multiple"},
+		{"no alignment", func(_ *rand.Rand, l *program.Placement, _ subject) bool { l.Align = 0; return true },
+			"want a multiple of 0"},
+		{"scratch above", func(_ *rand.Rand, l *program.Placement, s subject) bool {
+			at := slices.IndexFunc(s.p.Steps, func(step plan.Step) bool { return step.Scratch > 0 })
+			if at >= 0 {
+				l.Scratch[at] = l.Arena
+			}
+			return at >= 0
+		}, "the scratch of"},
+		{"all in one place", func(_ *rand.Rand, l *program.Placement,
+			_ subject) bool {
+			clear(l.Offsets)
+			return len(l.Offsets) > 4
+		}, "bytes"},
+	}
+	for _, test := range spoils {
+		tried := 0
+		for seed := range uint64(20) {
+			s := random(t, seed, randgraph.Options{})
+			if _, err := program.Prove(s.g, s.p, s.l, program.Options{}); err != nil {
+				t.Fatalf("%s: %v", s.name, err)
+			}
+			bad := s.withLayout()
+			if !test.spoil(rand.New(rand.NewPCG(seed, 12)), bad.l, bad) {
+				continue
+			}
+			tried++
+			if p, err := program.Prove(bad.g, bad.p, bad.l, program.Options{}); p != (program.Proven{}) || err == nil ||
+				!strings.Contains(err.Error(), test.want) {
+				t.Fatalf("%s, %s: %v, want it to contain %q", s.name, test.name, err, test.want)
+			}
+		}
+		if tried < 5 {
+			t.Errorf("%s: tried %d times", test.name, tried)
+		}
+	}
+	s := random(t, 1, randgraph.Options{})
+	if _, err := program.Prove(s.g, nil, s.l, program.Options{}); err == nil ||
+		err.Error() != "the layout has no plan" {
+		t.Errorf("without a plan: %v", err)
+	}
+}
+
+// fan returns relus of one input, with a plan that runs one after the other.
+func fan(t *testing.T, took ...time.Duration) (*graph.Graph, *plan.Plan) {
+	t.Helper()
+	b := graph.NewBuilder("fan")
+	x := b.Input("x", graph.Anything, graph.Float32, graph.Shape{16})
+	y := x
+	for range took {
+		y = b.Op("f", graph.ReLU, graph.Attrs{}, x)[0]
+	}
+	b.Output(y)
+	g, err := b.Graph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := len(g.Ops) - 1
+	p := &plan.Plan{Graph: g.Digest(), Made: took, Moves: []plan.Move{{Kind: plan.In, After: -1},
+		{Kind: plan.Drop, After: last},
+		{Kind: plan.Out, Storage: graph.StorageID(last + 1), After: last}}}
+	for op := range g.Ops {
+		p.Steps = append(p.Steps, plan.Step{Op: graph.OpID(op)})
+		p.Moves = append(p.Moves, plan.Move{Kind: plan.Drop, Storage: graph.StorageID(op + 1), After: last})
+	}
+	return g, p
+}
+
+// held compiles a fan in which the first relu's result is copied out after a delay that begins with the end of step 0,
+// and returns after which step that is and how long it is held.
+func held(t *testing.T, delay time.Duration, made bool, took ...time.Duration) (slot int, hold time.Duration) {
+	t.Helper()
+	g, p := fan(t, took...)
+	if !made {
+		p.Made = nil
+	}
+	p.Moves = append(p.Moves, plan.Move{Kind: plan.Out, Storage: 1, After: 0, Delay: delay})
+	plan.Sort(p.Moves)
+	l, err := program.Place(g, p, align)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := program.Prove(g, p, l, program.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := c.Program().Body.Commands
+	i := slices.IndexFunc(body, func(cmd program.Command) bool { return cmd.Kind == program.Out && cmd.Storage == 1 })
+	return body[i].Slot, body[i].Hold
+}
+
+// A delay becomes a later trigger and what is left as a hold: none when the delay ends with a step. No hold outlasts
+// the plan's iteration, and without latencies there is none.
+func TestDelay(t *testing.T) {
+	for _, test := range []struct {
+		delay time.Duration
+		made  bool
+		took  []time.Duration
+		slot  int
+		hold  time.Duration
+	}{
+		{0, true, []time.Duration{10, 10, 10, 10}, 0, 0},
+		{9, true, []time.Duration{10, 10, 10, 10}, 0, 9},
+		{10, true, []time.Duration{10, 10, 10, 10}, 1, 0},
+		{11, true, []time.Duration{10, 10, 10, 10}, 1, 1},
+		{20, true, []time.Duration{10, 10, 10, 10}, 2, 0},
+		{30, true, []time.Duration{10, 10, 10, 10}, 3, 0},
+		{39, true, []time.Duration{10, 10, 10, 10}, 3, 9},
+		{40, true, []time.Duration{10, 10, 10, 10}, 3, 10},
+		{time.Hour, true, []time.Duration{10, 10, 10, 10}, 3, 10},
+		{math.MaxInt64, true, []time.Duration{10, 10, 10, 10}, 3, 10},
+		{time.Hour, false, []time.Duration{10, 10, 10, 10}, 0, 0},
+		{math.MaxInt64, true, []time.Duration{0, math.MaxInt64}, 1, 0},
+	} {
+		if slot, hold := held(t, test.delay, test.made, test.took...); slot != test.slot || hold != test.hold {
+			t.Errorf("delay %v of steps %v (known: %v): after %d held for %v, want after %d for %v",
+				test.delay, test.took, test.made, slot, hold, test.slot, test.hold)
+		}
+	}
+}
