@@ -45,8 +45,8 @@ var rooms = map[string][][]string{
 	"controller": {{"controller"}, {"controller/local", "controller/simulate"}},
 	"observe": {{"observe/metrics", "observe/report", "observe/web"}, {"observe/live", "observe/top"},
 		{"observe/page"}},
-	"bench":      {{"bench", "bench/calibrate", "bench/onnxcases"}},
-	"cmd":        {{"cmd/tensile"}},
+	"bench": {{"bench", "bench/calibrate", "bench/onnxcases"}},
+	"cmd":   {{"cmd/tensile"}},
 }
 
 // strangers are packages that must not know each other although their rows would allow it.
@@ -109,10 +109,10 @@ var timeless = append([]string{"executor", "data", "data/weights", "models/onnx"
 var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until"}
 
 // pure are the timeless packages that only compute: everything they depend on is an argument.
-var pure = []string{"graph", "scheduler/bayes", "plan/pool", "plan/pool/trace", "device/lease", "device/lease/shift",
-	"device/lease/pairs", "device/lease/method", "graph/cost", "plan", "peak", "plan/program", "models/passes", "predictor/correct",
-	"scheduler", "scheduler/replay", "scheduler/draft", "scheduler/policies", "scheduler/policies/...",
-	"graph/autodiff", "models", "swapexec", "observe/live"}
+var pure = []string{"graph", "graph/autodiff", "graph/cost", "plan", "plan/pool", "plan/pool/trace", "plan/program",
+	"peak", "predictor/correct", "device/lease", "device/lease/shift", "device/lease/pairs", "device/lease/method", "models",
+	"models/passes", "swapexec", "scheduler", "scheduler/bayes", "scheduler/replay", "scheduler/draft",
+	"scheduler/policies", "scheduler/policies/...", "observe/live"}
 
 // outside are the standard packages that a pure package has no business with.
 var outside = []string{"context", "log", "log/slog", "math/rand", "net", "os", "os/exec", "sync", "syscall", "unsafe"}

@@ -1,5 +1,6 @@
 // Package bridge puts device/cuda/fakecuda behind CUDA's C interface, so that gorgonia.org/cu and device/cuda/driver
-// are tested without a GPU (tag gpu): [Install] fills the slots of device/cuda/cudaabi with functions that call the fake.
+// are tested without a GPU (tag gpu): [Install] fills the slots of device/cuda/cudaabi with functions that call the
+// fake.
 //
 // The fake is for one goroutine, and the driver's waiters are threads: a mutex lets one call in at a time.
 // cuEventSynchronize asks the fake again and again whether the event has ended, which moves virtual time on, and lets
