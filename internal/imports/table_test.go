@@ -110,8 +110,8 @@ var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Sin
 
 // pure are the timeless packages that only compute: everything they depend on is an argument.
 var pure = []string{"graph", "graph/autodiff", "graph/cost", "plan", "plan/pool", "plan/pool/trace", "plan/program",
-	"peak", "predictor/correct", "device/lease", "device/lease/shift", "device/lease/pairs", "device/lease/method", "models",
-	"models/passes", "swapexec", "scheduler", "scheduler/bayes", "scheduler/replay", "scheduler/draft",
+	"peak", "predictor/correct", "device/lease", "device/lease/shift", "device/lease/pairs", "device/lease/method",
+	"models", "models/passes", "swapexec", "scheduler", "scheduler/bayes", "scheduler/replay", "scheduler/draft",
 	"scheduler/policies", "scheduler/policies/...", "observe/live"}
 
 // outside are the standard packages that a pure package has no business with.
