@@ -66,9 +66,9 @@ type swapMachine struct {
 	slower float64 // by which latencies of the roofline are multiplied
 }
 
-// AutoSwap measures what the SmartPool and AutoSwap paper does: table II, the figures 9 to 11, and table I. Nothing
+// autoSwap measures what the SmartPool and AutoSwap paper does: table II, the figures 9 to 11, and table I. Nothing
 // runs: times are predicted. A quick call has fewer networks and limits.
-func AutoSwap(ctx context.Context, quick bool) ([]Table, error) {
+func autoSwap(ctx context.Context, quick bool) ([]Table, error) {
 	facts, err := cost.Device(swapDevice)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 // tables have lines.
 func TestAutoSwap(t *testing.T) {
 	long.Only(t)
-	tables, err := AutoSwap(t.Context(), true)
+	tables, err := autoSwap(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestAutoSwapStops(t *testing.T) {
 	stopped := fmt.Errorf("stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(stopped)
-	if _, err := AutoSwap(ctx, true); !errors.Is(err, stopped) {
+	if _, err := autoSwap(ctx, true); !errors.Is(err, stopped) {
 		t.Errorf("got %v, want %v", err, stopped)
 	}
 }

@@ -5,7 +5,7 @@
 //   - [MeasureCheckpoints]: what a checkpoint costs the job that it is taken of, while it trains and in Home.
 //   - [MeasurePaper]: all policies on the work of the TENSILE paper, in virtual time.
 //   - [MeasureReal]: all policies on a device with data, and whether bits stay the same.
-//   - [SuperNeurons], [AutoSwap]: the tables and figures of these papers, for tensile bench paper.
+//   - [superNeurons], [autoSwap]: the tables and figures of these papers, for tensile bench paper.
 //   - [MeasureShare], [MeasureBatches]: jobs that share a simulated device's memory.
 //   - [MeasureSharing]: the tables and figures of Zico and Waterwave.
 //   - [MeasureRealSharing]: copies that share memory on a device with data, and whether bits stay the same.

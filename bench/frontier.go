@@ -269,8 +269,8 @@ func violations(rows []FrontierRow, none []planner.Refusal, link float64) []Fron
 	return all
 }
 
-// FrontierLimits are the EOR that a line of the table has the least memory for.
-var FrontierLimits = [...]float64{1.005, 1.02, 1.05, 1.10, 1.15}
+// frontierLimits are the EOR that a line of the table has the least memory for.
+var frontierLimits = [...]float64{1.005, 1.02, 1.05, 1.10, 1.15}
 
 // FrontierLine is the least arena of a policy's plans that lose no more than a limit.
 type FrontierLine struct {
@@ -301,7 +301,7 @@ func lineOf(rows []FrontierRow) FrontierLine {
 		p.Limit = limit
 		return p
 	}
-	for _, limit := range FrontierLimits {
+	for _, limit := range frontierLimits {
 		line.Within = append(line.Within, least(limit))
 	}
 	for _, row := range rows {

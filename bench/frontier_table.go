@@ -9,7 +9,7 @@ import (
 // frontierMark is a line of the table that was not measured now: MSR over all tensors within the limits, 0: not given.
 type frontierMark struct {
 	name   string
-	within [len(FrontierLimits)]float64
+	within [len(frontierLimits)]float64
 	cbr    float64
 	more   string
 }
@@ -53,7 +53,7 @@ func marked(s FrontierSetting) bool {
 func (r *FrontierReport) WriteTables(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "least arena in MB, and MSR over all tensors, with EOR up to\nmodel\tpolicy\tpasses\t")
-	for _, limit := range FrontierLimits {
+	for _, limit := range frontierLimits {
 		fmt.Fprintf(t, "%.3f\t\t", limit)
 	}
 	fmt.Fprintln(t, "best CBR\tlowest\tEOR\t")

@@ -49,7 +49,7 @@ func TestMeasureFrontier(t *testing.T) {
 	}
 	for _, line := range r.Table {
 		for i, p := range line.Within {
-			if p.Limit != FrontierLimits[i] || p.EOR > p.Limit || i > 0 && p.Arena > line.Within[i-1].Arena ||
+			if p.Limit != frontierLimits[i] || p.EOR > p.Limit || i > 0 && p.Arena > line.Within[i-1].Arena ||
 				p.Arena < line.Lowest.Arena {
 				t.Errorf("%s, %s: %+v of %+v", line.title(), line.Policy, p, line)
 			}

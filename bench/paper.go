@@ -106,8 +106,8 @@ func PaperQuick() PaperOptions {
 // others are the measurements of other papers.
 func others(quick bool) []func(context.Context) ([]Table, error) {
 	return []func(context.Context) ([]Table, error){
-		func(ctx context.Context) ([]Table, error) { return SuperNeurons(ctx, quick) },
-		func(ctx context.Context) ([]Table, error) { return AutoSwap(ctx, quick) }}
+		func(ctx context.Context) ([]Table, error) { return superNeurons(ctx, quick) },
+		func(ctx context.Context) ([]Table, error) { return autoSwap(ctx, quick) }}
 }
 
 func paperOptions(repeats, iterations int) PaperOptions {

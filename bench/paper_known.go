@@ -15,11 +15,11 @@ type known struct{ msr, eor float64 }
 
 // knownPhases is table I of the TENSILE paper, per network and phase.
 var knownPhases = map[string]map[string]known{
-	"vgg16":       {WholeRun: {.2670, 1.6287}, ColdStart: {.2670, 6.0128}, Updated: {.3192, 1.2475}},
-	"inceptionv3": {WholeRun: {.4361, 1.6468}, ColdStart: {.4361, 3.1128}, Updated: {.4788, 1.4839}},
-	"inceptionv4": {WholeRun: {.5154, 1.4281}, ColdStart: {.5154, 2.6727}, Updated: {.5558, 1.2898}},
-	"resnet50":    {WholeRun: {.4258, 1.5540}, ColdStart: {.4258, 3.5395}, Updated: {.4647, 1.3813}},
-	"densenet121": {WholeRun: {.5135, 1.1678}, ColdStart: {.5135, 2.2532}, Updated: {.5236, 1.0664}},
+	"vgg16":       {wholeRun: {.2670, 1.6287}, coldStart: {.2670, 6.0128}, updated: {.3192, 1.2475}},
+	"inceptionv3": {wholeRun: {.4361, 1.6468}, coldStart: {.4361, 3.1128}, updated: {.4788, 1.4839}},
+	"inceptionv4": {wholeRun: {.5154, 1.4281}, coldStart: {.5154, 2.6727}, updated: {.5558, 1.2898}},
+	"resnet50":    {wholeRun: {.4258, 1.5540}, coldStart: {.4258, 3.5395}, updated: {.4647, 1.3813}},
+	"densenet121": {wholeRun: {.5135, 1.1678}, coldStart: {.5135, 2.2532}, updated: {.5236, 1.0664}},
 }
 
 // knownFirst is table II: the EOR of the first iteration, of TENSILE and of Capuchin.
@@ -51,7 +51,7 @@ var methods = map[string]string{"vdnn-tensile": "vDNN", "capuchin": "Capuchin", 
 // single is what table III has for a policy.
 func single(model, policy string) known {
 	if methods[policy] == "TENSILE" {
-		return knownPhases[model][WholeRun]
+		return knownPhases[model][wholeRun]
 	}
 	return knownAlone[model][methods[policy]]
 }
@@ -92,7 +92,7 @@ func readLogs(dir string) (*logs, error) {
 		l.sizes[size{model, batch}] = k
 		return err
 	})
-	for phase, suffix := range map[string]string{WholeRun: "", ColdStart: "_cold_start"} {
+	for phase, suffix := range map[string]string{wholeRun: "", coldStart: "_cold_start"} {
 		if err == nil {
 			name := "MultiWorkloads%s" + suffix + ".csv"
 			err = readPair(dir, name, "TENSILE:", func(model, column string, k known) error {

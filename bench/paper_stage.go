@@ -183,7 +183,7 @@ func (s *stage) measure(c *contender, budget graph.Bytes) (_ *outcome, err error
 	if o.why != "" {
 		return o, nil
 	}
-	for _, phase := range []string{WholeRun, ColdStart, Updated} {
+	for _, phase := range []string{wholeRun, coldStart, updated} {
 		o.phases[phase] = t.figures(phase, vanilla)
 	}
 	o.same = t.same(vanilla)

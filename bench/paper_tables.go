@@ -161,7 +161,7 @@ func (b *tabling) phases() Table {
 				return known{}
 			}
 			return knownPhases[r.scene.model()][phase]
-		}, WholeRun, ColdStart, Updated)}
+		}, wholeRun, coldStart, updated)}
 }
 
 func (b *tabling) first() Table {
@@ -176,7 +176,7 @@ func (b *tabling) first() Table {
 				return known{eor: first[1]}
 			}
 			return known{}
-		}, WholeRun)}
+		}, wholeRun)}
 }
 
 func (b *tabling) alone() Table {
@@ -186,7 +186,7 @@ func (b *tabling) alone() Table {
 			"to take no more than x."},
 		Rows: b.rows(b.one, usual, func(r *result, c *contender, _ string) known {
 			return single(r.scene.model(), c.name)
-		}, WholeRun)}
+		}, wholeRun)}
 }
 
 func (b *tabling) mixed() Table {
@@ -194,7 +194,7 @@ func (b *tabling) mixed() Table {
 		Rows: b.rows(func(s *PaperScene) bool { return len(s.Models) > 1 }, usual, func(_ *result, c *contender,
 			_ string) known {
 			return knownMixed[methods[c.name]]
-		}, WholeRun)}
+		}, wholeRun)}
 }
 
 // waits tells what Capuchin loses its time with, as the jobs become more.
@@ -210,14 +210,14 @@ func (b *tabling) waits() Table {
 			if !among("capuchin", "lru")(c) {
 				continue
 			}
-			row := r.row(k, WholeRun, known{})
+			row := r.row(k, wholeRun, known{})
 			if row.Why != "" {
 				free.Add(row.Model, row.Jobs, row.Batch, row.Policy, nil, nil, nil, nil, nil)
 				continue
 			}
 			var stall, again, took float64
 			for _, o := range r.outcomes[k] {
-				f := o.phases[WholeRun]
+				f := o.phases[wholeRun]
 				stall, again, took = stall+f.stall, again+f.recompute, took+f.wall
 			}
 			free.Add(row.Model, row.Jobs, row.Batch, row.Policy, *row.EOR, *row.FirstEOR, stall/took, again/took,
@@ -244,9 +244,9 @@ func (b *tabling) copies() Table {
 	several := func(s *PaperScene) bool {
 		return len(s.Models) == 1 && (s.Copies > 1 || s.Batch == 2 || s.Batch == b.options.Batch)
 	}
-	rows := b.rows(several, usual, of, WholeRun)
+	rows := b.rows(several, usual, of, wholeRun)
 	return Table{Name: "figure-6", Title: "TENSILE's figure 6: one to four jobs of a network", Notes: notes,
-		Rows: append(rows, b.rows(several, among(paperPolicy), of, ColdStart)...)}
+		Rows: append(rows, b.rows(several, among(paperPolicy), of, coldStart)...)}
 }
 
 func (b *tabling) sizes() Table {
@@ -261,12 +261,12 @@ func (b *tabling) sizes() Table {
 				return known{}
 			}
 			return b.logs.sizes[size{r.scene.model(), r.scene.Batch}]
-		}, WholeRun)}
+		}, wholeRun)}
 }
 
 func (b *tabling) shares() Table {
 	return Table{Name: "budgets", Title: "Memory against time: all policies within the same budgets",
 		Notes: []string{"Budgets are shares of what the jobs need that free everything after its last use."},
 		Rows: b.rows(func(*PaperScene) bool { return true }, func(c *contender) bool { return c.goal == shareOfLive },
-			func(*result, *contender, string) known { return known{} }, WholeRun)}
+			func(*result, *contender, string) known { return known{} }, wholeRun)}
 }

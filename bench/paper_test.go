@@ -166,8 +166,8 @@ func TestKnownFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	sizes := map[size]known{{"vgg16", 2}: {.1, 1.5}, {"densenet121", 2}: {.3, 1.6}, {"densenet121", 16}: {.4, 1.7}}
-	several := map[copies]known{{"resnet50", 1, WholeRun}: {.25, 1.5}, {"resnet50", 2, WholeRun}: {.35, 1.25},
-		{"resnet50", 1, ColdStart}: {.125, 1.75}}
+	several := map[copies]known{{"resnet50", 1, wholeRun}: {.25, 1.5}, {"resnet50", 2, wholeRun}: {.35, 1.25},
+		{"resnet50", 1, coldStart}: {.125, 1.75}}
 	if diff := cmp.Diff(sizes, l.sizes, cmp.AllowUnexported(known{}, size{})); diff != "" {
 		t.Error(diff)
 	}
@@ -213,27 +213,27 @@ func TestPaperOrderings(t *testing.T) {
 		t.Fatalf("%s has no figures of %s, %s, %d jobs", table, policy, phase, jobs)
 		return Row{}
 	}
-	worst := row("table-3", "vdnn-tensile", WholeRun, 1)
+	worst := row("table-3", "vdnn-tensile", wholeRun, 1)
 	for _, p := range few {
-		if got := row("table-3", p, WholeRun, 1); p != worst.Policy && *got.MSRAll <= *worst.MSRAll {
+		if got := row("table-3", p, wholeRun, 1); p != worst.Policy && *got.MSRAll <= *worst.MSRAll {
 			t.Errorf("%s saves %.3f, and %s %.3f", p, *got.MSRAll, worst.Policy, *worst.MSRAll)
 		}
 	}
 	for _, p := range []string{paperPolicy, "tensile"} {
-		cold, updated := row("table-1", p, ColdStart, 1), row("table-1", p, Updated, 1)
+		cold, updated := row("table-1", p, coldStart, 1), row("table-1", p, updated, 1)
 		if *updated.EOR > *cold.EOR {
 			t.Errorf("%s: EOR %.3f with the last plans, %.3f with the first", p, *updated.EOR, *cold.EOR)
 		}
 	}
-	passive, planned := row("table-2", "capuchin", WholeRun, 1), row("table-2", paperPolicy, WholeRun, 1)
+	passive, planned := row("table-2", "capuchin", wholeRun, 1), row("table-2", paperPolicy, wholeRun, 1)
 	if *passive.FirstEOR < 1.5**planned.FirstEOR {
 		t.Errorf("first iterations: capuchin %.3f, %s %.3f", *passive.FirstEOR, paperPolicy, *planned.FirstEOR)
 	}
-	waits, none := row("table-3", "tensile-authors", WholeRun, 1), row("table-3", paperPolicy, WholeRun, 1)
+	waits, none := row("table-3", "tensile-authors", wholeRun, 1), row("table-3", paperPolicy, wholeRun, 1)
 	if *waits.EOR < 1.3 || *none.EOR > 1.1 {
 		t.Errorf("EOR with the authors' waits %.3f, without %.3f", *waits.EOR, *none.EOR)
 	}
-	one, two := row("figure-6", "capuchin", WholeRun, 1), row("figure-6", "capuchin", WholeRun, 2)
+	one, two := row("figure-6", "capuchin", wholeRun, 1), row("figure-6", "capuchin", wholeRun, 2)
 	if *two.EOR > 1.02**one.EOR {
 		t.Errorf("capuchin: EOR %.3f of one job, %.3f of two", *one.EOR, *two.EOR)
 	}
@@ -279,7 +279,7 @@ func TestSpread(t *testing.T) {
 	} {
 		var rounds []*outcome
 		for _, eor := range test.eors {
-			rounds = append(rounds, &outcome{phases: map[string]figures{WholeRun: {eor: eor}}})
+			rounds = append(rounds, &outcome{phases: map[string]figures{wholeRun: {eor: eor}}})
 		}
 		mean, saved := 1.2, 0.5
 		row := Row{EOR: &mean, MSRAll: &saved, MSRLive: &saved}

@@ -65,7 +65,7 @@ func MeasureReal(ctx context.Context, d device.Device, o RealOptions) (*Tables, 
 			o.Iterations, meaningless)}}
 	for _, r := range results {
 		for k := range r.contenders {
-			row := r.row(k, WholeRun, known{})
+			row := r.row(k, wholeRun, known{})
 			row.Passes = passes.None
 			row.spread(r.outcomes[k])
 			t.Rows = append(t.Rows, row)
@@ -84,7 +84,7 @@ func (row *Row) spread(rounds []*outcome) {
 	}
 	var eors []float64
 	for _, o := range rounds {
-		eors = append(eors, o.phases[WholeRun].eor)
+		eors = append(eors, o.phases[wholeRun].eor)
 	}
 	slices.Sort(eors)
 	low, middle, high := eors[0], eors[len(eors)/2], eors[len(eors)-1]

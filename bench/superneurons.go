@@ -14,10 +14,10 @@ import (
 	"tensile/scheduler/planner"
 )
 
-// SuperNeurons makes the tables and figures of the SuperNeurons paper (Wang et al., PPoPP 2018) with policy
+// superNeurons makes the tables and figures of the SuperNeurons paper (Wang et al., PPoPP 2018) with policy
 // superneurons, the paper's own figures beside. quick leaves networks and batches out, no table. The error is the
 // context's.
-func SuperNeurons(ctx context.Context, quick bool) ([]Table, error) {
+func superNeurons(ctx context.Context, quick bool) ([]Table, error) {
 	var tables []Table
 	for _, make := range []func(context.Context, bool) (Table, error){snTable1, snFigure10, snSteps, snFigure11,
 		snTable3, snFigure12, snTable4, snTable5, snFigure13, snFigure14} {

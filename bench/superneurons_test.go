@@ -79,7 +79,7 @@ func TestSuperNeuronsFigure10(t *testing.T) {
 // deeper and wider than liveness.
 func TestSuperNeurons(t *testing.T) {
 	long.Only(t)
-	tables, err := SuperNeurons(t.Context(), true)
+	tables, err := superNeurons(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}

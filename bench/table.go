@@ -53,9 +53,9 @@ type Row struct {
 
 // The phases of rows: all iterations, those with the first plans, those with the last ones.
 const (
-	WholeRun  = "whole"
-	ColdStart = "cold-start"
-	Updated   = "updated"
+	wholeRun  = "whole"
+	coldStart = "cold-start"
+	updated   = "updated"
 )
 
 // Free is a table with columns of its own. A cell is a string, a number, a bool, or nil for what is not known.

@@ -206,7 +206,7 @@ func (j *trialJob) phase(phase string) (of []iteration) {
 	first, last := j.iterations[0].epoch, j.iterations[len(j.iterations)-1].epoch
 	for i, one := range j.iterations {
 		fresh := i == 0 || one.epoch != j.iterations[i-1].epoch
-		in := phase == WholeRun || phase == ColdStart && one.epoch == first || phase == Updated && one.epoch == last
+		in := phase == wholeRun || phase == coldStart && one.epoch == first || phase == updated && one.epoch == last
 		if in && !fresh {
 			of = append(of, one)
 		}
@@ -247,7 +247,7 @@ func (t *trial) figures(phase string, vanilla *trial) figures {
 	for i := range t.jobs {
 		j, v := &t.jobs[i], &vanilla.jobs[i]
 		of := j.phase(phase)
-		took, plain := wall(of, t.real), wall(v.phase(WholeRun), t.real)
+		took, plain := wall(of, t.real), wall(v.phase(wholeRun), t.real)
 		known = known && took > 0 && plain > 0
 		if !known {
 			break
@@ -269,7 +269,7 @@ func (t *trial) figures(phase string, vanilla *trial) figures {
 	if !known {
 		return figures{}
 	}
-	if f.peak = claims.Bytes(); phase == WholeRun {
+	if f.peak = claims.Bytes(); phase == wholeRun {
 		f.peak = t.peak
 	}
 	if t.budget > 0 { // jobs change plans one after the other, and what one has given up may count still

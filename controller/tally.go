@@ -44,8 +44,8 @@ func (t *Tally) clone() Tally {
 // maxOwners is for how many users a controller counts apart; those who come later are counted together.
 const maxOwners = 100
 
-// OtherOwners stands for the users beyond the first 100: no user can be called so.
-const OtherOwners = "*"
+// otherOwners stands for the users beyond the first 100: no user can be called so.
+const otherOwners = "*"
 
 // count adds to what is counted of a job and of its owner.
 func (m *Machine) count(j *job, add func(*Tally)) {
@@ -63,7 +63,7 @@ func (m *Machine) count(j *job, add func(*Tally)) {
 func (m *Machine) counted(j *job) string {
 	owner := j.record.Spec.Owner
 	if m.tallies[owner] == nil && len(m.tallies) >= maxOwners {
-		return OtherOwners
+		return otherOwners
 	}
 	return owner
 }

@@ -98,11 +98,11 @@ func TestOwnersAreBounded(t *testing.T) {
 		j := &job{record: wire.Record{Spec: wire.Spec{Owner: fmt.Sprint("user", i)}}}
 		m.count(j, func(t *Tally) { t.Iterations++ })
 	}
-	if err := wire.CheckName(OtherOwners); err == nil {
-		t.Errorf("a user may be called %s", OtherOwners)
+	if err := wire.CheckName(otherOwners); err == nil {
+		t.Errorf("a user may be called %s", otherOwners)
 	}
-	if n := len(m.tallies); n != maxOwners+1 || m.tallies[OtherOwners].Iterations != 2*maxOwners {
-		t.Errorf("%d owners are counted apart, and %+v together", n, m.tallies[OtherOwners])
+	if n := len(m.tallies); n != maxOwners+1 || m.tallies[otherOwners].Iterations != 2*maxOwners {
+		t.Errorf("%d owners are counted apart, and %+v together", n, m.tallies[otherOwners])
 	}
 }
 

@@ -61,15 +61,15 @@ type Views struct {
 	now atomic.Pointer[func(context.Context) (View, error)]
 }
 
-// ErrNotRunning is returned while no controller runs.
-var ErrNotRunning = errors.New("controller: it does not run")
+// errNotRunning is returned while no controller runs.
+var errNotRunning = errors.New("controller: it does not run")
 
 // Now returns what the controller knows. While its bus stores nothing that is what it knew before. The error is
 // ErrNotRunning, or that of ctx.
 func (v *Views) Now(ctx context.Context) (View, error) {
 	now := v.now.Load()
 	if now == nil {
-		return View{}, ErrNotRunning
+		return View{}, errNotRunning
 	}
 	return (*now)(ctx)
 }
@@ -90,7 +90,7 @@ func (r *runner) view(ctx context.Context) (View, error) {
 	case <-ctx.Done():
 		return View{}, context.Cause(ctx)
 	case <-r.ctx.Done():
-		return View{}, ErrNotRunning
+		return View{}, errNotRunning
 	}
 }
 

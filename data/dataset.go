@@ -77,7 +77,7 @@ func (d *Dataset) Fill(iteration int, images, labels []float32) error {
 		panic(fmt.Sprintf("data: Fill of iteration %d with %d pixels for %d images of %dx%dx%d",
 			iteration, len(images), len(labels), d.channels, d.height, d.width))
 	}
-	o := Order{d.examples, d.order}
+	o := order{d.examples, d.order}
 	var passed error
 	err := o.Each(iteration, len(labels), func(i, example int) error {
 		class, err := d.contents.example(example, images[i*size:(i+1)*size])

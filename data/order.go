@@ -1,16 +1,16 @@
 package data
 
-// Order is an endless stream of the numbers of examples: epoch after epoch, each of them once an epoch, in an order of
+// order is an endless stream of the numbers of examples: epoch after epoch, each of them once an epoch, in an order of
 // its own. The zero value has no examples.
-type Order struct {
+type order struct {
 	examples int
 	key      uint64
 }
 
-func newOrder(examples int, seed uint64) Order { return Order{examples, derive(seed, tagOrder)} }
+func newOrder(examples int, seed uint64) order { return order{examples, derive(seed, tagOrder)} }
 
 // Each calls do for each example of the batch of an iteration, with its place in the batch and its number.
-func (o Order) Each(iteration, batch int, do func(i, example int) error) error {
+func (o order) Each(iteration, batch int, do func(i, example int) error) error {
 	var epochs permutation
 	epoch := -1
 	for i := range batch {

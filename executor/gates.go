@@ -190,7 +190,7 @@ func (m *Machine) granted(ask int64, out []Output) []Output {
 	m.swap.Issued(commands)
 	r.parts, r.issued, m.want = append(r.parts, p), g.To, nil
 	m.held = m.needed()
-	return append(out, Output{Hold: &Hold{m.held}}, Output{Issue: &Issue{r.section, g.From, g.To, r.iteration, false}})
+	return append(out, Output{Hold: &hold{m.held}}, Output{Issue: &Issue{r.section, g.From, g.To, r.iteration, false}})
 }
 
 // passes counts a command of a group that has ended.
@@ -217,7 +217,7 @@ func (m *Machine) release(out []Output) []Output {
 		return out
 	}
 	m.held = pages
-	return append(out, Output{Hold: &Hold{pages}},
+	return append(out, Output{Hold: &hold{pages}},
 		Output{Lease: &lease.Input{Passed: &lease.Passed{Job: lease.Job(m.name), Seen: m.seen,
 			Hold: pages.Count()}}})
 }

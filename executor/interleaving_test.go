@@ -330,7 +330,7 @@ func (w *world) takes() bool {
 
 // snapshot was taken by the iteration that is reported next, or in Home. There a job that goes on by the same program
 // keeps its arena.
-func (w *world) snapshot(taken *Taken) {
+func (w *world) snapshot(taken *taken) {
 	if !taken.Home {
 		w.check(len(w.bodies) > 0 && w.bodies[0].Section == &w.present.Snapshot && w.bodies[0].left == 0 &&
 			taken.Iteration == w.reported, "a snapshot of %d iterations, %d are reported", taken.Iteration, w.reported)

@@ -73,7 +73,7 @@ func (j *job) close() error {
 }
 
 // take hands out the memory of a checkpoint, which holds the job's state then.
-func (j *job) take(t *Taken) *Snapshot {
+func (j *job) take(t *taken) *Snapshot {
 	s := &Snapshot{Iteration: t.Iteration, Release: j.taking.Release}
 	for _, storage := range j.graph.Storages {
 		content := j.taking.Content(storage.ID)

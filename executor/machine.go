@@ -11,15 +11,15 @@ import (
 	"tensile/swapexec"
 )
 
-// State is where a job is in its life.
-type State string
+// state is where a job is in its life.
+type state string
 
 const (
-	Home     State = "home"
-	Training State = "training"
-	Draining State = "draining"
-	Epilogue State = "epilogue"
-	Finished State = "finished"
+	Home     state = "home"
+	Training state = "training"
+	Draining state = "draining"
+	Epilogue state = "epilogue"
+	Finished state = "finished"
 )
 
 // window is the limit of bodies in flight.
@@ -53,25 +53,25 @@ type Input struct {
 // Output is what a machine wants done; exactly one field is set.
 type Output struct {
 	Load     *program.Program // bind it to the job, and make its arena as large as it wants
-	Hold     *Hold            // of that arena these pages, no others
+	Hold     *hold            // of that arena these pages, no others
 	Issue    *Issue           // a part of a section of the program that was loaded last
 	Lease    *lease.Input     // tell the lease, with the time. At most one of these asks for something: the last
 	Report   *Report
 	Trace    *Trace
 	Home     bool // the job is in Home; a Load of the next program follows at once if there is one
-	Snapshot *Taken
+	Snapshot *taken
 	Parked   int64 // it is in Home and stays there until a Resume or Stop, as the Park of this number wants
 	Finished bool  // it has trained all iterations, or was stopped, and stays in Home
 }
 
-// Taken is the state that a Checkpoint wants.
-type Taken struct {
+// taken is the state that a Checkpoint wants.
+type taken struct {
 	Iteration int  // complete ones
 	Home      bool // it is in the host slots, of a job in Home; else the snapshot section has copied it out
 }
 
-// Hold says which pages of its arena a job needs.
-type Hold struct{ Pages program.Pages }
+// hold says which pages of its arena a job needs.
+type hold struct{ Pages program.Pages }
 
 // Issue hands commands [From, To) of a section to the device.
 type Issue struct {
@@ -87,7 +87,7 @@ type Machine struct {
 	iterations int
 	until      int // complete iterations after which the job rests
 
-	state   State
+	state   state
 	program *program.Program
 	next    *program.Program // for the next stay in Home
 	now     time.Duration
@@ -151,7 +151,7 @@ func NewMachine(name string, begin, iterations int) *Machine {
 }
 
 // State returns where the job is.
-func (m *Machine) State() State { return m.state }
+func (m *Machine) State() state { return m.state }
 
 // Epoch returns that of the program in force, or of the last one; 0 before the first.
 func (m *Machine) Epoch() int64 {
@@ -250,7 +250,7 @@ func (m *Machine) complete() []Output {
 		begin, gated := m.begin, []time.Duration(nil)
 		switch r.section {
 		case &m.program.Snapshot:
-			out = append(out, Output{Snapshot: &Taken{Iteration: r.iteration + m.skipped}})
+			out = append(out, Output{Snapshot: &taken{Iteration: r.iteration + m.skipped}})
 			fallthrough
 		case &m.program.Body:
 			var report *Report
@@ -402,7 +402,7 @@ func (m *Machine) Begun() int {
 func (m *Machine) snapshot(out []Output) []Output {
 	if m.due() {
 		m.wanted, m.without = false, max(m.without, m.Iterations())
-		out = append(out, Output{Snapshot: &Taken{m.Iterations(), true}})
+		out = append(out, Output{Snapshot: &taken{m.Iterations(), true}})
 	}
 	return out
 }
@@ -421,7 +421,7 @@ func (m *Machine) depart(out []Output) []Output {
 	m.state, m.left, m.before = Training, m.ended, nil
 	if m.gates != nil {
 		m.held = m.gates.Base
-		out = append(out, Output{Hold: &Hold{m.held}})
+		out = append(out, Output{Hold: &hold{m.held}})
 	}
 	return m.issue(out, &m.program.Prologue, m.issued, true)
 }

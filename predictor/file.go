@@ -21,8 +21,8 @@ const (
 	version = 2
 )
 
-// ErrVersion is returned for a model file of another version.
-var ErrVersion = errors.New("model file of another version")
+// errVersion is returned for a model file of another version.
+var errVersion = errors.New("model file of another version")
 
 // errNoModel is returned for other files.
 var errNoModel = errors.New("no model of a predictor: make one with tensile predictor train or tensile calibrate")
@@ -89,7 +89,7 @@ func read(path string) (*Model, error) {
 		return nil, errNoModel
 	case v != strconv.Itoa(version):
 		return nil, fmt.Errorf("%w: %.20q, this program reads %d: tensile predictor train or tensile calibrate "+
-			"makes one", ErrVersion, v, version)
+			"makes one", errVersion, v, version)
 	}
 	m, err := parse([]byte(f.Metadata["model"]))
 	if err == nil {

@@ -102,7 +102,7 @@ func TestFileRefuses(t *testing.T) {
 			t.Errorf("%s: the error has several lines: %v", test.name, err)
 		}
 	}
-	if _, err := Load(write(t, "x", "tensile-predictor 99\n")); !errors.Is(err, ErrVersion) {
+	if _, err := Load(write(t, "x", "tensile-predictor 99\n")); !errors.Is(err, errVersion) {
 		t.Errorf("got %v, want ErrVersion", err)
 	}
 }

@@ -21,7 +21,7 @@ func readVersion1(r io.Reader) (*Model, error) {
 	}
 	if v != 1 {
 		return nil, fmt.Errorf("%w: %d, this program reads 1 and %d: tensile predictor train or tensile calibrate "+
-			"makes one", ErrVersion, v, version)
+			"makes one", errVersion, v, version)
 	}
 	z, err := gzip.NewReader(r)
 	if err != nil {

@@ -45,7 +45,7 @@ func (r *Request) Check() error {
 		return fmt.Errorf("pages of %d bytes: give 1 or more, or 0 for the alignment", r.Page)
 	}
 	if r.Options.Work < 0 {
-		return fmt.Errorf("%d steps of planning: give 1 or more, or 0 for %d", r.Options.Work, int64(DefaultWork))
+		return fmt.Errorf("%d steps of planning: give 1 or more, or 0 for %d", r.Options.Work, int64(defaultWork))
 	}
 	for i := range r.Jobs {
 		if err := r.Jobs[i].check(); err != nil {
@@ -127,10 +127,10 @@ type Options struct {
 }
 
 // Steps is the limit of planning.
-func (o *Options) Steps() int64 { return cmp.Or(o.Work, DefaultWork) }
+func (o *Options) Steps() int64 { return cmp.Or(o.Work, defaultWork) }
 
-// DefaultWork is the limit of planning that Options.Work stands for when it is 0.
-const DefaultWork = 3_000_000_000
+// defaultWork is the limit of planning that Options.Work stands for when it is 0.
+const defaultWork = 3_000_000_000
 
 // OptionsOf returns the request's options for a policy whose options are a T: the zero value if the request has none.
 func OptionsOf[T any](r *Request) T {

@@ -333,8 +333,8 @@ func (c *checker) record(r *Record) {
 		c.short("life that holds bytes", h.Life)
 		c.short("device of held bytes", h.On)
 	}
-	if len(r.Executors) > MaxExecutors {
-		c.fail("there are %d executors, and %d at most", len(r.Executors), MaxExecutors)
+	if len(r.Executors) > maxExecutors {
+		c.fail("there are %d executors, and %d at most", len(r.Executors), maxExecutors)
 	}
 	for _, executor := range r.Executors {
 		if executor != "*" {

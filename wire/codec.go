@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Version is the version of the messages: one with other meanings has another. A field that may be left out needs none.
-const Version = 1
+// version is the version of the messages: one with other meanings has another. A field that may be left out needs none.
+const version = 1
 
 const (
 	MaxMessage = 8 << 20  // bytes of a message that goes over the bus
@@ -54,7 +54,7 @@ func Encode(m Message) []byte {
 	if err != nil {
 		panic(fmt.Sprintf("wire: encode %s: %v", m.kind(), err))
 	}
-	text, err := json.Marshal(envelope{Version: Version, Kind: m.kind(), Body: body})
+	text, err := json.Marshal(envelope{Version: version, Kind: m.kind(), Body: body})
 	if err != nil {
 		panic(fmt.Sprintf("wire: encode %s: %v", m.kind(), err))
 	}
@@ -95,9 +95,9 @@ func Decode(data []byte) (Message, error) {
 	}
 	of := messages[e.Kind]
 	switch {
-	case e.Version != Version:
+	case e.Version != version:
 		return nil, fmt.Errorf("decode message: it is of version %d, this tensile knows version %d: "+
-			"run the same release of controller, executors and command line", e.Version, Version)
+			"run the same release of controller, executors and command line", e.Version, version)
 	case of == nil:
 		return nil, fmt.Errorf("decode message: there is no kind %s of messages (there are %s): "+
 			"run the same release of controller, executors and command line", clip(e.Kind), kinds())

@@ -531,8 +531,8 @@ type Recorded struct {
 	Latency []time.Duration `json:"latency_ns" bound:"latency"` // per op
 }
 
-// MaxExecutors is how many executors of a job are known.
-const MaxExecutors = 100
+// maxExecutors is how many executors of a job are known.
+const maxExecutors = 100
 
 // Give names the executor of a job's newest incarnation.
 func (r *Record) Give(executor string) {
@@ -544,7 +544,7 @@ func (r *Record) Give(executor string) {
 		return
 	}
 	r.Executors = append(slices.Clone(r.Executors), executor)
-	r.Executors = r.Executors[max(0, len(r.Executors)-MaxExecutors):]
+	r.Executors = r.Executors[max(0, len(r.Executors)-maxExecutors):]
 }
 
 // MayLog reports whether a log, by its name, is one that an executor of the job writes: others can write nothing that

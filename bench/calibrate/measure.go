@@ -39,9 +39,9 @@ const iterations = 4
 // maxIteration is how long an iteration of a network may take by the roofline.
 const maxIteration = 150 * time.Millisecond
 
-// Measure measures ops of random networks on a device, named in the samples by its position 0. The result has an entry
+// measure measures ops of random networks on a device, named in the samples by its position 0. The result has an entry
 // per network.
-func Measure(ctx context.Context, d device.Device, o Options) ([][]predictor.Sample, error) {
+func measure(ctx context.Context, d device.Device, o Options) ([][]predictor.Sample, error) {
 	o.Time = cmp.Or(o.Time, time.Minute)
 	if o.Background == nil {
 		n := runtime.NumCPU()
@@ -70,7 +70,7 @@ func Measure(ctx context.Context, d device.Device, o Options) ([][]predictor.Sam
 // draw makes a network that is short enough for the device.
 func draw(rng *rand.Rand, facts cost.Facts) (*graph.Graph, error) {
 	for range 1000 {
-		g, err := Network(rng)
+		g, err := network(rng)
 		if err != nil {
 			return nil, fmt.Errorf("a random network: %w", err)
 		}

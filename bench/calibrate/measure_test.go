@@ -20,11 +20,11 @@ func TestNetwork(t *testing.T) {
 	kinds := make(map[graph.Kind]bool)
 	first, second := rand.New(rand.NewPCG(1, 0)), rand.New(rand.NewPCG(1, 0))
 	for range 200 {
-		a, err := Network(first)
+		a, err := network(first)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := Network(second)
+		b, err := network(second)
 		if err != nil || a.Digest() != b.Digest() {
 			t.Fatalf("two networks of one seed differ, %v", err)
 		}
@@ -61,7 +61,7 @@ func TestMeasureSim(t *testing.T) {
 	d := sim.New(facts, sim.Options{})
 	defer d.Close()
 	var told []int
-	networks, err := Measure(t.Context(), d, Options{Time: 1, Background: []int{0},
+	networks, err := measure(t.Context(), d, Options{Time: 1, Background: []int{0},
 		Progress: func(done float64, n int) { told = append(told, n) }})
 	if err != nil || len(networks) != 3 || !slices.Equal(told, []int{1, 2, 3}) {
 		t.Fatalf("%d networks, progress %v, %v", len(networks), told, err)
@@ -97,7 +97,7 @@ func TestMeasureLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	networks, err := Measure(t.Context(), d, Options{Time: 1, Background: []int{0, 1, 0}, Meter: meter{load: 0.25}})
+	networks, err := measure(t.Context(), d, Options{Time: 1, Background: []int{0, 1, 0}, Meter: meter{load: 0.25}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestMeasureLoad(t *testing.T) {
 		t.Errorf("the load is %v alone, %v beside a busy thread", alone, beside)
 	}
 	broken := errors.New("broken")
-	if _, err := Measure(t.Context(), d, Options{Time: 1, Meter: meter{err: broken}}); !errors.Is(err, broken) {
+	if _, err := measure(t.Context(), d, Options{Time: 1, Meter: meter{err: broken}}); !errors.Is(err, broken) {
 		t.Errorf("a meter that fails: %v", err)
 	}
 }
@@ -120,7 +120,7 @@ func TestMeasureIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
 	cancel(why)
-	if _, err := Measure(ctx, d, Options{Time: time.Hour}); !errors.Is(err, why) {
+	if _, err := measure(ctx, d, Options{Time: time.Hour}); !errors.Is(err, why) {
 		t.Errorf("got %v", err)
 	}
 }

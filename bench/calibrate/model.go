@@ -20,7 +20,7 @@ func Model(ctx context.Context, d device.Device, name string, o Options, effort 
 	o.Progress = func(done float64, networks int) {
 		progress(measuring*done, fmt.Sprintf("calibrating %s: network %d", name, networks))
 	}
-	networks, err := Measure(ctx, d, o)
+	networks, err := measure(ctx, d, o)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,9 +11,9 @@ import (
 	"tensile/models/passes"
 )
 
-// Network is a training graph with layers of random kinds and sizes: forward, backward and optimizer ops. Most read
+// network is a training graph with layers of random kinds and sizes: forward, backward and optimizer ops. Most read
 // images. Every other one is rewritten by all passes.
-func Network(rng *rand.Rand) (*graph.Graph, error) {
+func network(rng *rand.Rand) (*graph.Graph, error) {
 	g, err := layers(rng)
 	if err != nil || rng.IntN(2) == 0 {
 		return g, err

@@ -7,7 +7,7 @@
 //	DIR/JOB-ID/3.begun               incarnation 3 has begun
 //
 // Files are safetensors, which other tools read: a tensor for each persistent storage, the losses as the tensor
-// [LossesName], and the rest as metadata. A digest in the metadata covers all of it.
+// [lossesName], and the rest as metadata. A digest in the metadata covers all of it.
 //
 // Invariants:
 //   - A file has its name only when it is whole and on the disk: it is written beside, synced and renamed, and the

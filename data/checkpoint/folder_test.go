@@ -446,7 +446,7 @@ func TestImpossible(t *testing.T) {
 	f := Folder{Dir: t.TempDir()}
 	few, twice := stateOf(7, 1, 4), stateOf(7, 1, 4)
 	few.Losses = few.Losses[1:]
-	twice.Tensors[0].Name = LossesName
+	twice.Tensors[0].Name = lossesName
 	for _, s := range []*State{few, twice} {
 		if w, err := f.Write(s, 2, math.MaxInt); err == nil {
 			t.Errorf("%+v was written", w)

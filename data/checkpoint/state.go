@@ -39,8 +39,8 @@ type State struct {
 	Tensors []weights.Tensor // persistent storages by name; none on a device without data
 }
 
-// LossesName is the name of the tensor with the losses.
-const LossesName = "tensile.losses"
+// lossesName is the name of the tensor with the losses.
+const lossesName = "tensile.losses"
 
 // The metadata has these keys beside those of fields.
 const (
@@ -75,7 +75,7 @@ func (s *State) encode(w io.Writer) error {
 	for _, field := range s.fields() {
 		f.Metadata[field.key] = *field.text
 	}
-	f.Tensors = append(slices.Clone(s.Tensors), weights.Tensor{Name: LossesName, Shape: graph.Shape{len(s.Losses)},
+	f.Tensors = append(slices.Clone(s.Tensors), weights.Tensor{Name: lossesName, Shape: graph.Shape{len(s.Losses)},
 		Data: s.Losses})
 	f.Metadata[digestKey] = digest(f)
 	return weights.Encode(w, f)
@@ -116,7 +116,7 @@ func decode(r io.ReaderAt, size int64) (*State, error) {
 		return nil, cmp.Or(err, problem)
 	}
 	for _, t := range f.Tensors {
-		if t.Name == LossesName {
+		if t.Name == lossesName {
 			s.Losses = t.Data
 		} else {
 			s.Tensors = append(s.Tensors, t)

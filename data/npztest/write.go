@@ -23,7 +23,7 @@ type Array struct {
 // Write makes a file as numpy.savez does.
 func Write(t testing.TB, path string, arrays ...Array) {
 	t.Helper()
-	content, err := Encode(arrays...)
+	content, err := encode(arrays...)
 	if err == nil {
 		err = os.WriteFile(path, content, 0o666)
 	}
@@ -32,8 +32,8 @@ func Write(t testing.TB, path string, arrays ...Array) {
 	}
 }
 
-// Encode returns the content of such a file.
-func Encode(arrays ...Array) ([]byte, error) {
+// encode returns the content of such a file.
+func encode(arrays ...Array) ([]byte, error) {
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
 	for _, a := range arrays {

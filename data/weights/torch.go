@@ -45,7 +45,7 @@ func Load(in *rooted.Files, path string) (File, error) {
 			return File{}, fmt.Errorf("is of the form before torch 1.6: convert it with " +
 				"torch.save(torch.load(OLD), NEW)")
 		case n == len(head) && head[n-1] != '{' && bytes.HasPrefix(head[:], []byte("PK\x03\x04")):
-			return DecodeTorch(r, size)
+			return decodeTorch(r, size)
 		}
 		f, err := Decode(r, size)
 		f.alias()
@@ -69,8 +69,8 @@ func (f *File) alias() {
 	slices.SortFunc(f.Tensors, func(a, b Tensor) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// DecodeTorch reads an archive of torch.save of the given size. Errors are those of Load, without a path.
-func DecodeTorch(r io.ReaderAt, size int64) (File, error) {
+// decodeTorch reads an archive of torch.save of the given size. Errors are those of Load, without a path.
+func decodeTorch(r io.ReaderAt, size int64) (File, error) {
 	archive, err := newArchive(r, size)
 	if err != nil {
 		return File{}, err

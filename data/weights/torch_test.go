@@ -78,7 +78,7 @@ func TestDictOfItself(t *testing.T) {
 		pickle += fmt.Sprintf("X\x01\x00\x00\x00%ch\x00", 'A'+i%26)
 	}
 	file := archived(t, zip.Store, map[string]string{"data.pkl": pickle + "u."})
-	_, err := DecodeTorch(bytes.NewReader(file), int64(len(file)))
+	_, err := decodeTorch(bytes.NewReader(file), int64(len(file)))
 	checkError(t, err, "holds no dict of tensors of floats")
 }
 
@@ -171,7 +171,7 @@ func TestHostilePicklesAllocateLittle(t *testing.T) {
 		file := archived(t, zip.Store, map[string]string{"data.pkl": "\x80\x02" + pickle + "."})
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := DecodeTorch(bytes.NewReader(file), int64(len(file)))
+		_, err := decodeTorch(bytes.NewReader(file), int64(len(file)))
 		runtime.ReadMemStats(&after)
 		if err == nil {
 			t.Errorf("%s: no error", name)
@@ -227,7 +227,7 @@ func TestDecodeTorchRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := archived(t, zip.Store, map[string]string{"data.pkl": c.pickle, "data/0": "01234567"})
-			_, err := DecodeTorch(bytes.NewReader(file), int64(len(file)))
+			_, err := decodeTorch(bytes.NewReader(file), int64(len(file)))
 			checkError(t, err, c.want)
 		})
 	}
@@ -239,7 +239,7 @@ func TestDecodeTorchRefuses(t *testing.T) {
 			map[string]string{"data.pkl": good, "byteorder": "big"}),
 		"not a valid zip file": []byte("PK\x03\x04 and no more"),
 	} {
-		_, err := DecodeTorch(bytes.NewReader(file), int64(len(file)))
+		_, err := decodeTorch(bytes.NewReader(file), int64(len(file)))
 		checkError(t, err, want)
 	}
 }
@@ -257,7 +257,7 @@ func TestSharedStorageAllocatesLittle(t *testing.T) {
 		"data/0": strings.Repeat("\x00", 8000)})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := DecodeTorch(bytes.NewReader(file), int64(len(file)))
+	_, err := decodeTorch(bytes.NewReader(file), int64(len(file)))
 	runtime.ReadMemStats(&after)
 	checkError(t, err, "more than twice as many bytes as the file")
 	if got, limit := after.TotalAlloc-before.TotalAlloc, uint64(30*len(file)); got > limit {
@@ -285,7 +285,7 @@ func FuzzDecodeTorch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pickle []byte) {
 		file := archived(t, zip.Store, map[string]string{"data.pkl": string(pickle), "data/0": "01234567",
 			"data/1": ""})
-		got, err := DecodeTorch(bytes.NewReader(file), int64(len(file)))
+		got, err := decodeTorch(bytes.NewReader(file), int64(len(file)))
 		if err != nil {
 			return
 		}

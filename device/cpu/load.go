@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// ErrNoLoad is returned where the system does not tell how busy its processors are.
-var ErrNoLoad = errors.New("the load of this machine can not be read")
+// errNoLoad is returned where the system does not tell how busy its processors are.
+var errNoLoad = errors.New("the load of this machine can not be read")
 
 // Meter measures how busy others keep the machine's processors. The zero value is ready.
 type Meter struct {
@@ -27,7 +27,7 @@ type usage struct{ all, busy, own time.Duration }
 func (m *Meter) Load() (float64, error) {
 	f, err := os.Open("/proc/stat")
 	if err != nil {
-		return 0, ErrNoLoad
+		return 0, errNoLoad
 	}
 	defer f.Close() // only read
 	now, err := parseStat(f)
@@ -64,7 +64,7 @@ func parseStat(r io.Reader) (usage, error) {
 		}
 		var t [8]int64
 		if _, err := fmt.Sscan(rest, &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]); err != nil {
-			return usage{}, fmt.Errorf("%w: /proc/stat: %w", ErrNoLoad, err)
+			return usage{}, fmt.Errorf("%w: /proc/stat: %w", errNoLoad, err)
 		}
 		var u usage
 		for i, v := range t {
@@ -75,14 +75,14 @@ func parseStat(r io.Reader) (usage, error) {
 		}
 		return u, nil
 	}
-	return usage{}, ErrNoLoad
+	return usage{}, errNoLoad
 }
 
 // ownTime is the processor time of this process.
 func ownTime() (time.Duration, error) {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrNoLoad, err)
+		return 0, fmt.Errorf("%w: %w", errNoLoad, err)
 	}
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano()), nil
 }

@@ -13,7 +13,7 @@ func TestParseStat(t *testing.T) {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 	for _, text := range []string{"", "cpu 1 2 three\n", "intr 1 2\n"} {
-		if _, err := parseStat(strings.NewReader(text)); !errors.Is(err, ErrNoLoad) {
+		if _, err := parseStat(strings.NewReader(text)); !errors.Is(err, errNoLoad) {
 			t.Errorf("%q: %v, want ErrNoLoad", text, err)
 		}
 	}
@@ -44,7 +44,7 @@ func TestMeter(t *testing.T) {
 	var m Meter
 	for range 3 {
 		load, err := m.Load()
-		if errors.Is(err, ErrNoLoad) {
+		if errors.Is(err, errNoLoad) {
 			t.Skip("this system does not tell its load: ", err)
 		}
 		if err != nil || load < 0 || load > 1 {

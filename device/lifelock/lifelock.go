@@ -174,9 +174,9 @@ func Remove(folder, name string) error {
 	return nil
 }
 
-// Sweep removes the file of a lock that nobody holds, and reports whether nobody does. A process that is about to take
+// sweep removes the file of a lock that nobody holds, and reports whether nobody does. A process that is about to take
 // the lock makes the file anew. Like Lives, Sweep holds the lock for a moment itself.
-func Sweep(folder, name string) (ended bool) {
+func sweep(folder, name string) (ended bool) {
 	f, err := os.Open(path(folder, name))
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)

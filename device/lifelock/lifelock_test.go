@@ -199,7 +199,7 @@ func must(t *testing.T, err error) {
 // A lock that is swept and taken at the same time has a file: the next process that looks for it finds it held.
 func TestSweep(t *testing.T) {
 	folder := t.TempDir()
-	if !Sweep(folder, "a") {
+	if !sweep(folder, "a") {
 		t.Error("a lock that nobody took counts as held")
 	}
 	stop, swept := make(chan struct{}), make(chan int)
@@ -211,7 +211,7 @@ func TestSweep(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				if Sweep(folder, "a") {
+				if sweep(folder, "a") {
 					n++
 				}
 			}
@@ -234,7 +234,7 @@ func TestSweep(t *testing.T) {
 	if n := <-swept; n == 0 {
 		t.Error("no file was swept")
 	}
-	if !Sweep(folder, "a") {
+	if !sweep(folder, "a") {
 		t.Error("a lock that nobody holds counts as held")
 	}
 }

@@ -36,8 +36,8 @@ type Host interface {
 	Close() error
 }
 
-// Unplannable is a [Host] of scripts, which train on where there is no plan for what they do, and are told why.
-type Unplannable interface {
+// unplannable is a [Host] of scripts, which train on where there is no plan for what they do, and are told why.
+type unplannable interface {
 	Unplanned(job, why string)
 }
 

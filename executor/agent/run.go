@@ -387,7 +387,7 @@ func (r *runner) do(out Output) {
 	case out.Weigh != nil:
 		r.host.Weigh(out.Weigh.Job, out.Weigh.Weight)
 	case out.Unplanned != nil:
-		if h, ok := r.host.(Unplannable); ok {
+		if h, ok := r.host.(unplannable); ok {
 			h.Unplanned(out.Unplanned.Job, out.Unplanned.Why)
 		}
 	case out.Trace != nil:

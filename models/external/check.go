@@ -106,7 +106,7 @@ func (r Recorded) check() error {
 	if c.err != nil {
 		return c.err
 	}
-	if err := CheckGraph(g); err != nil {
+	if err := checkGraph(g); err != nil {
 		return err
 	}
 	all := r.Held
@@ -123,8 +123,8 @@ func (r Recorded) check() error {
 	return c.err
 }
 
-// CheckGraph returns an error unless a graph is one that a script can have recorded.
-func CheckGraph(g *graph.Graph) error {
+// checkGraph returns an error unless a graph is one that a script can have recorded.
+func checkGraph(g *graph.Graph) error {
 	c := &checker{}
 	if c.text("name", g.Name); c.err == nil {
 		c.err = g.Validate()

@@ -18,7 +18,7 @@ import (
 func TestClaim(t *testing.T) {
 	for _, size := range []graph.Bytes{1, 3, 4 * graph.GiB, graph.MaxBytes} {
 		g := Claim(size)
-		if err := CheckGraph(g); err != nil {
+		if err := checkGraph(g); err != nil {
 			t.Fatalf("%s: %v", size, err)
 		}
 		if got := g.Storages[0].Bytes; got != size || len(g.Ops) != 1 || Claim(size).Digest() != g.Digest() ||

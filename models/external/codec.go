@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Version is the version of the lines and of the file: one with other meanings has another.
-const Version = 1
+// version is the version of the lines and of the file: one with other meanings has another.
+const version = 1
 
-// MaxLine is how many bytes a line may have, its end left out.
-const MaxLine = 64 << 20
+// maxLine is how many bytes a line may have, its end left out.
+const maxLine = 64 << 20
 
 // Side is who has written what is read.
 type Side int
@@ -79,21 +79,21 @@ func Encode(m Message) ([]byte, error) {
 	}
 	body, err := json.Marshal(m)
 	if err == nil {
-		body, err = json.Marshal(envelope{Version, m.kind(), body})
+		body, err = json.Marshal(envelope{version, m.kind(), body})
 	}
 	if err != nil {
 		panic(fmt.Sprintf("external: encode %s: %v", m.kind(), err))
 	}
-	if len(body) > MaxLine {
-		return nil, fmt.Errorf("a line of kind %s has %d bytes, and %d at most", m.kind(), len(body), MaxLine)
+	if len(body) > maxLine {
+		return nil, fmt.Errorf("a line of kind %s has %d bytes, and %d at most", m.kind(), len(body), maxLine)
 	}
 	return append(body, '\n'), nil
 }
 
 // Decode reads a line of a side, without its end. The message has the type of Hello{}, not of a pointer.
 func Decode(line []byte, from Side) (Message, error) {
-	if len(line) > MaxLine {
-		return nil, fmt.Errorf("a line has more than %d bytes", MaxLine)
+	if len(line) > maxLine {
+		return nil, fmt.Errorf("a line has more than %d bytes", maxLine)
 	}
 	if bytes.IndexByte(line, '\n') >= 0 {
 		return nil, errors.New("a message is more than a line")
@@ -102,9 +102,9 @@ func Decode(line []byte, from Side) (Message, error) {
 	if err := strictly(line, &e); err != nil {
 		return nil, fmt.Errorf("a line is no message of tensile: %w", err)
 	}
-	if e.Version != Version {
+	if e.Version != version {
 		return nil, fmt.Errorf("a line is of version %d, this tensile knows version %d: take the python package of "+
-			"the same release", e.Version, Version)
+			"the same release", e.Version, version)
 	}
 	reader := readers[from][e.Kind]
 	if reader == nil {
@@ -151,8 +151,8 @@ func (r *Reader) Next() (Message, error) {
 			return nil, io.EOF
 		case errors.Is(err, io.EOF):
 			return nil, fmt.Errorf("line %d: it has no end", r.count+1)
-		case len(line) > MaxLine+1:
-			return nil, fmt.Errorf("line %d: it has more than %d bytes", r.count+1, MaxLine)
+		case len(line) > maxLine+1:
+			return nil, fmt.Errorf("line %d: it has more than %d bytes", r.count+1, maxLine)
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case err != nil:

@@ -70,8 +70,8 @@ func Names() []string {
 	return names
 }
 
-// What says in a few words what the pass of a name does; "" if there is none.
-func What(name string) string {
+// what says in a few words what the pass of a name does; "" if there is none.
+func what(name string) string {
 	if i := slices.Index(Names(), name); i >= 0 {
 		return table[i].what
 	}

@@ -9,6 +9,6 @@
 //	program.Program  --> PictureOf  --> memory over the steps, what the lanes do, what is done with each storage
 //	timeline.Section --> MeasuredOf --> what the lanes did in an iteration
 //
-// A [Job] holds the very record that tensile jobs --json prints. What is kept is bounded: a [Series] has some hundred
+// A [Job] holds the very record that tensile jobs --json prints. What is kept is bounded: a [series] has some hundred
 // points, the older the sparser; of jobs that the controller forgets nothing stays.
 package live

@@ -15,7 +15,7 @@ import (
 type History struct {
 	answer  wire.Answer
 	at      time.Duration
-	samples Series[Sample]
+	samples series[Sample]
 	jobs    map[key]*job
 }
 
@@ -29,7 +29,7 @@ func keyOf(r *wire.Record) key { return key{r.Spec.Name, r.Spec.ID} }
 
 // job is what was told of a job beside its record.
 type job struct {
-	losses Series[Loss]
+	losses series[Loss]
 	last   int // iteration of the newest loss
 	newest *Iteration
 	plans  []Planned // oldest first
@@ -50,11 +50,11 @@ const (
 	maxChanges = 60
 )
 
-// MaxDevices is how many devices are shown; the first of a controller's list.
-const MaxDevices = 32
+// maxDevices is how many devices are shown; the first of a controller's list.
+const maxDevices = 32
 
-// MaxTenants is how many tenants are shown; the first by name.
-const MaxTenants = 50
+// maxTenants is how many tenants are shown; the first by name.
+const maxTenants = 50
 
 // Sample is what devices were used for at a time.
 type Sample struct {
@@ -113,8 +113,8 @@ func (h *History) Take(at time.Duration, a wire.Answer) {
 	h.jobs = known
 	s := Sample{At: at.Milliseconds(), Devices: make(map[string]Moment)}
 	devices := controller.Devices(&a)
-	for i := range devices[:min(len(devices), MaxDevices)] {
-		s.Devices[devices[i].Name] = Moment{Budget: devices[i].Budget, Parts: PartsOf(&a, devices, i),
+	for i := range devices[:min(len(devices), maxDevices)] {
+		s.Devices[devices[i].Name] = Moment{Budget: devices[i].Budget, Parts: partsOf(&a, devices, i),
 			Link: h.link(devices, i)}
 	}
 	h.samples.Add(s)
@@ -244,15 +244,15 @@ type Job struct {
 // Overview is the newest.
 func (h *History) Overview() Overview {
 	a := &h.answer
-	o := Overview{At: h.at.Milliseconds(), Sharing: a.Sharing, Trouble: a.Trouble, Use: UseOf(a), Devices: []Device{},
+	o := Overview{At: h.at.Milliseconds(), Sharing: a.Sharing, Trouble: a.Trouble, Use: useOf(a), Devices: []Device{},
 		Jobs: []Job{}}
 	devices := controller.Devices(a)
 	o.Budget, o.HostMemory = report.Budgets(devices)
-	shown := min(len(a.Tenants), MaxTenants)
+	shown := min(len(a.Tenants), maxTenants)
 	o.Tenants, o.TenantsLeft = append([]wire.TenantState{}, a.Tenants[:shown]...), len(a.Tenants)-shown
 	var without, claimed graph.Bytes
 	for i := range devices {
-		if i == MaxDevices {
+		if i == maxDevices {
 			o.Left = len(devices) - i
 			break
 		}
@@ -269,8 +269,8 @@ func (h *History) Overview() Overview {
 		}
 	}
 	for i := range devices {
-		for part, bytes := range PartsOf(a, devices, i) {
-			if part != UnreachablePart && part != ProcessesPart {
+		for part, bytes := range partsOf(a, devices, i) {
+			if part != unreachablePart && part != processesPart {
 				claimed += bytes
 			}
 		}

@@ -18,7 +18,7 @@ import (
 
 // A series keeps its first and its newest points, in order, and never more than it may.
 func TestSeries(t *testing.T) {
-	var s Series[int]
+	var s series[int]
 	for i := range 20 * maxPoints {
 		s.Add(i)
 		p := s.Points()
@@ -86,7 +86,7 @@ func TestParts(t *testing.T) {
 		seen := make(map[string]bool)
 		for i, name := range names {
 			var device graph.Bytes
-			for part, bytes := range PartsOf(&a, controller.Devices(&a), i) {
+			for part, bytes := range partsOf(&a, controller.Devices(&a), i) {
 				if device += bytes; bytes <= 0 || seen[part] {
 					t.Errorf("seed %d: part %s is %d, a second time: %v", seed, part, bytes, seen[part])
 				}
@@ -96,7 +96,7 @@ func TestParts(t *testing.T) {
 				t.Errorf("seed %d: parts of %q add up to %d, want %d", seed, name, device, used[name])
 			}
 		}
-		if u := UseOf(&a); len(names) > 1 && u.Used != sum {
+		if u := useOf(&a); len(names) > 1 && u.Used != sum {
 			t.Errorf("seed %d: used %d, parts add up to %d", seed, u.Used, sum)
 		}
 	}
@@ -129,10 +129,10 @@ func TestHistory(t *testing.T) {
 	}
 	o := h.Overview()
 	many := training(1, 40)
-	many.Tenants = make([]wire.TenantState, MaxTenants+2)
+	many.Tenants = make([]wire.TenantState, maxTenants+2)
 	var lab History
 	lab.Take(time.Second, many)
-	if of := lab.Overview(); len(of.Tenants) != MaxTenants || of.TenantsLeft != 2 || o.Tenants == nil {
+	if of := lab.Overview(); len(of.Tenants) != maxTenants || of.TenantsLeft != 2 || o.Tenants == nil {
 		t.Errorf("%d tenants are shown, %d are not", len(of.Tenants), of.TenantsLeft)
 	}
 	if j := o.Jobs[0]; j.Rate != 0.5 || j.TimeLeft != 120*time.Second || o.Used != 600 || o.Running != 1 ||

@@ -43,7 +43,7 @@ type Bar struct {
 // What bars are of. Stall and gate are what compute waits for: copies, and memory that other jobs have.
 const (
 	Compute = "compute"
-	Again   = "again" // ops that are executed once more
+	again   = "again" // ops that are executed once more
 	Out     = "out"
 	In      = "in"
 	Stall   = "stall"
@@ -80,7 +80,7 @@ func PictureOf(p *program.Program, before []graph.Bytes, link wire.Rates) *Pictu
 				c.Bars = append(c.Bars, Bar{Lane: Stall, Name: g.Ops[cmd.Op].Name, From: free, To: b.From})
 			}
 			if b.Lane, b.Name = Compute, g.Ops[cmd.Op].Name; ran[cmd.Op] {
-				b.Lane = Again
+				b.Lane = again
 			}
 			ran[cmd.Op], free = true, b.To
 			c.Ends[cmd.Slot] = b.To.Nanoseconds()
@@ -139,7 +139,7 @@ func MeasuredOf(s *timeline.Section) *Measured {
 		switch sp.Does {
 		case program.Kernel.String():
 			if b.Lane = Compute; sp.Again {
-				b.Lane = Again
+				b.Lane = again
 			}
 			gated := b.From - sp.Stall
 			if sp.Gate > 0 {

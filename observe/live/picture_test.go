@@ -89,8 +89,8 @@ func TestPicture(t *testing.T) {
 				j.Footprint.Peak, peaks.Live[i], timing.Iteration)
 		}
 		took := compute(t, c.Bars)
-		if sum := took[Compute] + took[Again] + took[Stall]; sum != c.Iteration || took[Stall] != c.Stall ||
-			took[Again] != j.Plan.Recomputation() {
+		if sum := took[Compute] + took[again] + took[Stall]; sum != c.Iteration || took[Stall] != c.Stall ||
+			took[again] != j.Plan.Recomputation() {
 			t.Errorf("bars of %v, want an iteration of %v with a stall of %v and %v again", took, c.Iteration, c.Stall,
 				j.Plan.Recomputation())
 		}
@@ -143,7 +143,7 @@ func TestPicture(t *testing.T) {
 		if took[Stall] != r.Stall || took[Gate] != r.Gate || m.Epoch != r.Epoch {
 			t.Errorf("iteration %v: %v, want a stall of %v and %v at gates", at, took, r.Stall, r.Gate)
 		}
-		if sum := took[Compute] + took[Again] + took[Stall] + took[Gate]; sum != m.Length {
+		if sum := took[Compute] + took[again] + took[Stall] + took[Gate]; sum != m.Length {
 			t.Errorf("iteration %v: bars of %v, length %v", at, sum, m.Length)
 		}
 	}

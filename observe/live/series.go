@@ -3,12 +3,12 @@ package live
 // maxPoints is how many points a series keeps.
 const maxPoints = 720
 
-// Series is a sequence of points that grows without end. The newest are all there; of older ones every second, fourth,
+// series is a sequence of points that grows without end. The newest are all there; of older ones every second, fourth,
 // eighth... is. The first one stays. The zero value is empty.
-type Series[T any] struct{ points []T }
+type series[T any] struct{ points []T }
 
 // Add appends a point. It costs a constant time on average.
-func (s *Series[T]) Add(p T) {
+func (s *series[T]) Add(p T) {
 	if len(s.points) == maxPoints {
 		kept := s.points[:0]
 		for i, p := range s.points {
@@ -22,4 +22,4 @@ func (s *Series[T]) Add(p T) {
 }
 
 // Points are those that are kept, oldest first. The caller does not change them, nor use them after the next Add.
-func (s *Series[T]) Points() []T { return s.points }
+func (s *series[T]) Points() []T { return s.points }

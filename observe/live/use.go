@@ -10,9 +10,9 @@ import (
 
 // Names of what uses memory beside jobs, whose names have no slash.
 const (
-	SharedPart      = "/shared"      // what jobs that share memory take in turns
-	ProcessesPart   = "/processes"   // what processes take by having the device open
-	UnreachablePart = "/unreachable" // what executors may have that cannot be reached
+	sharedPart      = "/shared"      // what jobs that share memory take in turns
+	processesPart   = "/processes"   // what processes take by having the device open
+	unreachablePart = "/unreachable" // what executors may have that cannot be reached
 )
 
 // Use is what all jobs of a controller have on all devices, and how many there are.
@@ -25,8 +25,8 @@ type Use struct {
 	Need     graph.Bytes `json:"need_bytes"` // of the first that waits; 0: that is not known
 }
 
-// UseOf adds up an answer to the verb jobs.
-func UseOf(a *wire.Answer) (u Use) {
+// useOf adds up an answer to the verb jobs.
+func useOf(a *wire.Answer) (u Use) {
 	u.Used, u.HostUsed = controller.Used(a)
 	for i := range a.Jobs {
 		switch r := &a.Jobs[i]; {
@@ -42,9 +42,9 @@ func UseOf(a *wire.Answer) (u Use) {
 	return u
 }
 
-// PartsOf are what has how much of a device, by job and by the names above: they add up to what is used of it. Those of
+// partsOf are what has how much of a device, by job and by the names above: they add up to what is used of it. Those of
 // 0 bytes are left out.
-func PartsOf(a *wire.Answer, devices []wire.DeviceState, device int) map[string]graph.Bytes {
+func partsOf(a *wire.Answer, devices []wire.DeviceState, device int) map[string]graph.Bytes {
 	parts := make(map[string]graph.Bytes)
 	put := func(name string, bytes graph.Bytes) {
 		if bytes > 0 {
@@ -60,8 +60,8 @@ func PartsOf(a *wire.Answer, devices []wire.DeviceState, device int) map[string]
 			put(r.Spec.Name, base)
 		}
 	}
-	put(SharedPart, turns)
-	put(ProcessesPart, devices[device].Used-claims.Bytes()-unreachable)
-	put(UnreachablePart, unreachable)
+	put(sharedPart, turns)
+	put(processesPart, devices[device].Used-claims.Bytes()-unreachable)
+	put(unreachablePart, unreachable)
 	return parts
 }

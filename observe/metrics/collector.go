@@ -11,11 +11,11 @@ import (
 	"tensile/wire"
 )
 
-// MaxJobs is how many jobs have series of their own: the oldest ones that are not over.
-const MaxJobs = 200
+// maxJobs is how many jobs have series of their own: the oldest ones that are not over.
+const maxJobs = 200
 
-// MaxDevices is how many devices have series of their own: the controller's, and the first of the others by name.
-const MaxDevices = 50
+// maxDevices is how many devices have series of their own: the controller's, and the first of the others by name.
+const maxDevices = 50
 
 // noDevice stands for the device where there is none: of jobs that have none yet, and of a controller.
 const noDevice = "none"
@@ -194,11 +194,11 @@ func (s series) on(devices []wire.DeviceState, i int) series {
 func (s series) all(v *controller.View) {
 	s.put(s.trouble, truth(v.Trouble != ""))
 	devices := controller.Devices(&v.Answer)
-	for i := range devices[:min(len(devices), MaxDevices)] {
+	for i := range devices[:min(len(devices), maxDevices)] {
 		s.on(devices, i).ofDevice(v, devices, i)
 	}
-	s.put(s.devicesLeftOut, float64(max(0, len(devices)-MaxDevices)))
-	for on := -1; on < min(len(devices), MaxDevices); on++ {
+	s.put(s.devicesLeftOut, float64(max(0, len(devices)-maxDevices)))
+	for on := -1; on < min(len(devices), maxDevices); on++ {
 		s.jobs(v, devices, on)
 	}
 	s.put(s.collector.device.reports, float64(v.Reports))
@@ -217,11 +217,11 @@ func (s series) all(v *controller.View) {
 			owners[l.Owner] = new(gauges)
 		}
 		owners[l.Owner].add(r, l)
-		if shown++; shown <= MaxJobs {
+		if shown++; shown <= maxJobs {
 			s.on(devices, controller.On(devices, r)).ofJob(r, l)
 		}
 	}
-	s.put(s.collector.device.jobsLeftOut, float64(max(0, shown-MaxJobs)))
+	s.put(s.collector.device.jobsLeftOut, float64(max(0, shown-maxJobs)))
 	for owner, g := range owners {
 		s.ofOwner(owner, g, v.Owners[owner])
 	}

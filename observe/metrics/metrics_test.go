@@ -193,19 +193,19 @@ func TestLintLints(t *testing.T) {
 // Jobs beyond the limit have no series; how many is said, and owners' sums have them.
 func TestJobsAreBounded(t *testing.T) {
 	v := controller.View{}
-	for i := range 3 * MaxJobs {
+	for i := range 3 * maxJobs {
 		v.Jobs = append(v.Jobs, wire.Record{Spec: wire.Spec{Name: fmt.Sprint("job", i)}, State: wire.Training,
 			Arena: 10})
 		v.Live = append(v.Live, controller.Live{})
 	}
 	got, families := gather(t, shows(&v))
 	for _, f := range families {
-		if n := len(f.Metric); strings.HasPrefix(f.GetName(), "tensile_job_") && n > 2*MaxJobs {
+		if n := len(f.Metric); strings.HasPrefix(f.GetName(), "tensile_job_") && n > 2*maxJobs {
 			t.Errorf("%s has %d series", f.GetName(), n)
 		}
 	}
 	if _, oldest := got[`tensile_job_arena_bytes{device="none",job="job0",owner=""}`]; !oldest ||
-		got["tensile_device_jobs_left_out{}"] != 2*MaxJobs || got[`tensile_owner_arena_bytes{owner=""}`] != 30*MaxJobs {
+		got["tensile_device_jobs_left_out{}"] != 2*maxJobs || got[`tensile_owner_arena_bytes{owner=""}`] != 30*maxJobs {
 		t.Errorf("left out: %v, arenas of all: %v, the oldest is there: %v", got["tensile_device_jobs_left_out{}"],
 			got[`tensile_owner_arena_bytes{owner=""}`], oldest)
 	}
@@ -213,7 +213,7 @@ func TestJobsAreBounded(t *testing.T) {
 
 // Devices beyond the limit have no series; how many is said, and their jobs have series still.
 func TestDevicesAreBounded(t *testing.T) {
-	v := controller.View{Answer: wire.Answer{Devices: make([]wire.DeviceState, 2*MaxDevices)}}
+	v := controller.View{Answer: wire.Answer{Devices: make([]wire.DeviceState, 2*maxDevices)}}
 	for i := range v.Devices {
 		v.Devices[i].Name = fmt.Sprintf("device%03d", i)
 		v.Jobs = append(v.Jobs, wire.Record{Spec: wire.Spec{Name: fmt.Sprint("job", i)}, State: wire.Training,
@@ -222,14 +222,14 @@ func TestDevicesAreBounded(t *testing.T) {
 	}
 	got, families := gather(t, shows(&v))
 	for _, f := range families {
-		if n := len(f.Metric); strings.HasPrefix(f.GetName(), "tensile_device_") && n > len(states)*MaxDevices {
+		if n := len(f.Metric); strings.HasPrefix(f.GetName(), "tensile_device_") && n > len(states)*maxDevices {
 			t.Errorf("%s has %d series", f.GetName(), n)
 		}
 	}
 	_, first := got[`tensile_device_used_bytes{device="device000"}`]
 	_, last := got[`tensile_device_used_bytes{device="device099"}`]
 	_, job := got[`tensile_job_arena_bytes{device="device099",job="job99",owner=""}`]
-	if !first || last || !job || got["tensile_controller_devices_left_out{}"] != MaxDevices {
+	if !first || last || !job || got["tensile_controller_devices_left_out{}"] != maxDevices {
 		t.Errorf("the first device has series: %v, the last: %v, its job: %v; left out: %v", first, last, job,
 			got["tensile_controller_devices_left_out{}"])
 	}

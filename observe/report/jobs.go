@@ -163,7 +163,7 @@ func Rate(r *wire.Record) (rate, left string) {
 	if r.Spec.Script {
 		return rate, "-"
 	}
-	return rate, Short(time.Duration(float64(r.Spec.Iterations-r.Iteration) * float64(r.Pace)))
+	return rate, short(time.Duration(float64(r.Spec.Iterations-r.Iteration) * float64(r.Pace)))
 }
 
 // Why is why a job waits or has failed, and what is left of one that has failed.
@@ -201,11 +201,11 @@ func Age(r *wire.Record, now time.Time) string {
 	if r.Submitted == 0 { // by a controller that did not note it
 		return "-"
 	}
-	return Short(now.Sub(time.Unix(0, int64(r.Submitted))))
+	return short(now.Sub(time.Unix(0, int64(r.Submitted))))
 }
 
-// Short is a duration in its two largest units: 7s, 3m12s, 2h5m, 4d11h.
-func Short(d time.Duration) string {
+// short is a duration in its two largest units: 7s, 3m12s, 2h5m, 4d11h.
+func short(d time.Duration) string {
 	const day = 24 * time.Hour
 	d = max(0, d)
 	switch {

@@ -213,13 +213,13 @@ func (r *Plan) narrow() [][]string {
 	rows := [][]string{{"JOB", "NEEDS", "PLAN", "SAVED", "SLOWER BY", "SWAPS, RECOMPUTES"}}
 	size := r.sizes()
 	row := func(name string, f PlanFigures, rest ...string) {
-		rows = append(rows, append([]string{name, size(f.VanillaLive), size(f.Arena), Saved(f.Memory)}, rest...))
+		rows = append(rows, append([]string{name, size(f.VanillaLive), size(f.Arena), saved(f.Memory)}, rest...))
 	}
 	if r.Gates != nil {
 		rows[0] = append(rows[0], "BETWEEN ITERATIONS")
 	}
 	for _, j := range r.Jobs {
-		rest := []string{SlowerBy(&j.EOR), fmt.Sprintf("%d, %d", j.Swaps, j.Recomputes)}
+		rest := []string{slowerBy(&j.EOR), fmt.Sprintf("%d, %d", j.Swaps, j.Recomputes)}
 		if j.JobGates != nil {
 			rest = append(rest, size(j.Base))
 		}

@@ -52,7 +52,7 @@ func (r *Training) narrow() [][]string {
 	rows := [][]string{head}
 	size := r.sizes()
 	row := func(name string, m Metrics, bits, loss string) {
-		cells := []string{name, size(m.VanillaLive), size(m.Arena), Saved(m.Memory)}
+		cells := []string{name, size(m.VanillaLive), size(m.Arena), saved(m.Memory)}
 		if compared {
 			cells = append(cells, m.slowerBy(), bits)
 		} else if trained {
@@ -107,13 +107,13 @@ func (r *Training) sizes() func(graph.Bytes) string {
 	return text.SameUnit(amounts...)
 }
 
-// Saved is the share of the vanilla peak (live) that the arena does without.
-func Saved(m Memory) string {
+// saved is the share of the vanilla peak (live) that the arena does without.
+func saved(m Memory) string {
 	return text.Percent(float64(m.VanillaLive-m.Arena) / float64(max(m.VanillaLive, 1)))
 }
 
-// SlowerBy is an EOR for people: 1.02 is "2 %", 0.97 is "-3 %", nil is "-".
-func SlowerBy(eor *float64) string {
+// slowerBy is an EOR for people: 1.02 is "2 %", 0.97 is "-3 %", nil is "-".
+func slowerBy(eor *float64) string {
 	if eor == nil {
 		return "-"
 	}
@@ -126,7 +126,7 @@ func (m *Metrics) slowerBy() string {
 		return "-"
 	}
 	low := strings.TrimSuffix(text.Percent(*m.EORLow-1), " %")
-	return fmt.Sprintf("%s (%s to %s)", SlowerBy(m.EOR), low, text.Percent(*m.EORHigh-1))
+	return fmt.Sprintf("%s (%s to %s)", slowerBy(m.EOR), low, text.Percent(*m.EORHigh-1))
 }
 
 func (j *JobMetrics) losses() string {

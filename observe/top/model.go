@@ -60,15 +60,15 @@ func New(ask Asker, now func() time.Time, owner string, only bool) Model {
 	return Model{ask: ask, now: now, mine: owner, onlyMe: only, width: 80, height: 24, jobs: make(map[string]*history)}
 }
 
-// Answered is the controller's answer to a request for the jobs.
-type Answered struct {
+// answered is the controller's answer to a request for the jobs.
+type answered struct {
 	Answer wire.Answer
 	Err    error
 	At     time.Time
 }
 
-// Done is what became of another request.
-type Done struct {
+// done is what became of another request.
+type done struct {
 	Request wire.Request
 	Answer  wire.Answer
 	Err     error
@@ -87,7 +87,7 @@ func (m Model) poll() tea.Cmd {
 	ask, now := m.ask, m.now
 	return func() tea.Msg {
 		a, err := ask(wire.Request{Verb: wire.Jobs})
-		return Answered{a, err, now()}
+		return answered{a, err, now()}
 	}
 }
 
@@ -95,7 +95,7 @@ func (m Model) do(q wire.Request) tea.Cmd {
 	ask := m.ask
 	return func() tea.Msg {
 		a, err := ask(q)
-		return Done{q, a, err}
+		return done{q, a, err}
 	}
 }
 
@@ -104,12 +104,12 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = max(1, msg.Width), max(1, msg.Height)
-	case Answered:
+	case answered:
 		m.heard(msg)
 		return m, tea.Tick(every, func(time.Time) tea.Msg { return due{} })
 	case due:
 		return m, m.poll()
-	case Done:
+	case done:
 		m.done(msg)
 		return m, nil
 	case tea.KeyPressMsg:
@@ -119,7 +119,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 // heard takes the jobs as they are now.
-func (m *Model) heard(a Answered) {
+func (m *Model) heard(a answered) {
 	if m.trouble = ""; a.Err != nil {
 		m.trouble = text.Shown(a.Err.Error())
 		return
@@ -171,7 +171,7 @@ func perSecond(r *wire.Record) float64 {
 }
 
 // done takes what became of a request.
-func (m *Model) done(d Done) {
+func (m *Model) done(d done) {
 	q := d.Request
 	switch {
 	case d.Err != nil:

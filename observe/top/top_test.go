@@ -115,7 +115,7 @@ func answer(second int) wire.Answer {
 func (s *screen) hear(seconds int) {
 	s.t.Helper()
 	for i := range seconds {
-		s.tell(Answered{Answer: answer(i), At: begin.Add(time.Duration(i+60) * time.Second)})
+		s.tell(answered{Answer: answer(i), At: begin.Add(time.Duration(i+60) * time.Second)})
 	}
 }
 
@@ -154,12 +154,12 @@ func TestViews(t *testing.T) {
 		e := &explain.Job{Job: "vgg16", Model: "vgg16", Device: "sim:a6000", State: "running", Budget: 8 * graph.GiB,
 			Plans: []explain.Alternative{{Budget: 8 * graph.GiB, Priority: 1, Jobs: []explain.Outcome{{Job: "vgg16",
 				Arena: 4 * graph.GiB, Iteration: 160 * time.Millisecond, Speed: 0.52, Swapped: 3 * graph.GiB}}}}}
-		s.tell(Done{Request: wire.Request{Verb: wire.Explain, Job: "vgg16"}, Answer: wire.Answer{Explained: e}})
+		s.tell(done{Request: wire.Request{Verb: wire.Explain, Job: "vgg16"}, Answer: wire.Answer{Explained: e}})
 		s.golden(name + "why")
 		s.press("pgdown", "down", "up", "esc", "esc", "x")
 		s.golden(name + "stop")
 		s.press("n")
-		s.tell(Answered{Err: errors.New("no controller answers; is it still starting?"), At: begin})
+		s.tell(answered{Err: errors.New("no controller answers; is it still starting?"), At: begin})
 		s.golden(name + "trouble")
 	}
 }
@@ -175,7 +175,7 @@ func TestDevices(t *testing.T) {
 		a.Devices = []wire.DeviceState{device("lab-a6000", true, 8*graph.GiB, 4*graph.GiB),
 			device("another-host-with-a-long-name", false, 3*graph.GiB, 2560*graph.MiB), device("cpu", false, 0, 0)}
 		a.Jobs[1].On = a.Devices[1].Name
-		s.tell(Answered{Answer: a, At: begin.Add(time.Minute)})
+		s.tell(answered{Answer: a, At: begin.Add(time.Minute)})
 		name := fmt.Sprintf("%dx%d-devices", size[0], size[1])
 		s.golden(name)
 		s.press("down", "enter")
@@ -208,11 +208,11 @@ func TestKeys(t *testing.T) {
 func TestDone(t *testing.T) {
 	s := newScreen(t, 80, 24)
 	s.hear(1)
-	s.tell(Done{Request: wire.Request{Verb: wire.Stop}, Answer: wire.Answer{Jobs: answer(0).Jobs[:1]}})
+	s.tell(done{Request: wire.Request{Verb: wire.Stop}, Answer: wire.Answer{Jobs: answer(0).Jobs[:1]}})
 	if view := s.model.View().Content; !strings.Contains(view, "job vgg16 is running") {
 		t.Errorf("after a command:\n%s", view)
 	}
-	s.tell(Done{Err: errors.New("job vgg16 belongs to bob")})
+	s.tell(done{Err: errors.New("job vgg16 belongs to bob")})
 	if view := s.model.View().Content; !strings.Contains(view, "job vgg16 belongs to bob") {
 		t.Errorf("after an error:\n%s", view)
 	}
@@ -233,9 +233,9 @@ func FuzzView(f *testing.F) {
 				a.Jobs = append(a.Jobs, r)
 			}
 			a.Jobs = a.Jobs[min(int(jobs), len(a.Jobs)):]
-			s.tell(Answered{Answer: a, At: begin})
+			s.tell(answered{Answer: a, At: begin})
 			s.press(string(k), "enter")
-			s.tell(Done{Request: wire.Request{Verb: wire.Explain, Job: s.model.(Model).selected},
+			s.tell(done{Request: wire.Request{Verb: wire.Explain, Job: s.model.(Model).selected},
 				Answer: wire.Answer{Explained: &explain.Job{Job: name, Why: why,
 					Holders: []explain.Holder{{Job: name}}}}})
 		}
@@ -274,16 +274,16 @@ func TestHostile(t *testing.T) {
 				}
 			}
 		}
-		s.tell(Answered{Answer: a, At: begin})
+		s.tell(answered{Answer: a, At: begin})
 		for range names {
 			look()
 			s.press("enter")
 			look()
-			s.tell(Done{Request: wire.Request{Verb: wire.Explain}, Err: errors.New("e" + control)})
+			s.tell(done{Request: wire.Request{Verb: wire.Explain}, Err: errors.New("e" + control)})
 			look()
 			s.press("esc", "down")
 		}
-		s.tell(Answered{Err: errors.New("e" + control), At: begin})
+		s.tell(answered{Err: errors.New("e" + control), At: begin})
 		look()
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"tensile/scheduler"
 )
 
-// Boundary stands for the time between two iterations where a slot is asked for.
-const Boundary = -1
+// boundary stands for the time between two iterations where a slot is asked for.
+const boundary = -1
 
 // wrapped stands for the rank of a gap that is picked for the boundary.
 const wrapped = -1
@@ -25,7 +25,7 @@ func (d *Draft) Base() graph.Bytes { return d.base }
 func (d *Draft) High() (at int, bytes graph.Bytes) {
 	at, bytes = d.Peak()
 	if between := d.base + d.beside; between > bytes {
-		return Boundary, between
+		return boundary, between
 	}
 	return at, bytes
 }
@@ -78,7 +78,7 @@ func (d *Draft) between(x *Gap) bool {
 
 // covers is Covers, also of the boundary: the slot is then one beside it, and the gap one that does not free it yet.
 func (d *Draft) covers(x *Gap, at int) (slot int, ok bool) {
-	if at != Boundary {
+	if at != boundary {
 		return d.Covers(x, at)
 	}
 	return min(len(d.steps), x.to-1), d.wrapping(x) && !d.between(x)

@@ -87,7 +87,7 @@ func TestSwapsForOthers(t *testing.T) {
 		if SwapFreely([]*Draft{d}, high); d.base < before {
 			lower++
 		}
-		if at, now := d.High(); at == Boundary && now != d.base+d.beside || at != Boundary && now != peakOf(d) {
+		if at, now := d.High(); at == boundary && now != d.base+d.beside || at != boundary && now != peakOf(d) {
 			t.Fatalf("seed %d: it needs %d at %d", seed, now, at)
 		}
 		after := d.base

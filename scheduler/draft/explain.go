@@ -47,7 +47,7 @@ func (d *Draft) kept() []scheduler.Decision {
 	at, _ := d.Peak()
 	var all []scheduler.Decision
 	for i := range d.g.Storages {
-		d.meter.count(FitSteps)
+		d.meter.count(fitSteps)
 		s := &d.g.Storages[i]
 		last := int(d.lastUse[s.ID])
 		if last < 0 || !s.Role.Persistent() && (at > last || s.Role != graph.Input && at < int(d.writes.of(s.ID)[0])) {

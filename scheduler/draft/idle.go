@@ -85,18 +85,18 @@ func (w *idler) lower(at int) bool {
 	var all []late
 	for _, x := range w.gaps {
 		slot, ok := w.covers(x, at)
-		if !ok || x.kind == recompute || x.Away(slot) && at != Boundary || w.bytes[x.storage] < w.small ||
+		if !ok || x.kind == recompute || x.Away(slot) && at != boundary || w.bytes[x.storage] < w.small ||
 			!w.MaySwap(x) {
 			continue
 		}
 		l := w.place(x, slot)
 		l.gain = uint64(l.size) * (above[l.placed.in+1] - above[l.placed.drop+1])
-		if at == Boundary {
+		if at == boundary {
 			l.gain += uint64(l.size)
 		}
 		all = append(all, l)
 	}
-	w.meter.count(len(all) * 2 * FitSteps)
+	w.meter.count(len(all) * 2 * fitSteps)
 	slices.SortFunc(all, func(a, b late) int {
 		return cmp.Or(a.compare(&b), cmp.Compare(b.size, a.size), cmp.Compare(a.gap.storage, b.gap.storage),
 			cmp.Compare(a.gap.from, b.gap.from))

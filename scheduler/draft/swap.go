@@ -94,7 +94,7 @@ func (p *Picker) rank(all []stay) {
 
 // Largest returns the largest gap that covers a slot, and its rank; nil if there is none.
 func (p *Picker) Largest(at int) (*Gap, int32) {
-	if at == Boundary {
+	if at == boundary {
 		return p.largestWrap(), wrapped
 	}
 	for {
@@ -173,7 +173,7 @@ func (d *Draft) fit(x *Gap, at int, anywhere bool) (placed, bool) {
 		from = d.end(x.made)
 	}
 	for {
-		d.meter.count(FitSteps)
+		d.meter.count(fitSteps)
 		if p.sendTakes > 0 {
 			var ok bool
 			if p.send, ok = d.outs.earliest(from, wanted, p.sendTakes); !ok {
@@ -227,13 +227,13 @@ func (d *Draft) slack(to int) time.Duration {
 	return d.job.Slack[d.steps[(to-1+n)%n].Op]
 }
 
-// FitSteps is the work that looking for two places on the lanes counts as.
-const FitSteps = 40
+// fitSteps is the work that looking for two places on the lanes counts as.
+const fitSteps = 40
 
 // Try swaps a gap if that costs no time and the storage is then away where the draft needs the most.
 func (d *Draft) Try(x *Gap) bool {
 	at, _ := d.High()
-	if at == Boundary {
+	if at == boundary {
 		return d.tryBetween(x)
 	}
 	at, _ = d.Covers(x, at)

@@ -165,7 +165,7 @@ func TestRefuses(t *testing.T) {
 		refused("cut", text[:cut], hurt)
 		flipped := bytes.Clone(text)
 		flipped[1024+rng.IntN(ends-1024)] ^= byte(1 << rng.IntN(8))
-		if err := Check(bytes.NewReader(flipped)); err == nil && !same(t, text, flipped) {
+		if err := check(bytes.NewReader(flipped)); err == nil && !same(t, text, flipped) {
 			t.Errorf("a flip was not noticed")
 		}
 	}

@@ -21,8 +21,8 @@ import (
 	"tensile/wire/journal"
 )
 
-// ErrDamaged is returned for a file that was a backup.
-var ErrDamaged = errors.New("it is cut or damaged: take another one")
+// errDamaged is returned for a file that was a backup.
+var errDamaged = errors.New("it is cut or damaged: take another one")
 
 // maxText is more than any part has that is read whole.
 const maxText = max(wire.MaxLayout, 1<<30)
@@ -37,12 +37,12 @@ func parts(from io.Reader, each func(name string, size int64, from io.Reader) er
 			return errors.New("it is no backup of a controller: give a file that tensile controller backup has written")
 		}
 		if err != nil || h.Typeflag != tar.TypeReg {
-			return ErrDamaged
+			return errDamaged
 		}
 		if h.Name == endName {
 			want, err := io.ReadAll(io.LimitReader(r, sha256.Size*2+1))
 			if err != nil || string(want) != hex.EncodeToString(sum.Sum(nil)) {
-				return ErrDamaged
+				return errDamaged
 			}
 			return nil
 		}
@@ -52,7 +52,7 @@ func parts(from io.Reader, each func(name string, size int64, from io.Reader) er
 			text, err := io.ReadAll(counted)
 			var head header
 			if err != nil || json.Unmarshal(text, &head) != nil {
-				return ErrDamaged
+				return errDamaged
 			}
 			if head.Format != bus.Format {
 				return fmt.Errorf("it is of a state folder of form %d, and this release keeps form %d: restore it "+
@@ -64,25 +64,25 @@ func parts(from io.Reader, each func(name string, size int64, from io.Reader) er
 			return err
 		}
 		if _, err := io.Copy(io.Discard, counted); err != nil { // what it has left
-			return ErrDamaged
+			return errDamaged
 		}
 	}
 }
 
-// Check reads all of a backup.
-func Check(from io.Reader) error {
+// check reads all of a backup.
+func check(from io.Reader) error {
 	there := make(map[string]bool)
 	err := parts(from, func(name string, _ int64, _ io.Reader) error {
 		_, inState := strings.CutPrefix(name, inState)
 		if !filepath.IsLocal(name) || path.Clean(name) != name || there[name] ||
 			!inState && strings.Count(name, "/") != 2 {
-			return ErrDamaged
+			return errDamaged
 		}
 		there[name] = true
 		return nil
 	})
 	if err == nil && !there[inState+journal.FileName] {
-		err = ErrDamaged
+		err = errDamaged
 	}
 	return err
 }
@@ -90,7 +90,7 @@ func Check(from io.Reader) error {
 // Restore makes a state folder of a backup, which it reads twice: nothing is made of one that is not whole. The folder
 // is not to be there, or to be empty; it is made beside, and gets its name when all of it is there.
 func Restore(ctx context.Context, from io.ReadSeeker, state string) (err error) {
-	if err := Check(from); err != nil {
+	if err := check(from); err != nil {
 		return err
 	}
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
@@ -163,7 +163,7 @@ func unpack(ctx context.Context, from io.Reader, state string) error {
 			return unpackFile(filepath.Join(state, filepath.FromSlash(file)), from)
 		}
 		if size > maxText {
-			return ErrDamaged
+			return errDamaged
 		}
 		text, err := io.ReadAll(from)
 		if err == nil && conn == nil {

@@ -39,9 +39,9 @@ type header struct {
 // own are the files of a state folder that are copied as they are, where there are any.
 var own = []string{"secret", "credentials.json", "ca.pem", "address", "http.json"}
 
-// Checkpoints is the name of their folder in a state folder, executors that of the files of executors.
+// checkpoints is the name of their folder in a state folder, executors that of the files of executors.
 const (
-	Checkpoints = "checkpoints"
+	checkpoints = "checkpoints"
 	executors   = "executors"
 )
 
@@ -152,7 +152,7 @@ func (w *writer) objects(ctx context.Context, from wire.Bus, state string, value
 		}
 		return w.text(as, data)
 	}
-	if err := w.file(state, filepath.Join(Checkpoints, "identity")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := w.file(state, filepath.Join(checkpoints, "identity")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -189,10 +189,10 @@ func (w *writer) checkpoints(state, job string) error {
 	const tries = 100
 	done := make(map[string]bool)
 	for range tries {
-		found, _ := filepath.Glob(filepath.Join(literal(state), Checkpoints, literal(job), "*.safetensors"))
+		found, _ := filepath.Glob(filepath.Join(literal(state), checkpoints, literal(job), "*.safetensors"))
 		gone := false
 		for _, file := range found {
-			name := filepath.Join(Checkpoints, job, filepath.Base(file))
+			name := filepath.Join(checkpoints, job, filepath.Base(file))
 			if done[name] {
 				continue
 			}

@@ -21,12 +21,12 @@ type Answer struct {
 func AnswerOf(r *Record, inside bool) (*Answer, error) {
 	a := &Answer{}
 	it, err := Find(r.Trace, r.Before)
-	if err != nil && !errors.Is(err, ErrNoIteration) {
+	if err != nil && !errors.Is(err, errNoIteration) {
 		return nil, err
 	}
 	a.Part, _ = errors.AsType[*PartError](err)
 	if a.Found = it; err != nil {
-		a.Found = Whole(r.Trace, r.Before)
+		a.Found = whole(r.Trace, r.Before)
 	}
 	inner := a.Found
 	if a.Part != nil {
@@ -38,10 +38,10 @@ func AnswerOf(r *Record, inside bool) (*Answer, error) {
 	a.Tail = r.Trace.peak(inner.end(), len(r.Trace))
 	packed := a.Found
 	if a.Whole = err != nil || a.Peak > a.Steady && !inside; a.Whole {
-		packed = Whole(r.Trace, r.Before)
+		packed = whole(r.Trace, r.Before)
 	}
 	if packed.Events == 0 {
-		packed = Whole(r.Trace, 0) // nothing happens to what was there before
+		packed = whole(r.Trace, 0) // nothing happens to what was there before
 	}
 	a.Lifetimes, err = LifetimesOf(r.Trace, packed, LifetimeOptions{})
 	return a, err

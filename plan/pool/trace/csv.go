@@ -31,10 +31,10 @@ const (
 // kinds are the words for events in a CSV, without regard to case.
 var kinds = map[string]Kind{"malloc": Malloc, "alloc": Malloc, "free": Free, "read": Read, "write": Write}
 
-// ParseCSV reads events from a CSV with a header. The columns event, block and size, or as else they are called
+// parseCSV reads events from a CSV with a header. The columns event, block and size, or as else they are called
 // (action, kind, op; id, addr, address, ptr; bytes), stand in any order; others are ignored, and so is the size of what
 // is no malloc. Errors name row and column.
-func ParseCSV(r io.Reader, name string) (Trace, error) {
+func parseCSV(r io.Reader, name string) (Trace, error) {
 	in := csv.NewReader(r)
 	in.ReuseRecord, in.Comment, in.TrimLeadingSpace = true, '#', true
 	record, err := in.Read()

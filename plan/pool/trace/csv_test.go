@@ -13,7 +13,7 @@ func TestParseCSV(t *testing.T) {
 		"event,block,size\nmalloc,0x7f,4096\nwrite,0x7f,\nread,0x7f,0\nfree,0x7f,4096\n",
 		"# of a run\nTime, Bytes ,ADDR,action\n1,4096,0x7f,Alloc\n2,,0x7f,WRITE\n3,,\"0x7f\",read\r\n4,x, 0x7f ,free",
 	} {
-		got, err := ParseCSV(strings.NewReader(text), "t")
+		got, err := parseCSV(strings.NewReader(text), "t")
 		if err != nil {
 			t.Error(err)
 			continue
@@ -38,7 +38,7 @@ func TestParseCSVRefuses(t *testing.T) {
 		{head + "malloc,a b,1\n", `t:2:8: block id "a b"`},
 		{head + "free,,1\n", "t:2:6: block id"},
 	} {
-		_, err := ParseCSV(strings.NewReader(c.text), "t")
+		_, err := parseCSV(strings.NewReader(c.text), "t")
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: %v, want %s", c.text, err, c.want)
 		}

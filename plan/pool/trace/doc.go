@@ -5,7 +5,7 @@
 //
 // A [Trace] comes from a file ([Import]: the text form, a CSV, a PyTorch memory snapshot) or from a device that records
 // one (device/cpu). [Find] looks for what repeats and whether that is an iteration, [LifetimesOf] says at which slots
-// of an iteration each block needs its bytes, [Replay] is an allocator that answers by the packed layout. [AnswerOf]
+// of an iteration each block needs its bytes, [replay] is an allocator that answers by the packed layout. [AnswerOf]
 // takes the iteration or the whole record, so that what is packed never has less at once than the record.
 //
 //	slot     0  1  2  3  4  5  6  7

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// ErrNoIteration is what Find returns when no part of a trace repeats, or none that is an iteration: a *PartError then.
-var ErrNoIteration = errors.New("no part of the trace repeats: record at least two whole iterations more, or take " +
+// errNoIteration is what Find returns when no part of a trace repeats, or none that is an iteration: a *PartError then.
+var errNoIteration = errors.New("no part of the trace repeats: record at least two whole iterations more, or take " +
 	"the whole trace as one")
 
 // PartError says that something repeats in a trace, but is no iteration. It unwraps to ErrNoIteration.
@@ -21,7 +21,7 @@ func (e *PartError) Error() string {
 	return fmt.Sprintf("%d events repeat %d times from event %d on, but %s", e.Events, e.Repeats, e.From, e.Why)
 }
 
-func (e *PartError) Unwrap() error { return ErrNoIteration }
+func (e *PartError) Unwrap() error { return errNoIteration }
 
 // Iteration is the part of a trace that repeats: events [From, From+Events) and those that follow, Repeats times. The
 // paper calls an event's place in it the operation index; here it is the slot.
@@ -34,8 +34,8 @@ type Iteration struct {
 // end is that of the last iteration.
 func (it Iteration) end() int { return it.From + it.Events*it.Repeats }
 
-// Whole takes all events of a trace as one iteration. The first held of them stand for blocks from before it.
-func Whole(t Trace, held int) Iteration {
+// whole takes all events of a trace as one iteration. The first held of them stand for blocks from before it.
+func whole(t Trace, held int) Iteration {
 	return Iteration{From: held, Events: len(t) - held, Repeats: 1}
 }
 
@@ -69,7 +69,7 @@ func Find(t Trace, held int) (Iteration, error) {
 	}
 	even, uneven := longestRun(t, h, held)
 	if even.period == 0 && uneven.period == 0 {
-		return Iteration{}, ErrNoIteration
+		return Iteration{}, errNoIteration
 	}
 	it := h.iteration(t, even)
 	why := h.doubt(t, even, it, held)

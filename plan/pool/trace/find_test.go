@@ -87,7 +87,7 @@ func checkLongest(tb testing.TB, what string, tr Trace) {
 	}
 	it, err := Find(tr, 0)
 	switch {
-	case err != nil && !errors.Is(err, ErrNoIteration):
+	case err != nil && !errors.Is(err, errNoIteration):
 		tb.Fatalf("%s: Find: %v", what, err)
 	case err != nil:
 		return
@@ -230,11 +230,11 @@ func TestFindLengthens(t *testing.T) {
 func TestFindNothing(t *testing.T) {
 	for _, tr := range []Trace{nil, {{Malloc, "a", 1}}, {{Malloc, "a", 1}, {Write, "a", 0}, {Free, "a", 0},
 		{Malloc, "a", 2}}} {
-		if it, err := Find(tr, 0); !errors.Is(err, ErrNoIteration) {
+		if it, err := Find(tr, 0); !errors.Is(err, errNoIteration) {
 			t.Errorf("%v: %+v, %v, want ErrNoIteration", tr, it, err)
 		}
 	}
-	if _, err := Find(Trace{{Malloc, "a", 1}, {Malloc, "a", 1}}, 0); err == nil || errors.Is(err, ErrNoIteration) {
+	if _, err := Find(Trace{{Malloc, "a", 1}, {Malloc, "a", 1}}, 0); err == nil || errors.Is(err, errNoIteration) {
 		t.Errorf("a trace that mallocs a block twice: %v", err)
 	}
 }
@@ -252,7 +252,7 @@ func TestFindHard(t *testing.T) {
 		scattered = append(scattered, Event{Malloc, fmt.Sprint(i), 8})             // nothing is ever freed
 	}
 	for _, tr := range []Trace{same, scattered} {
-		if _, err := Find(tr, 0); err != nil && !errors.Is(err, ErrNoIteration) {
+		if _, err := Find(tr, 0); err != nil && !errors.Is(err, errNoIteration) {
 			t.Error(err)
 		}
 	}

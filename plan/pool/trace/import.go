@@ -50,13 +50,13 @@ func Import(r io.Reader, name string, o ImportOptions) (*Record, error) {
 	case bytes.HasPrefix(start, []byte{0x1f, 0x8b}):
 		return nil, fmt.Errorf("%s is compressed; unpack it with gunzip first", name)
 	case bytes.HasPrefix(start, []byte("{")), bytes.HasPrefix(start, []byte("[")):
-		return ParseSnapshot(in, name, o)
+		return parseSnapshot(in, name, o)
 	case o.Device != nil:
 		return nil, fmt.Errorf("%s is no snapshot: only that has devices to choose from", name)
 	}
-	parse := Parse
+	parse := parse
 	if looksLikeCSV(start) {
-		parse = ParseCSV
+		parse = parseCSV
 	}
 	t, err := parse(in, name)
 	if err != nil {

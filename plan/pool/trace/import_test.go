@@ -86,7 +86,7 @@ func FuzzImport(f *testing.F) {
 		}
 		it, err := Find(got, record.Before)
 		if err != nil {
-			it = Whole(got, record.Before)
+			it = whole(got, record.Before)
 		}
 		if _, err := LifetimesOf(got, it, LifetimeOptions{Tighten: true}); err != nil {
 			t.Fatal(err)

@@ -60,7 +60,7 @@ func TestLifetimesOfTheDrawing(t *testing.T) {
 			{Size: 100, Spans: []pool.Span{span(0, 5)}}, {Size: 10, Spans: []pool.Span{span(0, 4)}},
 			{Size: 30, Spans: []pool.Span{span(0, 1), span(3, 5)}},
 		}, []Resident{{"W", -1}, {"A", 0}, {"C1", 3}}, 140},
-		{"whole", plain[:9], Whole(plain[:9], 0), LifetimeOptions{}, []pool.Buffer{
+		{"whole", plain[:9], whole(plain[:9], 0), LifetimeOptions{}, []pool.Buffer{
 			{Size: 100, Spans: []pool.Span{span(0, 9)}}, {Size: 10, Spans: []pool.Span{span(2, 5)}},
 			{Size: 20, Spans: []pool.Span{span(3, 8)}}, {Size: 30, Spans: []pool.Span{span(6, 9)}},
 		}, []Resident{{"W", 0}, {"A", 2}, {"B", 3}, {"C", 6}}, 150},
@@ -112,7 +112,7 @@ func TestLifetimesHoldWhatTheTraceHolds(t *testing.T) {
 		tr := randomTrace(rand.New(rand.NewPCG(seed, 5)))
 		it, err := Find(tr, 0)
 		if err != nil || seed%8 == 0 {
-			it = Whole(tr, 0)
+			it = whole(tr, 0)
 		}
 		l, err := LifetimesOf(tr, it, LifetimeOptions{})
 		if err != nil {
@@ -150,7 +150,7 @@ func TestTightenedLifetimes(t *testing.T) {
 		tr := randomTrace(rand.New(rand.NewPCG(seed, 6)))
 		it, err := Find(tr, 0)
 		if err != nil {
-			it = Whole(tr, 0)
+			it = whole(tr, 0)
 		}
 		of := func(o LifetimeOptions) *Lifetimes {
 			l, err := LifetimesOf(tr, it, o)
@@ -242,7 +242,7 @@ func TestLifetimesRefuse(t *testing.T) {
 			t.Errorf("%+v of a trace of one event: no error", it)
 		}
 	}
-	if l, err := LifetimesOf(nil, Whole(nil, 0), LifetimeOptions{}); err != nil || len(l.Buffers) > 0 {
+	if l, err := LifetimesOf(nil, whole(nil, 0), LifetimeOptions{}); err != nil || len(l.Buffers) > 0 {
 		t.Errorf("an empty trace: %+v, %v", l, err)
 	}
 }

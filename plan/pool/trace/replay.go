@@ -8,7 +8,7 @@ import (
 	"tensile/plan/pool"
 )
 
-// Replay is SmartPool at work: it answers the requests of one iteration after another by a layout that was made before,
+// replay is SmartPool at work: it answers the requests of one iteration after another by a layout that was made before,
 // a malloc by its number in the iteration, in constant time. The offsets are those of one arena: below Height stands
 // what the layout has a place for, above it all else, as a pool.Online has it.
 //
@@ -16,7 +16,7 @@ import (
 // and the next one is still awaited; when all blocks of the layout but those that go on over the boundary are freed,
 // the first malloc of the iteration begins it again. Hence no two blocks that are there at the same time share a byte,
 // whatever is requested. A Replay is not for concurrent use.
-type Replay struct {
+type replay struct {
 	Height int64 // bytes of the layout, up to a multiple of the alignment
 	Hits   int   // mallocs answered by the layout so far
 	Misses int   // mallocs that went online
@@ -34,11 +34,11 @@ type Replay struct {
 	holders map[int64]int // offset to buffer, of those that are there
 }
 
-// NewReplay returns an allocator for packed lifetimes, best made with the option Transient, in an arena of some bytes;
+// newReplay returns an allocator for packed lifetimes, best made with the option Transient, in an arena of some bytes;
 // 0 means as many as an int64 counts. Offsets are aligned as the lifetimes are. The error says that the layout does not
 // fit in the arena, or that the lifetimes were tightened: they hold as long as the accesses come as recorded, and an
 // allocator does not see those.
-func NewReplay(l *Lifetimes, layout pool.Layout, capacity int64) (*Replay, error) {
+func newReplay(l *Lifetimes, layout pool.Layout, capacity int64) (*replay, error) {
 	if l.options.Tighten {
 		return nil,
 			errors.New("lifetimes tightened by accesses are nothing for an allocator: make them without Tighten")
@@ -56,7 +56,7 @@ func NewReplay(l *Lifetimes, layout pool.Layout, capacity int64) (*Replay, error
 			capacity)
 	}
 	height := (layout.Height + align - 1) &^ (align - 1)
-	r := &Replay{Height: height, online: pool.NewOnline(capacity - height), align: align, requests: l.requests,
+	r := &replay{Height: height, online: pool.NewOnline(capacity - height), align: align, requests: l.requests,
 		offsets: layout.Offsets, there: make([]bool, len(l.Buffers)), over: make([]bool, len(l.Buffers)),
 		holders: make(map[int64]int)}
 	for i := len(r.requests) - 1; i >= 0; i-- {
@@ -68,7 +68,7 @@ func NewReplay(l *Lifetimes, layout pool.Layout, capacity int64) (*Replay, error
 }
 
 // Malloc returns the offset of a new block. A block of no bytes takes one. The error wraps a *pool.FullError.
-func (r *Replay) Malloc(size int64) (int64, error) {
+func (r *replay) Malloc(size int64) (int64, error) {
 	r.skip()
 	if !r.awaits(size) && r.extra == 0 {
 		at := r.next
@@ -94,7 +94,7 @@ func (r *Replay) Malloc(size int64) (int64, error) {
 }
 
 // Free ends the block at an offset that Malloc returned.
-func (r *Replay) Free(offset int64) {
+func (r *replay) Free(offset int64) {
 	if offset >= r.Height {
 		r.online.Free(offset - r.Height)
 		return
@@ -110,18 +110,18 @@ func (r *Replay) Free(offset int64) {
 }
 
 // skip goes past the frees of blocks that are not there.
-func (r *Replay) skip() {
+func (r *replay) skip() {
 	for r.next < len(r.requests) && r.requests[r.next].free && !r.there[r.requests[r.next].buffer] {
 		r.next++
 	}
 }
 
 // awaits reports whether the next request is a malloc of that size.
-func (r *Replay) awaits(size int64) bool {
+func (r *replay) awaits(size int64) bool {
 	return r.next < len(r.requests) && !r.requests[r.next].free && r.requests[r.next].bytes == size
 }
 
-func (r *Replay) hold(buffer int) int64 {
+func (r *replay) hold(buffer int) int64 {
 	if r.there[buffer] = true; !r.over[buffer] {
 		r.extra++
 	}

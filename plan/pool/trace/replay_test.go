@@ -12,14 +12,14 @@ import (
 type arena struct {
 	t       *testing.T
 	what    any
-	replay  *Replay
+	replay  *replay
 	offsets map[string]int64
 	sizes   map[string]int64
 }
 
 func newArena(t *testing.T, what any, l *Lifetimes) *arena {
 	t.Helper()
-	r, err := NewReplay(l, pack(t, l), 0)
+	r, err := newReplay(l, pack(t, l), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestReplayDepartures(t *testing.T) {
 		tr := randomTrace(rng)
 		it, err := Find(tr, 0)
 		if err != nil || rng.IntN(8) == 0 {
-			it = Whole(tr, 0)
+			it = whole(tr, 0)
 		}
 		l, err := LifetimesOf(tr, it, LifetimeOptions{Transient: rng.IntN(2) == 0})
 		if err != nil {
@@ -141,14 +141,14 @@ func TestReplayRefuses(t *testing.T) {
 		tr = append(tr, Event{Malloc, "a", 8}, Event{Kind: Write, Block: "a"}, Event{Kind: Free, Block: "a"})
 	}
 	tight := lifetimesOf(t, tr, LifetimeOptions{Tighten: true})
-	if _, err := NewReplay(tight, pack(t, tight), 0); err == nil {
+	if _, err := newReplay(tight, pack(t, tight), 0); err == nil {
 		t.Error("tightened lifetimes: no error")
 	}
 	l := lifetimesOf(t, tr, LifetimeOptions{})
-	if _, err := NewReplay(l, pack(t, l), 9); err == nil {
+	if _, err := newReplay(l, pack(t, l), 9); err == nil {
 		t.Error("an arena of the layout's bytes: no error")
 	}
-	r, err := NewReplay(l, pack(t, l), 9+16)
+	r, err := newReplay(l, pack(t, l), 9+16)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestOffsets(t *testing.T) {
 	}
 	l := lifetimesOf(t, g.t, LifetimeOptions{})
 	layout := pack(t, l)
-	r, err := NewReplay(l, layout, 0)
+	r, err := newReplay(l, layout, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ParseSnapshot reads the JSON of what torch.cuda.memory._snapshot() returns: of the entries in device_traces the
+// parseSnapshot reads the JSON of what torch.cuda.memory._snapshot() returns: of the entries in device_traces the
 // actions alloc and free_completed become malloc and free of the address; free_requested, after which another stream
 // may still use the block, and the segments' own actions are left out. Sizes are those requested, not rounded. A block
 // that is freed before it is allocated, or that the segments say is active although the entries do not, was there
@@ -17,7 +17,7 @@ import (
 // The action oom becomes an OOM.
 //
 // It decodes entry by entry and keeps no stack frames. Errors name line and column, or device and entry.
-func ParseSnapshot(r io.Reader, name string, o ImportOptions) (*Record, error) {
+func parseSnapshot(r io.Reader, name string, o ImportOptions) (*Record, error) {
 	s := newSnapshot(r, name)
 	if err := s.read(); err != nil {
 		return nil, err

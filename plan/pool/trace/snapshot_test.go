@@ -47,7 +47,7 @@ func TestParseSnapshot(t *testing.T) {
 		"{\n\"external_annotations\":[],\n\"device_traces\":[[],[" + entries + "]],\n\"segments\":[" +
 			strings.NewReplacer(`"device":0`, `"device":1`, `"device":1`, `"device":0`).Replace(segments) + "]}\n",
 	} {
-		got, err := ParseSnapshot(strings.NewReader(text), "t", ImportOptions{})
+		got, err := parseSnapshot(strings.NewReader(text), "t", ImportOptions{})
 		if err != nil {
 			t.Error(err)
 			continue
@@ -73,17 +73,17 @@ func TestParseSnapshotDevices(t *testing.T) {
 	text := `{"segments":[],"device_traces":[[` + entryOf("alloc", 16, 1) + `],[],[` + entryOf("alloc", 32, 2) + `]]}`
 	for device, want := range map[int]Trace{0: {{Malloc, "0x10", 1}}, 2: {{Malloc, "0x20", 2}}, 1: nil, 3: nil,
 		-1: nil} {
-		got, err := ParseSnapshot(strings.NewReader(text), "t", ImportOptions{Device: &device})
+		got, err := parseSnapshot(strings.NewReader(text), "t", ImportOptions{Device: &device})
 		if (err == nil) != (want != nil) || err == nil && !slices.Equal(got.Trace, want) {
 			t.Errorf("device %d: %v, %v", device, got, err)
 		}
 	}
-	_, err := ParseSnapshot(strings.NewReader(text), "t", ImportOptions{})
+	_, err := parseSnapshot(strings.NewReader(text), "t", ImportOptions{})
 	if want := "t: the devices 0, 2 have events: choose one"; !errors.Is(err, ErrDevices) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	none := strings.NewReader(`{"device_traces":[[]]}`)
-	if _, err := ParseSnapshot(none, "t", ImportOptions{Device: new(0)}); err == nil ||
+	if _, err := parseSnapshot(none, "t", ImportOptions{Device: new(0)}); err == nil ||
 		!strings.Contains(err.Error(), "call torch.cuda.memory._record_memory_history()") {
 		t.Errorf("of a device in a snapshot without events: %v", err)
 	}
@@ -115,7 +115,7 @@ func TestParseSnapshotRefuses(t *testing.T) {
 		{`{"segments":[]} {`, "t:1:18: something follows the snapshot"},
 		{`{"a":[1,2`, "t:1:10: the file ends in the middle"},
 	} {
-		_, err := ParseSnapshot(strings.NewReader(c.text), "t", ImportOptions{})
+		_, err := parseSnapshot(strings.NewReader(c.text), "t", ImportOptions{})
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%.60q: %v, want %s", c.text, err, c.want)
 		}

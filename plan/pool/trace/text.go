@@ -19,9 +19,9 @@ const (
 // longest is the longest line that is read, in bytes.
 const longest = 1 << 16
 
-// Parse reads the text form (see the package's comment). name is the file's, for errors, which name line and column.
+// parse reads the text form (see the package's comment). name is the file's, for errors, which name line and column.
 // Memory is a small multiple of the input.
-func Parse(r io.Reader, name string) (Trace, error) {
+func parse(r io.Reader, name string) (Trace, error) {
 	p := parser{at: place{file: name}, ledger: newLedger(), names: make(map[string]string)}
 	in := bufio.NewReaderSize(r, longest)
 	for {

@@ -12,14 +12,14 @@ import (
 func TestParse(t *testing.T) {
 	const text = "# recorded\n\ntrace 1\r\n malloc\t0x7f 4096 # x\nwrite 0x7f\nread 0x7f # y\nfree 0x7f\nmalloc a#b 0"
 	want := Trace{{Malloc, "0x7f", 4096}, {Write, "0x7f", 0}, {Read, "0x7f", 0}, {Free, "0x7f", 0}, {Malloc, "a#b", 0}}
-	got, err := Parse(strings.NewReader(text), "t")
+	got, err := parse(strings.NewReader(text), "t")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if got, err := Parse(strings.NewReader(""), "t"); err != nil || len(got) != 0 {
+	if got, err := parse(strings.NewReader(""), "t"); err != nil || len(got) != 0 {
 		t.Errorf("an empty file: %v, %v", got, err)
 	}
 }
@@ -45,7 +45,7 @@ func TestParseRefuses(t *testing.T) {
 		{"malloc a\x00b 1", "t:1:8: block id"},
 		{"malloc a" + strings.Repeat("b", longest) + " 1", "t:1:1: the line is longer than 65536 bytes"},
 	} {
-		_, err := Parse(strings.NewReader(c.text), "t")
+		_, err := parse(strings.NewReader(c.text), "t")
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n") ||
 			len(err.Error()) > 200 {
 			t.Errorf("%.40q: %v, want %s", c.text, err, c.want)
@@ -61,7 +61,7 @@ func TestWriteTo(t *testing.T) {
 		if err != nil || n != int64(b.Len()) {
 			t.Fatalf("seed %d: %d of %d bytes, %v", seed, n, b.Len(), err)
 		}
-		got, err := Parse(strings.NewReader(b.String()), "t")
+		got, err := parse(strings.NewReader(b.String()), "t")
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
