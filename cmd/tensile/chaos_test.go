@@ -68,7 +68,7 @@ var chaosTurn = []int{0, 1, 2, 0, 1, 2, 0, 1, 2, 3}
 // The wall clock cannot be set for these processes alone, and none reads it twice (wire/clock).
 func TestChaos(t *testing.T) {
 	long.Only(t)
-	seeds := long.Rounds(0, 40) // make chaos has 200, make soak 2,000
+	seeds := long.Rounds(0, 200) // make soak has 2,000
 	came := new(tally)
 	calms := make([]*calm, len(chaosKinds))
 	t.Run("clusters", func(t *testing.T) {
