@@ -32,12 +32,12 @@ type Config struct {
 	Lease         string       `json:"lease,omitzero"` // the name of the lease at each host; "": executors choose
 	Page          graph.Bytes  `json:"page_bytes,omitzero"`
 
-	Policy  string `json:"policy"`
-	Options scheduler.Options
-	Share   bool `json:"share"`   // one executor for all jobs; otherwise one each
-	Limited bool `json:"limited"` // the link is no faster than Out and In: executors are told their part
-	Watched bool `json:"watched"` // a Gone tells of the end of each executor that is launched; they may be silent
-	Keep    int  `json:"keep"`    // so many jobs that are over are remembered; 0: all
+	Policy      string `json:"policy"`
+	Options     scheduler.Options
+	OneExecutor bool `json:"share"`   // one executor for all jobs; otherwise one each
+	Limited     bool `json:"limited"` // the link is no faster than Out and In: executors are told their part
+	Watched     bool `json:"watched"` // a Gone tells of the end of each executor that is launched; they may be silent
+	KeepJobs    int  `json:"keep"`    // so many jobs that are over are remembered; 0: all
 
 	// NoReplan: no plans are made for latencies that have drifted, nor for better ones when a job has gone.
 	NoReplan bool `json:"no_replan,omitzero"`
@@ -45,7 +45,7 @@ type Config struct {
 	// NoMoves: no job that trains is moved to another device because that gains time.
 	NoMoves bool `json:"no_moves,omitzero"`
 	// Pause is what a move is expected to take beside what is reckoned, before any was seen; 0: a second.
-	Pause time.Duration `json:"pause_ns,omitzero"`
+	MovePause time.Duration `json:"pause_ns,omitzero"`
 
 	// Silence is how long an executor may say nothing before it counts as out of reach; 0: 15 s. GiveUp is how long its
 	// jobs wait for it before they go on elsewhere; 0: 5 minutes.
@@ -59,10 +59,12 @@ type Config struct {
 	// Turn is how long a job trains before it may be parked for another; 0: a minute.
 	Turn time.Duration `json:"turn_ns"`
 
-	Alpha     float64 `json:"alpha"`     // weight of a new latency in the moving average; 0: 0.3
-	Threshold float64 `json:"threshold"` // change of a job's latency from which on all jobs are planned again; 0: 0.1
-	Settle    int     `json:"settle"`    // reports after a new plan before another change counts; 0: 5
-	Horizon   int     `json:"horizon"`   // iterations over which a better plan has to repay the change to it; 0: 100
+	Alpha float64 `json:"alpha"` // weight of a new latency in the moving average; 0: 0.3
+	// change of a job's latency from which on all jobs are planned again; 0: 0.1
+	Threshold     float64 `json:"threshold"`
+	SettleReports int     `json:"settle"` // reports after a new plan before another change counts; 0: 5
+	// iterations over which a better plan has to repay the change to it; 0: 100
+	Horizon int `json:"horizon"`
 }
 
 // withDefaults fills in what was left zero.
@@ -73,8 +75,8 @@ func (c Config) withDefaults() Config {
 	c.Turn = cmp.Or(c.Turn, time.Minute)
 	c.Alpha = cmp.Or(c.Alpha, 0.3)
 	c.Threshold = cmp.Or(c.Threshold, 0.1)
-	c.Settle = cmp.Or(c.Settle, 5)
-	c.Pause = cmp.Or(c.Pause, time.Second)
+	c.SettleReports = cmp.Or(c.SettleReports, 5)
+	c.MovePause = cmp.Or(c.MovePause, time.Second)
 	c.Horizon = cmp.Or(c.Horizon, 100)
 	return c
 }

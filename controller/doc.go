@@ -11,9 +11,9 @@
 //	    |           |            |           |------> failed
 //	 refused        +------------+-----------+------> stopped
 //
-// A plan is an errand. The machine asks for one ([Plan]), for all jobs that are admitted and perhaps those that wait,
-// and goes on; a [Planner] makes it, which takes seconds; the answer ([Planned]) counts for the jobs that still go on
-// then:
+// A plan is an errand. The machine asks for one ([PlanRequest]), for all jobs that are admitted and perhaps those that
+// wait, and goes on; a [PlanWorker] makes it, which takes seconds; the answer ([PlanResult]) counts for the jobs that
+// still go on then:
 //
 //	Step: a job comes or goes, latencies drift --> Output.Plan --> Planner: profile, schedule, prove
 //	Step: grant what fits, store, order        <-- Input.Planned <--+

@@ -75,17 +75,17 @@ func (e Event) String() string {
 	case SentAway:
 		return fmt.Sprintf("executor %s is sent away: %s", e.Executor, e.Reason)
 	case Opened:
-		return fmt.Sprintf("device %s%s is planned for: %s, budget %s", e.Device, where(e.Host), e.Reason,
-			words(e.Budget))
+		return fmt.Sprintf("device %s%s is planned for: %s, budget %s", e.Device, hostSuffix(e.Host), e.Reason,
+			budgetText(e.Budget))
 	case Closed:
 		return fmt.Sprintf("device %s is not planned for any more: nobody has it", e.Device)
 	case Left:
 		return fmt.Sprintf("executor %s has gone: %s", e.Executor, e.Why)
 	case Doubled:
 		return fmt.Sprintf("a second process of executor %s has come%s; it has to go if the first is heard again",
-			e.Executor, where(e.Host))
+			e.Executor, hostSuffix(e.Host))
 	case Repelled:
-		return fmt.Sprintf("a second process of executor %s%s is refused: %s", e.Executor, where(e.Host), e.Reason)
+		return fmt.Sprintf("a second process of executor %s%s is refused: %s", e.Executor, hostSuffix(e.Host), e.Reason)
 	case OutOfReach:
 		return fmt.Sprintf("executor %s cannot be reached: %s; what it may have stays reserved", e.Executor, e.Why)
 	case Back:
@@ -125,9 +125,9 @@ func (e Event) String() string {
 	case Moved:
 		return fmt.Sprintf("job %s had not begun: %s; it gets another executor", e.Job, e.Why)
 	case Moves:
-		return fmt.Sprintf("job %s %s", e.Job, e.moves())
+		return fmt.Sprintf("job %s %s", e.Job, e.migrationText())
 	case Disproved:
-		return e.disproved()
+		return e.inVainText()
 	case Troubled:
 		return fmt.Sprintf("job %s: %s", e.Job, e.Why)
 	case Ended:
@@ -141,10 +141,10 @@ func (e Event) String() string {
 	case Rebudgeted:
 		return e.Reason + ": all jobs are planned for again"
 	case Shrinking:
-		return fmt.Sprintf("jobs hold %s of %s%s; they shrink", e.Bytes, e.Budget, with(e.Contexts))
+		return fmt.Sprintf("jobs hold %s of %s%s; they shrink", e.Bytes, e.Budget, contextSuffix(e.Contexts))
 	case Stuck:
 		return fmt.Sprintf("jobs hold %s of %s%s, and cannot shrink that far; nothing else begins until some have "+
-			"ended: %s", e.Bytes, e.Budget, with(e.Contexts), e.Why)
+			"ended: %s", e.Bytes, e.Budget, contextSuffix(e.Contexts), e.Why)
 	}
 	panic("controller: an event of unknown kind " + string(e.Kind))
 }

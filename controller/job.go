@@ -11,65 +11,72 @@ import (
 
 // job is what a machine knows about a job.
 type job struct {
-	domain  *domain // that of the device on which it trains, or is to; nil: that is not known yet
-	record  wire.Record
-	written wire.Record // as it was stored last
-	graph   *graph.Graph
-	profile *planner.Profile // nil: not made yet
-	page    graph.Bytes      // in which leases count; 0: memory is not shared
-	latency []time.Duration  // per op, as if it ran alone: the profile, then a moving average of what was measured
-	stretch float64          // how many times as long as alone its work takes beside the other jobs that train
-	spare   []time.Duration  // per op: by how much the latency may be off, before anything was measured; may be nil
-	assumed []time.Duration  // latencies when plans were last asked for (s of TENSILE, section IV-E)
-	reports int              // since then
-	learnt  bool             // latencies were measured, of this job or of others with the same ops
-	lessons []*lesson        // per op: what its reports teach; nil: none has yet
-	warm    int64            // the incarnation of which a report has come
-	told    *wire.Report     // the newest; nil: none has come
-	pace    time.Duration    // of an iteration: a moving average; 0: not known yet
-	gate    time.Duration    // that it waits for the lease in an iteration: likewise
-	heard   losses
-	tried   []string      // executors at which it could not begin
-	lacking time.Duration // until then it waits for an executor that has its newest checkpoint; 0: it does not
-	chosen  bool          // it was tried on several devices, and is to begin on this one
-	hurt    string        // why it is held: what is stored of it is damaged; "": it is not
-	other   string        // why it wants a controller that was started otherwise
-	held    bool          // it waits for what other tenants are owed
-	stays   bool          // it was to move, and its checkpoint was not written: it stays until one was
-	full    bool          // it fits none of these, as long as nothing changes
-	dense   bool          // a replica that is tried beside siblings, since it fits nowhere else
-	batch   *batch        // with which it was submitted; nil: it was taken
-	fresh   bool          // whether it fits the budget alone is not known yet
-	fitted  bool          // it once did
-	passed  bool          // it does not fit although nothing trains on its device: it holds nobody up until some leave
-	stuck   bool          // it waits for a larger budget, or for what executors out of reach have, and holds nobody up
-	wants   graph.Bytes   // on the host, for which it waits
-	ready   time.Duration // it waits at least until then, after its executor was lost
-	begun   time.Duration // when it began to train, or went on
-	there   bool          // its executor has it, and it has not left Home yet
-	trace   wire.Trace    // of what it does, that somebody wants
-	follow  bool          // the policy wants a report of the newest layout
-	last    *wire.Report  // which is this; nil: none has come
-	need    graph.Bytes   // of a script: of its graph, without a plan
-	home    graph.Bytes   // that it has on the host, whatever its plan
-	beside  graph.Bytes   // of that: beside its host slots
-	former  *layout       // that was in force before; commands compare the present one with it
-	layouts []*layout     // those that may be in force or become so, oldest first; the last is the newest plan
+	domain    *domain // that of the device on which it trains, or is to; nil: that is not known yet
+	record    wire.Record
+	stored    wire.Record // as it was stored last
+	graph     *graph.Graph
+	profile   *planner.Profile // nil: not made yet
+	leasePage graph.Bytes      // in which leases count; 0: memory is not shared
+	// per op, as if it ran alone: the profile, then a moving average of what was measured
+	latency []time.Duration
+	// how many times as long as alone its work takes beside the other jobs that train
+	slowdown float64
+	// per op: by how much the latency may be off, before anything was measured; may be nil
+	latencySlack     []time.Duration
+	plannedLatency   []time.Duration // latencies when plans were last asked for (s of TENSILE, section IV-E)
+	reportsSincePlan int             // since then
+	measured         bool            // latencies were measured, of this job or of others with the same ops
+	lessons          []*lesson       // per op: what its reports teach; nil: none has yet
+	warmIncarnation  int64           // the incarnation of which a report has come
+	lastReport       *wire.Report    // the newest; nil: none has come
+	iterationTime    time.Duration   // of an iteration: a moving average; 0: not known yet
+	gateTime         time.Duration   // that it waits for the lease in an iteration: likewise
+	losses           losses
+	failedAt         []string // executors at which it could not begin
+	// until then it waits for an executor that has its newest checkpoint; 0: it does not
+	checkpointDeadline time.Duration
+	deviceChosen       bool   // it was tried on several devices, and is to begin on this one
+	damage             string // why it is held: what is stored of it is damaged; "": it is not
+	configMismatch     string // why it wants a controller that was started otherwise
+	throttled          bool   // it waits for what other tenants are owed
+	pinned             bool   // it was to move, and its checkpoint was not written: it stays until one was
+	noRoom             bool   // it fits none of these, as long as nothing changes
+	packed             bool   // a replica that is tried beside siblings, since it fits nowhere else
+	batch              *batch // with which it was submitted; nil: it was taken
+	unchecked          bool   // whether it fits the budget alone is not known yet
+	onceFitted         bool   // it once did
+	// it does not fit although nothing trains on its device: it holds nobody up until some leave
+	overtakable bool
+	// it waits for a larger budget, or for what executors out of reach have, and holds nobody up
+	blocked       bool
+	hostLack      graph.Bytes   // on the host, for which it waits
+	notBefore     time.Duration // it waits at least until then, after its executor was lost
+	trainingSince time.Duration // when it began to train, or went on
+	prepared      bool          // its executor has it, and it has not left Home yet
+	trace         wire.Trace    // of what it does, that somebody wants
+	wantsReport   bool          // the policy wants a report of the newest layout
+	policyReport  *wire.Report  // which is this; nil: none has come
+	scriptNeed    graph.Bytes   // of a script: of its graph, without a plan
+	homeBytes     graph.Bytes   // that it has on the host, whatever its plan
+	snapshotBytes graph.Bytes   // of that: beside its host slots
+	formerLayout  *layout       // that was in force before; commands compare the present one with it
+	// those that may be in force or become so, oldest first; the last is the newest plan
+	layouts []*layout
 
-	sibling sibling // of a replica
+	replica replicaState // of a replica
 
-	tally    Tally
-	progress progress
-	queued   time.Duration // since when it is queued, as far as this controller knows; 0: it is not
+	counters    Counters
+	progress    progress
+	queuedSince time.Duration // since when it is queued, as far as this controller knows; 0: it is not
 }
 
 // layout is one that a job may train with.
 type layout struct {
 	ProvenLayout
-	granted   bool
-	delivered bool        // it is where the executor finds it
-	held      graph.Bytes // by a script, beside the arena
-	traffic   *traffic    // nil: no iteration with it was reported
+	granted    bool
+	delivered  bool        // it is where the executor finds it
+	scriptHeld graph.Bytes // by a script, beside the arena
+	traffic    *traffic    // nil: no iteration with it was reported
 }
 
 func (l *ProvenLayout) epoch() int64 { return l.Wire.Plan.Epoch }
@@ -77,45 +84,45 @@ func (l *ProvenLayout) epoch() int64 { return l.Wire.Plan.Epoch }
 // claim is what a job counts with while it trains with the layout.
 func (l *ProvenLayout) claim() Claim {
 	if l.Claim == nil {
-		return whole(l.Wire.Arena)
+		return exclusiveClaim(l.Wire.Arena)
 	}
 	return *l.Claim
 }
 
-// with is what the job counts with while it trains with a layout.
-func (j *job) with(l *layout) Claim {
+// claimWith is what the job counts with while it trains with a layout.
+func (j *job) claimWith(l *layout) Claim {
 	if j.record.Spec.Script {
-		c := whole(j.pages(l.Wire.Arena + l.held + j.reserve()))
-		if j.stale(l) { // to which nothing holds it any more
-			c = c.or(whole(j.plain()))
+		c := exclusiveClaim(j.wholePages(l.Wire.Arena + l.scriptHeld + j.allocatorReserve()))
+		if j.isStale(l) { // to which nothing holds it any more
+			c = c.union(exclusiveClaim(j.unplannedBytes()))
 		}
 		return c
 	}
 	return l.claim()
 }
 
-// active reports whether the job is planned for.
-func (j *job) active() bool {
+// isActive reports whether the job is planned for.
+func (j *job) isActive() bool {
 	return j.record.State != wire.Queued && j.record.State != wire.Parked && !j.record.State.Over()
 }
 
-// is reports whether a number is that of the job's present incarnation. 0 is that of an executor of the release before,
-// which did not count; it knows of no checkpoints either.
-func (j *job) is(incarnation int64) bool {
+// isIncarnation reports whether a number is that of the job's present incarnation. 0 is that of an executor of the
+// release before, which did not count; it knows of no checkpoints either.
+func (j *job) isIncarnation(incarnation int64) bool {
 	before := incarnation == 0 && j.record.From == 0 && j.record.Checkpoint == nil && j.record.Restarts == 0
 	return incarnation == j.record.Incarnation || before
 }
 
-// goesOn reports whether a job that is active may change to new plans.
-func (j *job) goesOn() bool {
-	return j.hurt == "" && (j.record.State == wire.Starting || j.record.State == wire.Training)
+// canChangePlan reports whether a job that is active may change to new plans.
+func (j *job) canChangePlan() bool {
+	return j.damage == "" && (j.record.State == wire.Starting || j.record.State == wire.Training)
 }
 
-// placed reports whether an executor has the job, or is to have it: also one that is parked in memory there.
-func (j *job) placed() bool { return j.record.Executor != "" && !j.record.State.Over() }
+// hasExecutor reports whether an executor has the job, or is to have it: also one that is parked in memory there.
+func (j *job) hasExecutor() bool { return j.record.Executor != "" && !j.record.State.Over() }
 
-// newest is the layout of the last plan, nil before the first.
-func (j *job) newest() *layout {
+// newestLayout is the layout of the last plan, nil before the first.
+func (j *job) newestLayout() *layout {
 	if len(j.layouts) == 0 {
 		return nil
 	}
@@ -125,27 +132,27 @@ func (j *job) newest() *layout {
 // claim is what the job counts with: the largest arena that it may have now or come to have by what it was granted.
 // Where gates share memory one that cannot be reached counts whole: it may hold its arena for as long as that lasts.
 func (j *job) claim() Claim {
-	c := j.granted()
+	c := j.grantedClaim()
 	if j.record.State == wire.Unknown {
-		return whole(c.Arena)
+		return exclusiveClaim(c.Arena)
 	}
 	return c
 }
 
-// granted is what the job may have by what it was granted.
-func (j *job) granted() (c Claim) {
+// grantedClaim is what the job may have by what it was granted.
+func (j *job) grantedClaim() (c Claim) {
 	if j.record.State.Over() {
 		return c
 	}
-	if j.hurt != "" && !j.placed() {
+	if j.damage != "" && !j.hasExecutor() {
 		return c
 	}
-	if j.hurt != "" {
-		return whole(j.record.Claim) // its executor goes on with what it has
+	if j.damage != "" {
+		return exclusiveClaim(j.record.Claim) // its executor goes on with what it has
 	}
 	for _, l := range j.layouts {
 		if l.granted {
-			c = c.or(j.with(l))
+			c = c.union(j.claimWith(l))
 		}
 	}
 	return c
@@ -157,21 +164,21 @@ func (j *job) mayApply(epoch int64) bool {
 	return slices.ContainsFunc(j.layouts, func(l *layout) bool { return l.granted && l.epoch() == epoch })
 }
 
-// applied takes down that the layout of an epoch is in force, and forgets older ones. It returns those that are of no
-// use to anybody.
-func (j *job) applied(epoch int64) (useless []*layout) {
+// recordApplied takes down that the layout of an epoch is in force, and forgets older ones. It returns those that are
+// of no use to anybody.
+func (j *job) recordApplied(epoch int64) (useless []*layout) {
 	was := j.record.Applied
 	j.record.Applied, j.record.Plans = epoch, j.record.Plans+1
-	if j.former != nil {
-		useless = append(useless, j.former)
-		j.former = nil
+	if j.formerLayout != nil {
+		useless = append(useless, j.formerLayout)
+		j.formerLayout = nil
 	}
 	j.layouts = slices.DeleteFunc(j.layouts, func(l *layout) bool {
 		switch {
 		case l.epoch() >= epoch:
 			return false
 		case l.epoch() == was:
-			j.former = l
+			j.formerLayout = l
 		default:
 			useless = append(useless, l)
 		}
@@ -183,30 +190,30 @@ func (j *job) applied(epoch int64) (useless []*layout) {
 	return useless
 }
 
-// given are the layouts that an executor has been given and that still lie there.
-func (j *job) given() []*layout {
-	if j.former == nil {
+// deliveredLayouts are the layouts that an executor has been given and that still lie there.
+func (j *job) deliveredLayouts() []*layout {
+	if j.formerLayout == nil {
 		return j.layouts
 	}
-	return append([]*layout{j.former}, j.layouts...)
+	return append([]*layout{j.formerLayout}, j.layouts...)
 }
 
-// plan makes a layout the newest. One that was not granted yet will never be.
-func (j *job) plan(l *ProvenLayout, reason string) {
-	if last := j.newest(); last != nil && !last.granted {
+// addLayout makes a layout the newest. One that was not granted yet will never be.
+func (j *job) addLayout(l *ProvenLayout, reason string) {
+	if last := j.newestLayout(); last != nil && !last.granted {
 		j.layouts = j.layouts[:len(j.layouts)-1]
 	}
 	if j.record.Granted == 0 {
 		j.record.Cleared = l.epoch() - 1 // one that was revoked may still lie where it was delivered
 	}
-	j.layouts = append(j.layouts, &layout{ProvenLayout: *l, held: j.record.Spec.Held})
+	j.layouts = append(j.layouts, &layout{ProvenLayout: *l, scriptHeld: j.record.Spec.Held})
 	j.record.Epoch = l.epoch()
 	j.record.PlansMade, j.record.Reason, j.record.Unplanned = j.record.PlansMade+1, reason, ""
 }
 
-// revoke takes back what a job was granted that no executor has.
-func (j *job) revoke() {
-	if l := j.newest(); l != nil {
+// revokeGrant takes back what a job was granted that no executor has.
+func (j *job) revokeGrant() {
+	if l := j.newestLayout(); l != nil {
 		l.granted, j.layouts, j.record.Granted, j.record.Cleared = false, []*layout{l}, 0, l.epoch()-1
 	}
 }
@@ -215,8 +222,8 @@ func (j *job) priority() int { return max(1, j.record.Spec.Priority) }
 
 // slack is by how much latencies may be off: nothing once they are measured.
 func (j *job) slack() []time.Duration {
-	if j.learnt {
+	if j.measured {
 		return nil
 	}
-	return j.spare
+	return j.latencySlack
 }

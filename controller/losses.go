@@ -8,9 +8,9 @@ import (
 
 // losses are those that reports of a job have told, by iteration: what is left of them if its executor is lost.
 type losses struct {
-	values []float32 // NaN where none was heard of: a report was lost, or the controller started anew
-	last   *wire.Loss
-	many   bool // more than are kept, so that none is
+	values   []float32 // NaN where none was heard of: a report was lost, or the controller started anew
+	last     *wire.Loss
+	overflow bool // more than are kept, so that none is
 }
 
 func (l *losses) add(iteration int, loss *wire.Loss) {
@@ -18,7 +18,7 @@ func (l *losses) add(iteration int, loss *wire.Loss) {
 		return
 	}
 	l.last = loss
-	if l.many = l.many || iteration >= wire.MaxLosses; l.many {
+	if l.overflow = l.overflow || iteration >= wire.MaxLosses; l.overflow {
 		l.values = nil
 		return
 	}

@@ -14,16 +14,16 @@ import (
 
 // Input is what a machine is told; one field is set beside From.
 type Input struct {
-	From    int64         `json:"from,omitzero"`    // who waits for the answer to a Submit or Request; 0: nobody
-	By      string        `json:"by,omitzero"`      // the user who asks for it; "": the administrator
-	Submit  []Submission  `json:"submit,omitzero"`  // all are taken, or none
-	Request *wire.Request `json:"request,omitzero"` // of any verb but Submit and Jobs
-	To      *Submission   `json:"to,omitzero"`      // beside the Request of a SetGraph: what was recorded
-	Status  *wire.Status  `json:"status,omitzero"`
-	Report  *wire.Report  `json:"report,omitzero"`
-	Gone    *Gone         `json:"gone,omitzero"`
-	Planned *Planned      `json:"planned,omitzero"`
-	Tick    *Tick         `json:"tick,omitzero"`
+	From       int64         `json:"from,omitzero"`    // who waits for the answer to a Submit or Request; 0: nobody
+	By         string        `json:"by,omitzero"`      // the user who asks for it; "": the administrator
+	Submit     []Submission  `json:"submit,omitzero"`  // all are taken, or none
+	Request    *wire.Request `json:"request,omitzero"` // of any verb but Submit and Jobs
+	To         *Submission   `json:"to,omitzero"`      // beside the Request of a SetGraph: what was recorded
+	Status     *wire.Status  `json:"status,omitzero"`
+	Report     *wire.Report  `json:"report,omitzero"`
+	Ended      *ExecutorEnd  `json:"gone,omitzero"`
+	PlanResult *PlanResult   `json:"planned,omitzero"`
+	Tick       *Tick         `json:"tick,omitzero"`
 }
 
 // Submission is a new job.
@@ -36,8 +36,8 @@ type Submission struct {
 	Latency []time.Duration `json:"latency_ns,omitempty"`
 }
 
-// Gone tells that the process of an executor has ended, as whoever launched it knows.
-type Gone struct {
+// ExecutorEnd tells that the process of an executor has ended, as whoever launched it knows.
+type ExecutorEnd struct {
 	Executor string   `json:"executor"`
 	Lives    []string `json:"lives,omitempty"` // of that name that have ended; nil: they are not known
 	Why      string   `json:"why"`
@@ -51,25 +51,26 @@ type Tick struct {
 
 // Output is what a machine wants done; one field is set. Outputs are to be carried out in their order.
 type Output struct {
-	Answer *Answer        `json:"answer,omitzero"` // to a Submit or Request
-	Record *wire.Record   `json:"record,omitzero"` // to be stored under the name of its job
-	Graph  *Delivery      `json:"graph,omitzero"`  // to be stored where an executor finds it
-	Layout *Delivery      `json:"layout,omitzero"`
-	Result *Collection    `json:"result,omitzero"` // to be stored for whoever submitted the job
-	Orders *wire.Orders   `json:"orders,omitzero"` // to an executor
-	Launch string         `json:"launch,omitzero"` // an executor is to be started by this name
-	Kill   string         `json:"kill,omitzero"`   // the process of an executor that was launched is to be ended
-	Forget string         `json:"forget,omitzero"` // an executor has left: what is stored for it is of no use any more
-	Learnt *Learnt        `json:"learnt,omitzero"` // to be stored
-	Set    *wire.Settings `json:"set,omitzero"`    // to be stored
-	Device *wire.Device   `json:"device,omitzero"` // to be stored
+	Answer *Answer      `json:"answer,omitzero"` // to a Submit or Request
+	Record *wire.Record `json:"record,omitzero"` // to be stored under the name of its job
+	Graph  *Delivery    `json:"graph,omitzero"`  // to be stored where an executor finds it
+	Layout *Delivery    `json:"layout,omitzero"`
+	Result *Collection  `json:"result,omitzero"` // to be stored for whoever submitted the job
+	Orders *wire.Orders `json:"orders,omitzero"` // to an executor
+	Launch string       `json:"launch,omitzero"` // an executor is to be started by this name
+	Kill   string       `json:"kill,omitzero"`   // the process of an executor that was launched is to be ended
+	// an executor has left: what is stored for it is of no use any more
+	Forget   string         `json:"forget,omitzero"`
+	Learnt   *Learnt        `json:"learnt,omitzero"` // to be stored
+	Settings *wire.Settings `json:"set,omitzero"`    // to be stored
+	Device   *wire.Device   `json:"device,omitzero"` // to be stored
 	// to be stored
-	Tenants *wire.Tenants `json:"tenants,omitzero"`
-	Drop    *Drop         `json:"drop,omitzero"`   // of a job that is over and not remembered any more
-	Plan    *Plan         `json:"plan,omitzero"`   // an errand, to be answered by a Planned
-	Ask     *Question     `json:"ask,omitzero"`    // an errand: its answer is for whoever asks alone
-	Cancel  int64         `json:"cancel,omitzero"` // the errand of that ticket: its answer would be ignored
-	Event   *Event        `json:"event,omitzero"`  // for the log
+	Tenants     *wire.Tenants   `json:"tenants,omitzero"`
+	Drop        *Drop           `json:"drop,omitzero"`   // of a job that is over and not remembered any more
+	PlanRequest *PlanRequest    `json:"plan,omitzero"`   // an errand, to be answered by a Planned
+	Explain     *ExplainRequest `json:"ask,omitzero"`    // an errand: its answer is for whoever asks alone
+	Cancel      int64           `json:"cancel,omitzero"` // the errand of that ticket: its answer would be ignored
+	Event       *Event          `json:"event,omitzero"`  // for the log
 }
 
 // Answer is what comes of a Submit or Request.
@@ -89,20 +90,20 @@ type Delivery struct {
 
 // Collection is the result of a job that is over, with its losses and weights.
 type Collection struct {
-	Key    string       `json:"key,omitzero"`   // where its executor has left it; "": nowhere
-	Heard  *wire.Result `json:"heard,omitzero"` // what reports have told, for want of that; nil: nothing
-	Object string       `json:"object"`         // what it becomes
+	Key         string       `json:"key,omitzero"`   // where its executor has left it; "": nowhere
+	FromReports *wire.Result `json:"heard,omitzero"` // what reports have told, for want of that; nil: nothing
+	Object      string       `json:"object"`         // what it becomes
 }
 
-// Plan is an errand: plans for jobs together, which take seconds to make. Machines have one made at a time.
-type Plan struct {
+// PlanRequest is an errand: plans for jobs together, which take seconds to make. Machines have one made at a time.
+type PlanRequest struct {
 	Ticket int64 `json:"ticket"`
 	// Device is that for which plans are made; nil: the controller's own. Weigh: slowdowns are wanted. Near: jobs
 	// have come or gone since the plans that there are were made, and most may keep theirs.
-	Device *wire.Device `json:"device,omitempty"`
-	Weigh  bool         `json:"weigh,omitzero"`
-	Near   bool         `json:"near,omitzero"`
-	Jobs   []Candidate  `json:"jobs"`
+	Device        *wire.Device `json:"device,omitempty"`
+	WantSlowdowns bool         `json:"weigh,omitzero"`
+	Incremental   bool         `json:"near,omitzero"`
+	Jobs          []Candidate  `json:"jobs"`
 	// so many are planned for; of the others as many as fit, in turn
 	Admitted int         `json:"admitted"`
 	Budget   graph.Bytes `json:"budget_bytes,omitzero"`   // for the arenas of all jobs together; 0: no limit
@@ -113,7 +114,7 @@ type Plan struct {
 	HostMemory   graph.Bytes `json:"host_memory_bytes,omitzero"`   // 0: no limit
 	HostReserved graph.Bytes `json:"host_reserved_bytes,omitzero"` // of that, what others have
 
-	Line correct.Line `json:"line"` // by which profiles are wrong on the device
+	Correction correct.Line `json:"line"` // by which profiles are wrong on the device
 
 	// Learnt are the latencies that were learnt, for candidates without a profile; nil: all have one.
 	Learnt map[graph.Signature]time.Duration `json:"-"`
@@ -122,31 +123,31 @@ type Plan struct {
 // Candidate is a job that is to be planned for. Whoever makes the plan may keep and read all of it: the machine changes
 // nothing that it has given away.
 type Candidate struct {
-	Spec     wire.Spec        `json:"spec"`
-	Epoch    int64            `json:"epoch"` // of the plan
-	Graph    *graph.Graph     `json:"-"`
-	Profile  *planner.Profile `json:"-"`             // nil: it is to be made
-	Latency  []time.Duration  `json:"-"`             // per op, as if it ran alone; nil without a profile
-	Slack    []time.Duration  `json:"-"`             // per op: by how much the latency may be off; may be nil
-	Measured bool             `json:"measured"`      // latencies follow what ops took here, in this job or others
-	Fresh    bool             `json:"fresh"`         // whether it fits alone is not known yet
-	Left     int              `json:"left"`          // iterations over which a better plan can pay
-	Has      *ProvenLayout    `json:"has,omitempty"` // its newest; nil: none
-	Beside   graph.Bytes      `json:"-"`             // that it has on the host beside its slots
-	Rests    graph.Bytes      `json:"-"`             // that it has on the host also if it is not admitted
-	Beyond   graph.Bytes      `json:"-"`             // that it has on the device beside its arena
-	Starts   bool             `json:"-"`             // a process is started for it, which has a context
-	Last     *wire.Report     `json:"-"`             // of an iteration with that, if the policy has asked for it
+	Spec          wire.Spec        `json:"spec"`
+	Epoch         int64            `json:"epoch"` // of the plan
+	Graph         *graph.Graph     `json:"-"`
+	Profile       *planner.Profile `json:"-"`             // nil: it is to be made
+	Latency       []time.Duration  `json:"-"`             // per op, as if it ran alone; nil without a profile
+	Slack         []time.Duration  `json:"-"`             // per op: by how much the latency may be off; may be nil
+	Measured      bool             `json:"measured"`      // latencies follow what ops took here, in this job or others
+	Unchecked     bool             `json:"fresh"`         // whether it fits alone is not known yet
+	Remaining     int              `json:"left"`          // iterations over which a better plan can pay
+	Current       *ProvenLayout    `json:"has,omitempty"` // its newest; nil: none
+	HostExtra     graph.Bytes      `json:"-"`             // that it has on the host beside its slots
+	HostParked    graph.Bytes      `json:"-"`             // that it has on the host also if it is not admitted
+	DeviceExtra   graph.Bytes      `json:"-"`             // that it has on the device beside its arena
+	StartsProcess bool             `json:"-"`             // a process is started for it, which has a context
+	LastReport    *wire.Report     `json:"-"`             // of an iteration with that, if the policy has asked for it
 }
 
-// Planned answers a Plan.
-type Planned struct {
-	Ticket int64                   `json:"ticket"`
-	Jobs   []PlannedJob            `json:"jobs"`              // for the first jobs of the Plan, as many as fit
-	New    map[int]planner.Profile `json:"profiles,omitzero"` // that were made, by the index of the candidate
-	Why    *NoPlan                 `json:"why,omitzero"`      // there are no plans for more
-	Again  bool                    `json:"again,omitzero"`    // the policy wants to plan again, with reports
-	Never  map[int]string          `json:"never,omitzero"`    // why a job cannot even run alone, by its index
+// PlanResult answers a Plan.
+type PlanResult struct {
+	Ticket       int64                   `json:"ticket"`
+	Jobs         []PlannedJob            `json:"jobs"`              // for the first jobs of the Plan, as many as fit
+	NewProfiles  map[int]planner.Profile `json:"profiles,omitzero"` // that were made, by the index of the candidate
+	NoPlan       *NoPlan                 `json:"why,omitzero"`      // there are no plans for more
+	WantsReports bool                    `json:"again,omitzero"`    // the policy wants to plan again, with reports
+	NeverFit     map[int]string          `json:"never,omitzero"`    // why a job cannot even run alone, by its index
 }
 
 // PlannedJob is what a job would change to.
@@ -168,11 +169,11 @@ type PlannedJob struct {
 	Gain       time.Duration `json:"gain_ns"` // that its next iterations take less, times the job's priority
 	Transition time.Duration `json:"transition_ns"`
 
-	made *made // nil where it comes from a recording or a test
+	details *planDetails // nil where it comes from a recording or a test
 }
 
-// made is how a plan came out, for explanations.
-type made struct {
+// planDetails is how a plan came out, for explanations.
+type planDetails struct {
 	scheduler.Scheduled
 	program *program.Program
 }

@@ -6,10 +6,10 @@ import (
 	"tensile/wire"
 )
 
-// denied returns why a user may not do something with the job of a name; nil: the user may, or there is no such job.
-// "" is the administrator, who may do everything.
-func (m *Machine) denied(user, name string) error {
-	j := m.find(name)
+// checkOwner returns why a user may not do something with the job of a name; nil: the user may, or there is no such
+// job. "" is the administrator, who may do everything.
+func (m *Machine) checkOwner(user, name string) error {
+	j := m.findJob(name)
 	if j == nil || user == "" || user == j.record.Spec.Owner {
 		return nil
 	}

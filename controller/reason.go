@@ -28,11 +28,11 @@ type reason struct {
 	text  string
 }
 
-func because(cause Cause, format string, args ...any) reason {
+func newReason(cause Cause, format string, args ...any) reason {
 	return reason{cause, fmt.Sprintf(format, args...)}
 }
 
-func (r reason) none() bool { return r == reason{} }
+func (r reason) isZero() bool { return r == reason{} }
 
-// event is the beginning of an event about plans that are made for the reason.
-func (r reason) event() Event { return Event{Reason: r.text, Cause: r.cause} }
+// newEvent is the beginning of an event about plans that are made for the reason.
+func (r reason) newEvent() Event { return Event{Reason: r.text, Cause: r.cause} }

@@ -26,8 +26,8 @@ func NewRecorder(out io.Writer, trouble func(error)) *Recorder {
 	return &Recorder{recording.NewWriter(out, trouble), make(map[graph.Digest]bool)}
 }
 
-// recorded is the name of controllers in recordings.
-const recorded = "controller"
+// machineName is the name of controllers in recordings.
+const machineName = "controller"
 
 // line is a line of a recording: the first names the machine; then come its beginning, which follows the graphs that it
 // needs, the first outputs, and the steps.
@@ -61,7 +61,7 @@ func (r *Recorder) begin(c Config, s Stored) {
 	if r == nil {
 		return
 	}
-	r.to.Write(line{Machine: recorded})
+	r.to.Write(line{Machine: machineName})
 	for _, record := range s.Records {
 		if g := s.Graphs[record.Spec.Graph]; g != nil {
 			r.graph(record.Spec.Graph, g)
@@ -99,46 +99,46 @@ func (r *Recorder) step(at time.Duration, in Input, outputs []Output) {
 	r.to.Write(line{Now: at, In: &in, Out: recording.Outputs(outputs)})
 }
 
-// newest are the inputs that a machine was told last. They are always at hand and cost nothing. A recording that begins
-// in the midst cannot be replayed, as what a machine has come to is written down nowhere.
-type newest struct {
-	lines []line
-	next  int // in lines, once there are mostNewest
+// recentInputs are the inputs that a machine was told last. They are always at hand and cost nothing. A recording that
+// begins in the midst cannot be replayed, as what a machine has come to is written down nowhere.
+type recentInputs struct {
+	lines  []line
+	oldest int // in lines, once there are mostNewest
 }
 
-// mostNewest bounds the memory that is held by inputs which are done with.
-const mostNewest = 200
+// maxRecentInputs bounds the memory that is held by inputs which are done with.
+const maxRecentInputs = 200
 
-func (n *newest) add(at time.Duration, in Input) {
-	if len(n.lines) < mostNewest {
+func (n *recentInputs) add(at time.Duration, in Input) {
+	if len(n.lines) < maxRecentInputs {
 		n.lines = append(n.lines, line{})
 	}
-	n.lines[n.next] = line{Now: at, In: &in}
-	n.next = (n.next + 1) % mostNewest
+	n.lines[n.oldest] = line{Now: at, In: &in}
+	n.oldest = (n.oldest + 1) % maxRecentInputs
 }
 
 // write writes the inputs to a file, the newest last.
-func (n *newest) write(path string) error {
+func (n *recentInputs) write(path string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	w := recording.NewWriter(file, func(trouble error) { err = trouble })
 	for i := range n.lines {
-		w.Write(n.lines[(n.next+i)%len(n.lines)])
+		w.Write(n.lines[(n.oldest+i)%len(n.lines)])
 	}
 	return errors.Join(err, file.Close())
 }
 
-// panicked is called when a step ends. If by a panic, that names the file with what the machine was told last.
-func (r *runner) panicked() {
+// reportPanic is called when a step ends. If by a panic, that names the file with what the machine was told last.
+func (r *runner) reportPanic() {
 	bug := recover()
 	if bug == nil {
 		return
 	}
 	text := fmt.Sprint(bug)
 	if path := r.options.Last; path != "" {
-		if err := r.newest.write(path); err != nil {
+		if err := r.recent.write(path); err != nil {
 			text += fmt.Sprintf("; what the controller was told last could not be written down: %v", err)
 		} else {
 			text += fmt.Sprintf("; %s has what the controller was told last: report this with these lines and that "+
@@ -164,7 +164,7 @@ func Replay(in io.Reader) (steps int, err error) {
 		var outputs []Output
 		switch {
 		case l.Machine != "":
-			if l.Machine != recorded {
+			if l.Machine != machineName {
 				return steps, r.Errorf("it is a recording of an %s, not of a controller", l.Machine)
 			}
 			continue
@@ -238,10 +238,11 @@ func (c Candidate) MarshalJSON() ([]byte, error) {
 		Left     int       `json:"left"`
 		Has      int64     `json:"has,omitzero"` // epoch
 		Starts   bool      `json:"starts,omitzero"`
-	}{Spec: c.Spec, Epoch: c.Epoch, Measured: c.Measured, Fresh: c.Fresh, Left: c.Left, Starts: c.Starts}
-	form.Reckons = recording.Digest([]any{c.Profile, c.Latency, c.Slack, c.Last})
-	if c.Has != nil {
-		form.Has = c.Has.epoch()
+	}{Spec: c.Spec, Epoch: c.Epoch, Measured: c.Measured, Fresh: c.Unchecked, Left: c.Remaining,
+		Starts: c.StartsProcess}
+	form.Reckons = recording.Digest([]any{c.Profile, c.Latency, c.Slack, c.LastReport})
+	if c.Current != nil {
+		form.Has = c.Current.epoch()
 	}
 	return json.Marshal(form)
 }

@@ -36,121 +36,121 @@ import (
 //
 // (a) and (b) are in entering.go, (c) in resting.go, the checkpoints in common.go and (d) in scatter.go.
 
-// sibling is what is known of a replica beyond other jobs, from what its executor says of its present incarnation.
-type sibling struct {
-	issued  int             // iterations that it has begun, at least
-	running bool            // it trains, or is about to
-	rests   bool            // it rests after Record.At iterations
-	left    bool            // it has left its executor, as it was told
-	alone   bool            // it has failed since the connection to others broke
-	ended   *wire.JobStatus // that it has finished or was stopped; nil: neither
-	meets   *wire.Meeting   // where the next replica finds it; nil: it has not said
-	margin  int             // by which At is beyond what was begun; 0: it was not chosen yet
-	taken   time.Duration   // of replica 0: when a checkpoint by time was ordered last; 0: never
-	kept    []run           // checkpoints beyond Record.From
+// replicaState is what is known of a replica beyond other jobs, from what its executor says of its present incarnation.
+type replicaState struct {
+	iterationsBegun   int             // iterations that it has begun, at least
+	running           bool            // it trains, or is about to
+	resting           bool            // it rests after Record.At iterations
+	leftExecutor      bool            // it has left its executor, as it was told
+	disconnected      bool            // it has failed since the connection to others broke
+	finalStatus       *wire.JobStatus // that it has finished or was stopped; nil: neither
+	meeting           *wire.Meeting   // where the next replica finds it; nil: it has not said
+	margin            int             // by which At is beyond what was begun; 0: it was not chosen yet
+	checkpointOrdered time.Duration   // of replica 0: when a checkpoint by time was ordered last; 0: never
+	checkpoints       []checkpointRun // checkpoints beyond Record.From
 }
 
-func (j *job) replica() bool { return j.record.Spec.Replica.Of > 0 }
+func (j *job) isReplica() bool { return j.record.Spec.Replica.Of > 0 }
 
-// together is how siblings are called together: their names without the numbers.
-func together(s *wire.Spec) string {
+// gangName is how siblings are called together: their names without the numbers.
+func gangName(s *wire.Spec) string {
 	if s.Replica.Of == 0 {
 		return s.Name
 	}
 	return strings.TrimSuffix(s.Name, fmt.Sprintf("@%d", s.Replica.Number))
 }
 
-// siblings are the replicas that train one network together, j among them, in the order of their numbers; nil: j is no
+// gang are the replicas that train one network together, j among them, in the order of their numbers; nil: j is no
 // replica.
-func (m *Machine) siblings(j *job) (list []*job) {
-	if !j.replica() {
+func (m *Machine) gang(j *job) (list []*job) {
+	if !j.isReplica() {
 		return nil
 	}
 	for _, o := range m.jobs {
-		if o.replica() && o.record.Spec.Replica.Group == j.record.Spec.Replica.Group && o.batch == j.batch &&
-			(o.batch == nil || together(&o.record.Spec) == together(&j.record.Spec)) {
+		if o.isReplica() && o.record.Spec.Replica.Group == j.record.Spec.Replica.Group && o.batch == j.batch &&
+			(o.batch == nil || gangName(&o.record.Spec) == gangName(&j.record.Spec)) {
 			list = append(list, o)
 		}
 	}
 	return list
 }
 
-// siblingOf reports whether two jobs are siblings.
-func (j *job) siblingOf(o *job) bool {
-	return j.replica() && j.record.Spec.Replica.Group == o.record.Spec.Replica.Group && o.replica()
+// isPeerOf reports whether two jobs are siblings.
+func (j *job) isPeerOf(o *job) bool {
+	return j.isReplica() && j.record.Spec.Replica.Group == o.record.Spec.Replica.Group && o.isReplica()
 }
 
-// all are the siblings of a job that are not over, or the job if it is no replica.
-func (m *Machine) all(j *job) []*job {
-	if list := m.siblings(j); list != nil {
+// gangOrSelf are the siblings of a job that are not over, or the job if it is no replica.
+func (m *Machine) gangOrSelf(j *job) []*job {
+	if list := m.gang(j); list != nil {
 		return slices.DeleteFunc(list, func(o *job) bool { return o.record.State.Over() })
 	}
 	return []*job{j}
 }
 
-// lookUp returns the job of a name, or the first of the replicas that are called so together; nil: there is none. Of a
-// job and replicas it is what is not over, or came last.
-func (m *Machine) lookUp(name string) *job {
-	j, first := m.find(name), m.find(name+"@0")
-	if first != nil && first.replica() && (j == nil || first.record.Hides(&j.record)) {
+// findJobOrGang returns the job of a name, or the first of the replicas that are called so together; nil: there is
+// none. Of a job and replicas it is what is not over, or came last.
+func (m *Machine) findJobOrGang(name string) *job {
+	j, first := m.findJob(name), m.findJob(name+"@0")
+	if first != nil && first.isReplica() && (j == nil || first.record.Hides(&j.record)) {
 		return first
 	}
 	return j
 }
 
 // sibling takes over what an executor says of a replica, and reports whether that was all that there is to do.
-func (m *Machine) siblingStatus(j *job, s *wire.JobStatus, answers bool) (done bool) {
-	k := &j.sibling
-	k.issued = max(k.issued, min(s.Begun, j.record.Spec.Iterations), s.Iteration)
-	if s.Meets != nil && (k.meets == nil || *k.meets != *s.Meets) {
-		k.meets, m.changed = s.Meets, true
+func (m *Machine) applyReplicaStatus(j *job, s *wire.JobStatus, answers bool) (done bool) {
+	k := &j.replica
+	k.iterationsBegun = max(k.iterationsBegun, min(s.Begun, j.record.Spec.Iterations), s.Iteration)
+	if s.Meets != nil && (k.meeting == nil || *k.meeting != *s.Meets) {
+		k.meeting, m.changed = s.Meets, true
 	}
 	k.running = s.State == wire.Running || s.State == wire.Waiting && j.record.Park == ""
 	switch s.State {
 	case wire.Finished, wire.Stopped:
 		told := *s
-		k.ended = &told
-		m.endTogether(j)
+		k.finalStatus = &told
+		m.endGang(j)
 		return true
 	case wire.Suspended:
 		written := s.Checkpoint != nil && s.Checkpoint.Iteration == j.record.At
-		if j.record.State == wire.Parking && j.record.Park == wire.OnDisk && (written || m.home(j)) {
-			k.left = true
-			m.leaveTogether(j)
+		if j.record.State == wire.Parking && j.record.Park == wire.OnDisk && (written || m.isGangAtRest(j)) {
+			k.leftExecutor = true
+			m.parkGangOnDisk(j)
 		} else {
-			m.scatter(j, cmp.Or(s.Error, "its executor has left"), s.Error != "")
+			m.restartGang(j, cmp.Or(s.Error, "its executor has left"), s.Error != "")
 		}
 		return true
 	case wire.Failed:
 		if s.Alone {
-			k.alone = true
+			k.disconnected = true
 			if j.record.Why != s.Error {
 				j.record.Why, m.changed = s.Error, true
 			}
-			m.alone(j, s.Error)
+			m.restartDisconnected(j, s.Error)
 		}
 		return s.Alone
 	}
-	m.rested(j, s, answers)
-	m.alone(j, "the connection to another replica broke")
+	m.recordRest(j, s, answers)
+	m.restartDisconnected(j, "the connection to another replica broke")
 	return s.State == wire.Resting
 }
 
-// refusesReplicas is why replicas among jobs that are submitted together cannot be taken; nil: they can. Those of a
+// checkReplicas is why replicas among jobs that are submitted together cannot be taken; nil: they can. Those of a
 // group stand one after the other, and differ in their numbers and files alone.
-func (m *Machine) refusesReplicas(list []Submission) error {
+func (m *Machine) checkReplicas(list []Submission) error {
 	for i := 0; i < len(list); i++ {
 		first := &list[i]
 		of := first.Spec.Replica.Of
 		if of == 0 {
-			if old := m.find(first.Spec.Name + "@0"); old != nil && old.replica() && !old.record.State.Over() {
+			if old := m.findJob(first.Spec.Name + "@0"); old != nil && old.isReplica() && !old.record.State.Over() {
 				return fmt.Errorf("there is a job %s of %d replicas: give the new one another name, or stop that one "+
 					"first", first.Spec.Name, old.record.Spec.Replica.Of)
 			}
 			continue
 		}
-		name := together(&first.Spec)
-		switch old := m.find(name); {
+		name := gangName(&first.Spec)
+		switch old := m.findJob(name); {
 		case old != nil && !old.record.State.Over():
 			return fmt.Errorf("there is a job %s: give the new one another name, or stop that one first", name)
 		case first.Spec.Script || first.Graph.Opaque():

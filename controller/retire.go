@@ -21,20 +21,20 @@ type Drop struct {
 	Object   string `json:"object,omitzero"`
 }
 
-// retire forgets the oldest of the jobs that are over, if they have become too many.
-func (m *Machine) retire() {
+// forgetOldJobs forgets the oldest of the jobs that are over, if they have become too many.
+func (m *Machine) forgetOldJobs() {
 	var over []*job
 	for _, j := range m.jobs {
 		if j.record.State.Over() && len(j.record.Held) == 0 {
 			over = append(over, j)
 		}
 	}
-	if m.config.Keep == 0 || len(over) <= m.config.Keep {
+	if m.config.KeepJobs == 0 || len(over) <= m.config.KeepJobs {
 		return
 	}
-	for _, j := range over[:len(over)-m.config.Keep] {
+	for _, j := range over[:len(over)-m.config.KeepJobs] {
 		m.jobs = slices.DeleteFunc(m.jobs, func(o *job) bool { return o == j })
-		m.say(Output{Drop: &Drop{Job: j.record.Spec.Name}})
+		m.emit(Output{Drop: &Drop{Job: j.record.Spec.Name}})
 		m.dropResult(j)
 		m.dropGraph(j.record.Spec.Graph)
 	}
@@ -43,20 +43,20 @@ func (m *Machine) retire() {
 // dropResult drops the result of a job that is not remembered any more.
 func (m *Machine) dropResult(j *job) {
 	if r := j.record.Result; r != nil && r.Stored != "" {
-		m.say(Output{Drop: &Drop{Result: r.Stored}})
+		m.emit(Output{Drop: &Drop{Result: r.Stored}})
 	}
 }
 
 // dropGraph drops a graph if no job has it.
 func (m *Machine) dropGraph(digest graph.Digest) {
-	if !m.uses(digest) {
-		m.forgetKinds(digest)
-		m.say(Output{Drop: &Drop{Graph: digest}})
+	if !m.usesGraph(digest) {
+		m.forgetProfiles(digest)
+		m.emit(Output{Drop: &Drop{Graph: digest}})
 	}
 }
 
-// uses reports whether a job has a graph.
-func (m *Machine) uses(digest graph.Digest) bool {
+// usesGraph reports whether a job has a graph.
+func (m *Machine) usesGraph(digest graph.Digest) bool {
 	return slices.ContainsFunc(m.jobs, func(j *job) bool { return j.record.Spec.Graph == digest })
 }
 
@@ -71,9 +71,9 @@ func (m *Machine) graphsOf(user string) map[graph.Digest]bool {
 	return of
 }
 
-// discard drops what an executor was given for a job and does not need any more: layouts, and, when the job is over or
-// leaves it, its graph, unless another job there has it.
-func (m *Machine) discard(j *job, layouts []*layout, leaves bool) {
+// dropDelivered drops what an executor was given for a job and does not need any more: layouts, and, when the job is
+// over or leaves it, its graph, unless another job there has it.
+func (m *Machine) dropDelivered(j *job, layouts []*layout, leaves bool) {
 	x := m.executors[j.record.Executor]
 	if x == nil || x.gone {
 		return // all of it goes
@@ -87,7 +87,7 @@ func (m *Machine) discard(j *job, layouts []*layout, leaves bool) {
 		}
 	}
 	others := func(o *job) bool {
-		return o != j && o.placed() && o.record.Executor == x.name && o.record.Spec.Graph == j.record.Spec.Graph
+		return o != j && o.hasExecutor() && o.record.Executor == x.name && o.record.Spec.Graph == j.record.Spec.Graph
 	}
 	if leaves && !slices.ContainsFunc(m.jobs, others) {
 		drop(wire.GraphObject(j.record.Spec.Graph))

@@ -23,11 +23,11 @@ type Options struct {
 	Config
 
 	// InForce: MemorySharing is for when no jobs run. If some do, theirs goes on.
-	InForce bool
+	KeepSharing bool
 
 	// On is the device of this process; Config.Device, Align, Out and In follow from it. With Config.NoDevice there is
 	// none.
-	On planner.Device
+	PlanDevice planner.Device
 
 	// Describe is what plans have to know of a device that executors bring; the error is why jobs cannot be planned for
 	// on it. Several goroutines call it. Nil: they can on none.
@@ -35,7 +35,7 @@ type Options struct {
 
 	// Plan makes plans, on a goroutine of its own, until ctx is done: then nobody wants them any more. Nil: a Planner
 	// does.
-	Plan func(ctx context.Context, q *Plan) *Planned
+	Plan func(ctx context.Context, q *PlanRequest) *PlanResult
 
 	// Launch starts an executor process by this name, which joins by itself; ended is called once when it has ended,
 	// with the reason in one line and the lives of that name that are known to have ended. Nil: executors are started
@@ -91,7 +91,8 @@ const beat = time.Second
 // Run is a controller on a bus, until ctx is done. It takes up what one before it has stored there. Where the bus gives
 // no answer meanwhile, the error is wire.ErrAway or context.DeadlineExceeded.
 func Run(ctx context.Context, bus wire.Bus, o Options) error {
-	o.Device, o.Align, o.Out, o.In, o.Sharing = o.On.Identity, o.On.Align, o.On.Out, o.On.In, o.On.Sharing
+	o.Device, o.Align, o.Out, o.In, o.Sharing = o.PlanDevice.Identity, o.PlanDevice.Align, o.PlanDevice.Out,
+		o.PlanDevice.In, o.PlanDevice.Sharing
 	o.Config = o.Config.withDefaults()
 	o.Watched = o.Launch != nil
 	if o.Log == nil {
@@ -105,29 +106,29 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, maxInputs),
-		waiting: make(map[int64]chan<- wire.Answer), sizes: make(map[graph.Digest]int),
-		asked: make(chan struct{}, maxAsked), planning: make(chan struct{}, 1),
-		stop: make(map[int64]func()), plans: NewPlans(keptCommands)}
-	defer r.errands.Wait()
+		answers: make(map[int64]chan<- wire.Answer), sizes: make(map[graph.Digest]int),
+		explanations: make(chan struct{}, maxAsked), explaining: make(chan struct{}, 1),
+		cancels: make(map[int64]func()), planCache: NewPlanCache(cachedCommands)}
+	defer r.background.Wait()
 	defer cancel()
 	if err := r.restore(); err != nil {
 		return fmt.Errorf("take up what is stored: %w", err)
 	}
 	if o = r.options; o.Plan == nil {
-		r.options.Plan = func(ctx context.Context, q *Plan) *Planned { return r.planner(q).Plan(ctx, q) }
+		r.options.Plan = func(ctx context.Context, q *PlanRequest) *PlanResult { return r.workerFor(q).Plan(ctx, q) }
 	}
 	if err := r.resume(); err != nil {
 		return err
 	}
-	stop, err := r.listen()
+	stop, err := r.subscribe()
 	if err != nil {
 		return err
 	}
 	defer stop()
 	if o.Views != nil {
-		now := r.view
-		o.Views.now.Store(&now)
-		defer o.Views.now.Store(nil)
+		now := r.askForView
+		o.Views.read.Store(&now)
+		defer o.Views.read.Store(nil)
 	}
 	if o.Ready != nil {
 		o.Ready()
@@ -143,23 +144,23 @@ type runner struct {
 	machine *Machine
 	inputs  chan input
 
-	waiting map[int64]chan<- wire.Answer // who waits for an answer, by Input.From
-	last    int64                        // From of the newest
+	answers  map[int64]chan<- wire.Answer // who waits for an answer, by Input.From
+	lastFrom int64                        // From of the newest
 
-	errands  sync.WaitGroup
-	asked    chan struct{}    // holds one for each explanation that is asked for and not given
-	planning chan struct{}    // holds one while one is worked out
-	stop     map[int64]func() // cancel errands that are not answered, by ticket
+	background   sync.WaitGroup
+	explanations chan struct{}    // holds one for each explanation that is asked for and not given
+	explaining   chan struct{}    // holds one while one is worked out
+	cancels      map[int64]func() // cancel errands that are not answered, by ticket
 
-	sizes map[graph.Digest]int // bytes of the graphs that are stored
-	plans *Plans               // that were made for devices that executors bring
+	sizes     map[graph.Digest]int // bytes of the graphs that are stored
+	planCache *PlanCache           // that were made for devices that executors bring
 
 	blocked atomic.Pointer[View] // what was known, while the bus does not take something
 	deaf    bool                 // it did not since the last beat
 
-	listing atomic.Bool // of logs
-	doomed  []string    // keys of results that are to be removed
-	newest  newest
+	listing      atomic.Bool // of logs
+	strayResults []string    // keys of results that are to be removed
+	recent       recentInputs
 
 	garbageLock sync.Mutex
 	garbage     limit.Lines // that arrives
@@ -168,19 +169,19 @@ type runner struct {
 // input is what the machine is to be told, or asked.
 type input struct {
 	Input
-	at      time.Duration            // it arrived: since the Unix epoch
-	list    bool                     // the answer is a list of all jobs
-	graphs  map[graph.Digest]*handed // that come with it
-	answer  chan<- wire.Answer
-	view    chan<- View    // what is known is asked for
-	result  string         // a key at which an executor has left one
-	logs    map[string]int // all that there are
-	removed int            // doomed results
+	at       time.Duration                 // it arrived: since the Unix epoch
+	listJobs bool                          // the answer is a list of all jobs
+	graphs   map[graph.Digest]*handedGraph // that come with it
+	answer   chan<- wire.Answer
+	view     chan<- View    // what is known is asked for
+	result   string         // a key at which an executor has left one
+	logs     map[string]int // all that there are
+	removed  int            // doomed results
 }
 
-// put puts an input in line. Any goroutine may call it. What an executor says counts as heard at this moment, however
-// long the line is.
-func (r *runner) put(in input) {
+// putInput puts an input in line. Any goroutine may call it. What an executor says counts as heard at this moment,
+// however long the line is.
+func (r *runner) putInput(in input) {
 	in.at = clock.Now()
 	select {
 	case r.inputs <- in:
@@ -197,7 +198,7 @@ func (r *runner) loop() error {
 		case <-r.ctx.Done():
 			return context.Cause(r.ctx)
 		case in := <-r.inputs:
-			if err := r.take(in); err != nil {
+			if err := r.takeInput(in); err != nil {
 				return err
 			}
 		case <-tick.C:
@@ -208,54 +209,54 @@ func (r *runner) loop() error {
 	}
 }
 
-// take has the machine take an input.
-func (r *runner) take(in input) error {
-	if in.list {
-		in.answer <- r.now().Answer
+// takeInput has the machine take an input.
+func (r *runner) takeInput(in input) error {
+	if in.listJobs {
+		in.answer <- r.currentView().Answer
 		return nil
 	}
 	if in.result != "" {
-		r.left(in.result)
+		r.removeStrayResult(in.result)
 		return nil
 	}
 	if in.removed > 0 {
-		r.removed(in.removed)
+		r.strayResultsRemoved(in.removed)
 		return nil
 	}
 	if in.logs != nil {
-		return r.listed(in.logs)
+		return r.clearStrayLogs(in.logs)
 	}
 	if in.view != nil {
-		in.view <- r.now()
+		in.view <- r.currentView()
 		return nil
 	}
 	if r.options.Waited != nil {
 		r.options.Waited(clock.Now() - in.at)
 	}
-	if in.Planned != nil {
-		delete(r.stop, in.Planned.Ticket)
+	if in.PlanResult != nil {
+		delete(r.cancels, in.PlanResult.Ticket)
 	}
 	if in.answer != nil {
-		r.last++
-		in.From = r.last
-		r.waiting[in.From] = in.answer
+		r.lastFrom++
+		in.From = r.lastFrom
+		r.answers[in.From] = in.answer
 	}
 	if len(in.graphs) == 0 {
 		return r.step(in.at, in.Input)
 	}
-	if refusal, err := r.keep(&in); err != nil {
+	if refusal, err := r.storeGraphs(&in); err != nil {
 		return err
 	} else if refusal != "" {
 		in.answer <- wire.Answer{Error: refusal}
-		delete(r.waiting, in.From)
+		delete(r.answers, in.From)
 		return nil
 	}
 	if err := r.step(in.at, in.Input); err != nil {
 		return err
 	}
 	for digest := range in.graphs {
-		if !r.machine.uses(digest) { // it was refused
-			if err := r.insist(func() error { return r.removeGraph(digest) }); err != nil {
+		if !r.machine.usesGraph(digest) { // it was refused
+			if err := r.retryOnBus(func() error { return r.removeGraph(digest) }); err != nil {
 				return err
 			}
 		}
@@ -268,7 +269,7 @@ func (r *runner) tick() error {
 	for {
 		select {
 		case in := <-r.inputs:
-			if err := r.take(in); err != nil {
+			if err := r.takeInput(in); err != nil {
 				return err
 			}
 			continue
@@ -276,9 +277,9 @@ func (r *runner) tick() error {
 		}
 		break
 	}
-	r.leftOut()
+	r.logOmitted()
 	r.listLogs()
-	if err := r.bury(); err != nil {
+	if err := r.buryOrphans(); err != nil {
 		return err
 	}
 	deaf := r.deaf || r.options.Trouble() != "" // what executors say is not stored, and so not heard
@@ -293,8 +294,8 @@ func (r *runner) step(at time.Duration, in Input) error {
 			slog.String("executor", p.Executor), slog.Int64("epoch", p.Epoch), slog.Int("iteration", p.Iteration),
 			slog.Duration("took_ns", p.Wall), slog.Duration("stall_ns", p.Stall), slog.Duration("gate_ns", p.Gate))
 	}
-	r.newest.add(at, in)
-	defer r.panicked()
+	r.recent.add(at, in)
+	defer r.reportPanic()
 	outputs := r.machine.Step(at, in)
 	r.options.Record.step(at, in, outputs)
 	return r.carryOut(outputs)
@@ -314,28 +315,28 @@ func (r *runner) carryOut(outputs []Output) error {
 		if r.ctx.Err() != nil {
 			return context.Cause(r.ctx)
 		}
-		if err := r.do(o); err != nil {
+		if err := r.carryOutOne(o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *runner) do(o Output) error {
+func (r *runner) carryOutOne(o Output) error {
 	switch {
 	case o.Answer != nil:
-		if answer := r.waiting[o.Answer.To]; answer != nil {
+		if answer := r.answers[o.Answer.To]; answer != nil {
 			answer <- o.Answer.Answer
-			delete(r.waiting, o.Answer.To)
+			delete(r.answers, o.Answer.To)
 		}
-	case o.Plan != nil:
-		r.begin(o.Plan)
-	case o.Ask != nil:
-		r.explain(o.Ask)
+	case o.PlanRequest != nil:
+		r.beginPlan(o.PlanRequest)
+	case o.Explain != nil:
+		r.explain(o.Explain)
 	case o.Cancel != 0:
-		if stop := r.stop[o.Cancel]; stop != nil {
+		if stop := r.cancels[o.Cancel]; stop != nil {
 			stop()
-			delete(r.stop, o.Cancel)
+			delete(r.cancels, o.Cancel)
 		}
 	case o.Launch != "":
 		r.launch(o.Launch)
@@ -349,7 +350,7 @@ func (r *runner) do(o Output) error {
 			r.options.Events(*o.Event)
 		}
 	default:
-		return r.insist(func() error { return r.store(o) })
+		return r.retryOnBus(func() error { return r.store(o) })
 	}
 	return nil
 }
@@ -366,19 +367,19 @@ func (r *runner) store(o Output) error {
 		return r.bus.Store(r.ctx, wire.Bucket(l.Executor), wire.LayoutObject(l.Job, l.ID, l.Layout.Plan.Epoch),
 			wire.Encode(*l.Layout))
 	case o.Result != nil:
-		return r.collect(o.Result)
+		return r.storeResult(o.Result)
 	case o.Learnt != nil:
 		return r.bus.Store(r.ctx, wire.Lessons, wire.LearntObject(o.Learnt.Wire.Device), wire.Encode(o.Learnt.Wire))
 	case o.Device != nil:
 		return r.bus.Put(r.ctx, wire.DeviceKey(o.Device.Name), wire.Encode(*o.Device))
-	case o.Set != nil:
-		return r.bus.Store(r.ctx, wire.Administration, wire.SettingsObject(o.Set.Device), wire.Encode(*o.Set))
+	case o.Settings != nil:
+		return r.bus.Store(r.ctx, wire.Administration, wire.SettingsObject(o.Settings.Device), wire.Encode(*o.Settings))
 	case o.Tenants != nil:
 		return r.bus.Store(r.ctx, wire.Administration, wire.TenantsObject, wire.Encode(*o.Tenants))
 	case o.Orders != nil:
 		return r.bus.Put(r.ctx, wire.OrdersKey(o.Orders.Executor), wire.Encode(*o.Orders))
 	case o.Forget != "":
-		return r.forget(o.Forget)
+		return r.removeExecutor(o.Forget)
 	case o.Drop != nil && o.Drop.Graph != "":
 		return r.removeGraph(o.Drop.Graph)
 	case o.Drop != nil && o.Drop.Executor != "":
@@ -396,16 +397,16 @@ func (r *runner) store(o Output) error {
 	panic(fmt.Sprintf("controller: an output that says nothing: %+v", o))
 }
 
-// keptCommands are those of plans that are kept: a few tens of megabytes.
-const keptCommands = 300_000
+// cachedCommands are those of plans that are kept: a few tens of megabytes.
+const cachedCommands = 300_000
 
-// planner is one of the device that a plan is for. Any goroutine may call it.
-func (r *runner) planner(p *Plan) *Planner {
+// workerFor is one of the device that a plan is for. Any goroutine may call it.
+func (r *runner) workerFor(p *PlanRequest) *PlanWorker {
 	if p == nil || p.Device == nil {
-		return &Planner{Config: r.options.Config, On: r.options.On}
+		return &PlanWorker{Config: r.options.Config, PlanDevice: r.options.PlanDevice}
 	}
-	c := r.options.Config.For(p.Device)
-	return &Planner{Config: c, On: c.Shared(r.describe(p.Device)), Plans: r.plans}
+	c := r.options.Config.ForDevice(p.Device)
+	return &PlanWorker{Config: c, PlanDevice: c.SharedDevice(r.describe(p.Device)), Plans: r.planCache}
 }
 
 // describe is what plans have to know of a device that executors have brought. Jobs can not run on one that cannot be
@@ -422,38 +423,39 @@ func (r *runner) describe(d *wire.Device) planner.Device {
 		Profile: func(*graph.Graph) (planner.Profile, error) { return planner.Profile{}, err }}
 }
 
-// begin has plans made beside all else.
-func (r *runner) begin(p *Plan) {
+// beginPlan has plans made beside all else.
+func (r *runner) beginPlan(p *PlanRequest) {
 	ctx, cancel := context.WithCancel(r.ctx)
-	r.stop[p.Ticket] = cancel
-	r.errands.Go(func() {
+	r.cancels[p.Ticket] = cancel
+	r.background.Go(func() {
 		defer cancel()
 		began := clock.Now()
-		planned := r.plan(ctx, p)
+		planned := r.makePlans(ctx, p)
 		if ctx.Err() == nil {
 			if r.options.Planned != nil {
 				r.options.Planned(clock.Now() - began)
 			}
-			r.put(input{Input: Input{Planned: planned}})
+			r.putInput(input{Input: Input{PlanResult: planned}})
 		}
 	})
 }
 
-// plan makes plans. A panic is a bug that fails these plans alone: the jobs say so, and where it was stands in the log.
-func (r *runner) plan(ctx context.Context, p *Plan) (planned *Planned) {
+// makePlans makes plans. A panic is a bug that fails these plans alone: the jobs say so, and where it was stands in the
+// log.
+func (r *runner) makePlans(ctx context.Context, p *PlanRequest) (planned *PlanResult) {
 	defer func() {
 		if bug := recover(); bug != nil {
 			r.options.Log.Error("a bug ended the making of plans: report it with these lines", "panic", bug,
 				"stack", string(debug.Stack()))
 			why := fmt.Sprintf("a bug ended the making of plans (%v): the log of the controller says where", bug)
-			planned = &Planned{Ticket: p.Ticket, Why: &NoPlan{Why: strings.ReplaceAll(why, "\n", " ")}}
+			planned = &PlanResult{Ticket: p.Ticket, NoPlan: &NoPlan{Why: strings.ReplaceAll(why, "\n", " ")}}
 		}
 	}()
 	return r.options.Plan(ctx, p)
 }
 
-// insist does something on the bus again and again until it works: without its bus a controller can only wait.
-func (r *runner) insist(do func() error) error {
+// retryOnBus does something on the bus again and again until it works: without its bus a controller can only wait.
+func (r *runner) retryOnBus(do func() error) error {
 	said := false
 	for {
 		err := do()
@@ -464,7 +466,7 @@ func (r *runner) insist(do func() error) error {
 			return nil
 		}
 		if r.blocked.Load() == nil {
-			view := r.now()
+			view := r.currentView()
 			r.blocked.Store(&view)
 		}
 		if !said && r.options.Trouble() == "" { // which is said by whoever knows of it

@@ -14,16 +14,16 @@ import (
 // View is what a controller knows at one moment, for those who show it. It shares nothing with the controller that
 // this still changes.
 type View struct {
-	wire.Answer                  // to a request for all jobs
-	Live        []Live           // per job
-	Owners      map[string]Tally // by Live.Owner, of all jobs that there were
-	Reports     int64            // of iterations that were heard
-	LostReports int64            // that were lost between these
+	wire.Answer                     // to a request for all jobs
+	Live        []Live              // per job
+	Owners      map[string]Counters // by Live.Owner, of all jobs that there were
+	Reports     int64               // of iterations that were heard
+	LostReports int64               // that were lost between these
 }
 
 // Live is what a record of a job does not say.
 type Live struct {
-	Tally
+	Counters
 	Owner   string      // for whom it is counted: Spec.Owner, or OtherOwners
 	Touched graph.Bytes // the highest byte of its arena that was used, in the newest iteration; 0: not known
 	Swapped graph.Bytes // on the host alone, to come back: mean over the newest iteration
@@ -33,23 +33,23 @@ type Live struct {
 	PredictionError float64
 }
 
-// view is what the machine says of that.
-func (m *Machine) view() View {
-	s := View{Owners: make(map[string]Tally), Reports: m.reports, LostReports: m.missing}
-	for owner, t := range m.tallies {
+// takeView is what the machine says of that.
+func (m *Machine) takeView() View {
+	s := View{Owners: make(map[string]Counters), Reports: m.reportCount, LostReports: m.lostReports}
+	for owner, t := range m.counters {
 		s.Owners[owner] = t.clone()
 	}
 	for _, j := range m.jobs {
-		if m.find(j.record.Spec.Name) != j {
+		if m.findJob(j.record.Spec.Name) != j {
 			continue
 		}
-		l := Live{Tally: j.tally.clone(), Owner: m.counted(j), PredictionError: -1}
-		if j.queued > 0 {
-			l.Queued += m.now - j.queued
+		l := Live{Counters: j.counters.clone(), Owner: m.countedOwner(j), PredictionError: -1}
+		if j.queuedSince > 0 {
+			l.Queued += m.now - j.queuedSince
 		}
 		if j.progress.reported && j.record.State == wire.Training {
-			l.Touched, l.Swapped = j.progress.touched, j.progress.swapped()
-			l.PredictionError = correct.Drift(j.latency, j.assumed)
+			l.Touched, l.Swapped = j.progress.touched, j.progress.meanSwapped()
+			l.PredictionError = correct.Drift(j.latency, j.plannedLatency)
 		}
 		s.Live = append(s.Live, l)
 	}
@@ -58,24 +58,24 @@ func (m *Machine) view() View {
 
 // Views shows what a controller knows while it runs. The zero value is ready, for Options; any goroutine may ask.
 type Views struct {
-	now atomic.Pointer[func(context.Context) (View, error)]
+	read atomic.Pointer[func(context.Context) (View, error)]
 }
 
 // errNotRunning is returned while no controller runs.
 var errNotRunning = errors.New("controller: it does not run")
 
-// Now returns what the controller knows. While its bus stores nothing that is what it knew before. The error is
+// Read returns what the controller knows. While its bus stores nothing that is what it knew before. The error is
 // ErrNotRunning, or that of ctx.
-func (v *Views) Now(ctx context.Context) (View, error) {
-	now := v.now.Load()
+func (v *Views) Read(ctx context.Context) (View, error) {
+	now := v.read.Load()
 	if now == nil {
 		return View{}, errNotRunning
 	}
 	return (*now)(ctx)
 }
 
-// view is what the controller knows, asked for from another goroutine.
-func (r *runner) view(ctx context.Context) (View, error) {
+// askForView is what the controller knows, asked for from another goroutine.
+func (r *runner) askForView(ctx context.Context) (View, error) {
 	trouble := r.options.Trouble()
 	if blocked := r.blocked.Load(); blocked != nil {
 		v := *blocked
@@ -83,7 +83,7 @@ func (r *runner) view(ctx context.Context) (View, error) {
 		return v, nil
 	}
 	answer := make(chan View, 1)
-	r.put(input{view: answer})
+	r.putInput(input{view: answer})
 	select {
 	case v := <-answer:
 		return v, nil
@@ -94,9 +94,9 @@ func (r *runner) view(ctx context.Context) (View, error) {
 	}
 }
 
-// now is what the controller knows. The goroutine of the machine alone calls it.
-func (r *runner) now() View {
-	o, v := &r.options, r.machine.view()
+// currentView is what the controller knows. The goroutine of the machine alone calls it.
+func (r *runner) currentView() View {
+	o, v := &r.options, r.machine.takeView()
 	v.Answer = wire.Answer{Jobs: r.machine.Records(), Trouble: cmp.Or(o.Trouble(), o.Full(), r.machine.Trouble()),
 		Device:     o.Device,
 		Budget:     r.machine.Budget(),

@@ -89,15 +89,15 @@ func (e *Evaluation) count(iteration int, scores []float32) (correct int) {
 		class, err := e.test.Example(iteration*e.batch+i, image)
 		if err != nil {
 			e.err = err
-		} else if highest(scores[i*classes:(i+1)*classes]) == class {
+		} else if argmax(scores[i*classes:(i+1)*classes]) == class {
 			correct++
 		}
 	}
 	return correct
 }
 
-// highest is the place of the highest score, the first of equal ones; -1 if one is NaN.
-func highest(scores []float32) int {
+// argmax is the place of the highest score, the first of equal ones; -1 if one is NaN.
+func argmax(scores []float32) int {
 	best := 0
 	for i, v := range scores {
 		if v != v {

@@ -26,7 +26,7 @@ type Options struct {
 	SwapRates  []float64 // per task: the max swap rate; nil: no limit
 
 	// Plan makes plans; nil: a controller.Planner does.
-	Plan func(ctx context.Context, q *controller.Plan) *controller.Planned
+	Plan func(ctx context.Context, q *controller.PlanRequest) *controller.PlanResult
 
 	Observe func(Iterated) // is called after each iteration; may be nil
 	// Trace is told what each section of a job has done; may be nil.

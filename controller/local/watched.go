@@ -10,10 +10,10 @@ import (
 
 // Watched collects the reports of a job: the time of each iteration, and under the first plan the time of each step.
 type Watched struct {
-	First time.Duration   // of the first iteration; 0: there was no report of it
-	walls []time.Duration // per iteration; 0: there was no report of it
-	epoch int64
-	steps [][]time.Duration // per iteration of the first epoch
+	First          time.Duration   // of the first iteration; 0: there was no report of it
+	iterationTimes []time.Duration // per iteration; 0: there was no report of it
+	epoch          int64
+	steps          [][]time.Duration // per iteration of the first epoch
 }
 
 // maxWatched is how many iterations of the first plan are kept. Predictions are compared with the medians of their
@@ -22,10 +22,10 @@ const maxWatched = 32
 
 // Add takes a report.
 func (w *Watched) Add(iteration int, epoch int64, wall time.Duration, steps []time.Duration) {
-	for len(w.walls) <= iteration {
-		w.walls = append(w.walls, 0)
+	for len(w.iterationTimes) <= iteration {
+		w.iterationTimes = append(w.iterationTimes, 0)
 	}
-	w.walls[iteration] = wall
+	w.iterationTimes[iteration] = wall
 	if iteration == 0 {
 		w.First, w.epoch, w.steps = wall, epoch, append(w.steps, steps)
 		return
@@ -94,9 +94,9 @@ func (w *Watched) Error(p *plan.Plan) *float64 {
 func (w *Watched) Mean(from, to int) time.Duration {
 	var sum time.Duration
 	n := 0
-	for i := from; i < min(to, len(w.walls)); i++ {
-		if w.walls[i] > 0 {
-			sum += w.walls[i]
+	for i := from; i < min(to, len(w.iterationTimes)); i++ {
+		if w.iterationTimes[i] > 0 {
+			sum += w.iterationTimes[i]
 			n++
 		}
 	}

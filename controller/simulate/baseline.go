@@ -21,7 +21,7 @@ func newBaseline(w *world) *baseline {
 	return &baseline{world: w, used: make(map[*node]graph.Bytes), running: make(map[*node]int)}
 }
 
-func (b *baseline) tick() (time.Duration, error) { return never, nil }
+func (b *baseline) tick() (time.Duration, error) { return noTime, nil }
 
 func (b *baseline) counts() (replans, moves int) { return 0, 0 }
 
@@ -34,7 +34,7 @@ func (b *baseline) arrive(j *job) error {
 	return b.place()
 }
 
-func (b *baseline) heard(n *node, events []executor.Event) error {
+func (b *baseline) takeEvents(n *node, events []executor.Event) error {
 	for _, e := range events {
 		if e.Ended == nil {
 			continue
@@ -56,7 +56,7 @@ func (b *baseline) heard(n *node, events []executor.Event) error {
 func (b *baseline) place() error {
 	left := b.waiting[:0]
 	for i, j := range b.waiting {
-		n := b.room(j)
+		n := b.findRoom(j)
 		if n == nil && b.Way == FIFO {
 			left = append(left, b.waiting[i:]...)
 			break
@@ -73,9 +73,9 @@ func (b *baseline) place() error {
 	return nil
 }
 
-// room returns the device on which a job begins: that with the fewest jobs, and of these with the most memory left.
+// findRoom returns the device on which a job begins: that with the fewest jobs, and of these with the most memory left.
 // nil: there is none now.
-func (b *baseline) room(j *job) *node {
+func (b *baseline) findRoom(j *job) *node {
 	var best *node
 	for _, n := range b.nodes {
 		if b.Way == FIFO && b.running[n] > 0 || b.used[n]+j.kind.peak > b.Budget {

@@ -35,9 +35,9 @@ func (g Generator) Check() error {
 	switch {
 	case g.Jobs < 1 || g.Jobs > 1_000_000:
 		return fmt.Errorf("--jobs %d: give 1 to 1000000", g.Jobs)
-	case g.Gap < 0 || g.Gap > longest/time.Duration(g.Jobs):
+	case g.Gap < 0 || g.Gap > maxTime/time.Duration(g.Jobs):
 		return fmt.Errorf("--gap %v: give 0 to %v, with which %d jobs come in ten years", g.Gap,
-			longest/time.Duration(g.Jobs), g.Jobs)
+			maxTime/time.Duration(g.Jobs), g.Jobs)
 	case g.Fewest < 1 || g.Most < g.Fewest || g.Most > math.MaxInt32:
 		return fmt.Errorf("--iterations %d to %d: give a range from 1 on, such as 100-100000", g.Fewest, g.Most)
 	case !(g.Tail > 0 && g.Tail <= 10):
@@ -57,7 +57,7 @@ func (g Generator) Trace() []Arrival {
 	var now time.Duration
 	for i := range g.Jobs {
 		if i > 0 {
-			now = min(longest, now+time.Duration(rng.ExpFloat64()*float64(g.Gap)).Round(time.Millisecond))
+			now = min(maxTime, now+time.Duration(rng.ExpFloat64()*float64(g.Gap)).Round(time.Millisecond))
 		}
 		k := g.Mix[rng.IntN(len(g.Mix))]
 		all = append(all, Arrival{Submit: now, Model: k.Model, Batch: k.Batch, Iterations: g.length(rng.Float64()),

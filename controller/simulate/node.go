@@ -16,46 +16,46 @@ import (
 // node is a simulated device and the host that trains jobs on it. Its clock stands while it has nothing to do, and
 // jumps over iterations that are alike.
 type node struct {
-	name   string
-	device *sim.Device
-	host   *executor.Host
-	behind time.Duration // of the device's clock against that of the world
-	heard  []executor.Event
-	jobs   []*course
-	fold   bool
-	folded bool // since the world's time of fold
-	since  time.Duration
-	wake   time.Duration // when it has to go on iteration by iteration, while it is folded
+	name        string
+	device      *sim.Device
+	host        *executor.Host
+	clockOffset time.Duration // of the device's clock against that of the world
+	events      []executor.Event
+	jobs        []*nodeJob
+	fold        bool
+	folded      bool // since the world's time of fold
+	foldedAt    time.Duration
+	wake        time.Duration // when it has to go on iteration by iteration, while it is folded
 
-	asked bool          // what the device said is still so: when something happens next, if anything does
-	ahead time.Duration // of the device's clock
-	busy  bool
+	nextKnown bool          // what the device said is still so: when something happens next, if anything does
+	nextAt    time.Duration // of the device's clock
+	busy      bool
 
-	accounted time.Duration // up to which arenas are in filled
-	filled    float64       // the integral of all arenas over time, in bytes times seconds
-	copied    graph.Bytes   // by jobs that have left
+	accounted    time.Duration // up to which arenas are in filled
+	arenaSeconds float64       // the integral of all arenas over time, in bytes times seconds
+	copied       graph.Bytes   // by jobs that have left
 }
 
-// course is how a job of a node trains.
-type course struct {
-	name       string
-	iterations int // with which it ends
-	done       int
-	rests      bool // in Home, until it is told something
-	ended      bool
-	epoch      int64
-	ends       []time.Duration // of those since jobs came, went or changed, oldest first
-	each       float64         // nanoseconds that an iteration takes, while the node is folded
-	part       float64         // of an iteration that earlier jumps have left over
-	moved      graph.Bytes     // by copies of the newest iteration
-	copied     graph.Bytes     // by all
-	arena      graph.Bytes
+// nodeJob is how a job of a node trains.
+type nodeJob struct {
+	name          string
+	iterations    int // with which it ends
+	done          int
+	atRest        bool // in Home, until it is told something
+	ended         bool
+	epoch         int64
+	endTimes      []time.Duration // of those since jobs came, went or changed, oldest first
+	iterationTime float64         // nanoseconds that an iteration takes, while the node is folded
+	fraction      float64         // of an iteration that earlier jumps have left over
+	lastCopied    graph.Bytes     // by copies of the newest iteration
+	copied        graph.Bytes     // by all
+	arena         graph.Bytes
 }
 
-// alike is how many iterations of the slowest job of a node make a window. Two windows, one after the other, are
+// window is how many iterations of the slowest job of a node make a window. Two windows, one after the other, are
 // compared: the iterations of a job are alike if their means in the two differ by no more than tolerance.
 const (
-	alike     = 4
+	window    = 4
 	tolerance = 0.002
 )
 
@@ -69,42 +69,42 @@ func newNode(name string, facts cost.Facts, fold bool) *node {
 }
 
 // now is the time of the world that the device has come to.
-func (n *node) now() time.Duration { return n.device.Now() + n.behind }
+func (n *node) now() time.Duration { return n.device.Now() + n.clockOffset }
 
 // next returns when something happens on the node, and whether anything does.
 func (n *node) next() (time.Duration, bool) {
 	if n.folded {
 		return n.wake, true
 	}
-	if !n.asked {
-		n.asked = true
-		n.ahead, n.busy = n.device.Ahead()
+	if !n.nextKnown {
+		n.nextKnown = true
+		n.nextAt, n.busy = n.device.Ahead()
 	}
-	return n.ahead + n.behind, n.busy
+	return n.nextAt + n.clockOffset, n.busy
 }
 
 // tell has the host do something at a time of the world.
 func (n *node) tell(now time.Duration, do func(*executor.Host)) error {
 	n.unfold(now)
 	if _, busy := n.device.Ahead(); !busy {
-		n.behind = now - n.device.Now()
+		n.clockOffset = now - n.device.Now()
 	}
-	n.stir()
+	n.forgetTimes()
 	do(n.host)
 	return n.poll()
 }
 
 // poll lets the device go on to the next instant at which something ends.
 func (n *node) poll() error {
-	n.asked = false
+	n.nextKnown = false
 	if _, err := n.host.Poll(context.Background()); err != nil {
 		return fmt.Errorf("device %s: %w", n.name, err)
 	}
 	return nil
 }
 
-// work goes on at a time that next has told, and folds the node if it can.
-func (n *node) work(now time.Duration) error {
+// advance goes on at a time that next has told, and folds the node if it can.
+func (n *node) advance(now time.Duration) error {
 	n.unfold(now)
 	if err := n.poll(); err != nil {
 		return err
@@ -114,14 +114,14 @@ func (n *node) work(now time.Duration) error {
 }
 
 // add has a node know of a job before its host does.
-func (n *node) add(s executor.Spec) *course {
-	c := &course{name: s.Name, iterations: s.Iterations, done: s.Begin}
+func (n *node) add(s executor.Spec) *nodeJob {
+	c := &nodeJob{name: s.Name, iterations: s.Iterations, done: s.Begin}
 	n.jobs = append(n.jobs, c)
 	return c
 }
 
-func (n *node) find(job string) *course {
-	i := slices.IndexFunc(n.jobs, func(c *course) bool { return c.name == job })
+func (n *node) find(job string) *nodeJob {
+	i := slices.IndexFunc(n.jobs, func(c *nodeJob) bool { return c.name == job })
 	if i < 0 {
 		return nil
 	}
@@ -131,21 +131,21 @@ func (n *node) find(job string) *course {
 // account adds up what arenas have taken up to now.
 func (n *node) account() {
 	for _, c := range n.jobs {
-		n.filled += float64(c.arena) * (n.now() - n.accounted).Seconds()
+		n.arenaSeconds += float64(c.arena) * (n.now() - n.accounted).Seconds()
 	}
 	n.accounted = n.now()
 }
 
-// stir forgets what iterations took: they are others from now on.
-func (n *node) stir() {
+// forgetTimes forgets what iterations took: they are others from now on.
+func (n *node) forgetTimes() {
 	for _, c := range n.jobs {
-		c.ends = c.ends[:0]
+		c.endTimes = c.endTimes[:0]
 	}
 }
 
 // observe is told by the host.
 func (n *node) observe(e executor.Event) {
-	n.heard = append(n.heard, e)
+	n.events = append(n.events, e)
 	c := n.find(e.Job)
 	switch {
 	case c == nil:
@@ -156,39 +156,39 @@ func (n *node) observe(e executor.Event) {
 		return
 	case e.Applied != nil:
 		n.account()
-		c.rests, c.arena = false, e.Applied.Arena
+		c.atRest, c.arena = false, e.Applied.Arena
 	case e.Parked != 0:
-		c.rests = true
+		c.atRest = true
 	case e.Home:
 		n.account()
-		c.rests, c.arena = true, 0
+		c.atRest, c.arena = true, 0
 	case e.Ended != nil:
 		c.ended = true
 	case e.Removed:
 		n.copied += c.copied
-		n.jobs = slices.DeleteFunc(n.jobs, func(other *course) bool { return other == c })
+		n.jobs = slices.DeleteFunc(n.jobs, func(other *nodeJob) bool { return other == c })
 	}
-	n.stir()
+	n.forgetTimes()
 }
 
-func (c *course) report(r *executor.Report) {
+func (c *nodeJob) report(r *executor.Report) {
 	c.done++
-	c.moved = 0
+	c.lastCopied = 0
 	for _, m := range r.Copies {
-		c.moved += m.Bytes
+		c.lastCopied += m.Bytes
 	}
-	c.copied += c.moved
+	c.copied += c.lastCopied
 	if r.Epoch != c.epoch {
-		c.epoch, c.ends = r.Epoch, c.ends[:0]
+		c.epoch, c.endTimes = r.Epoch, c.endTimes[:0]
 	}
-	c.ends = append(c.ends, r.End)
+	c.endTimes = append(c.endTimes, r.End)
 }
 
 // means returns what an iteration took in the mean between three moments, before and after the middle one, and whether
 // enough have ended for that.
-func (c *course) means(from, middle, to time.Duration) (before, after float64, ok bool) {
+func (c *nodeJob) means(from, middle, to time.Duration) (before, after float64, ok bool) {
 	last := func(until time.Duration) int { // the last iteration that ended until then
-		at, found := slices.BinarySearch(c.ends, until)
+		at, found := slices.BinarySearch(c.endTimes, until)
 		if !found {
 			at--
 		}
@@ -198,7 +198,8 @@ func (c *course) means(from, middle, to time.Duration) (before, after float64, o
 	if i < 0 || j == i || k == j {
 		return 0, 0, false
 	}
-	return float64(c.ends[j]-c.ends[i]) / float64(j-i), float64(c.ends[k]-c.ends[j]) / float64(k-j), true
+	return float64(c.endTimes[j]-c.endTimes[i]) / float64(j-i), float64(c.endTimes[k]-c.endTimes[j]) / float64(k-j),
+		true
 }
 
 // refold stops training iteration by iteration if all that train do it evenly.
@@ -207,33 +208,33 @@ func (n *node) refold() {
 		return
 	}
 	slowest := n.slowest()
-	if slowest == nil || len(slowest.ends) < 2*alike+1 {
+	if slowest == nil || len(slowest.endTimes) < 2*window+1 {
 		return
 	}
-	ends := slowest.ends[len(slowest.ends)-2*alike-1:]
+	ends := slowest.endTimes[len(slowest.endTimes)-2*window-1:]
 	wake := time.Duration(math.MaxInt64)
 	for _, c := range n.training() {
-		before, after, ok := c.means(ends[0], ends[alike], ends[2*alike])
+		before, after, ok := c.means(ends[0], ends[window], ends[2*window])
 		left := c.iterations - c.done - margin
 		if !ok || left <= 0 || math.Abs(after-before) > tolerance*after {
 			return
 		}
-		c.each = (before + after) / 2
-		wake = min(wake, n.now()+time.Duration(float64(left)*c.each))
+		c.iterationTime = (before + after) / 2
+		wake = min(wake, n.now()+time.Duration(float64(left)*c.iterationTime))
 	}
-	n.folded, n.since, n.wake = true, n.now(), wake
+	n.folded, n.foldedAt, n.wake = true, n.now(), wake
 }
 
 // training are the jobs that are neither at rest nor over.
-func (n *node) training() []*course {
-	return slices.DeleteFunc(slices.Clone(n.jobs), func(c *course) bool { return c.rests || c.ended })
+func (n *node) training() []*nodeJob {
+	return slices.DeleteFunc(slices.Clone(n.jobs), func(c *nodeJob) bool { return c.atRest || c.ended })
 }
 
 // slowest is the job that trains of which the fewest iterations have ended; nil: none trains.
-func (n *node) slowest() *course {
-	var slowest *course
+func (n *node) slowest() *nodeJob {
+	var slowest *nodeJob
 	for _, c := range n.training() {
-		if slowest == nil || len(c.ends) < len(slowest.ends) {
+		if slowest == nil || len(c.endTimes) < len(slowest.endTimes) {
 			slowest = c
 		}
 	}
@@ -246,17 +247,17 @@ func (n *node) unfold(now time.Duration) {
 		return
 	}
 	n.folded = false
-	past := max(0, min(now, n.wake)-n.since)
-	n.behind += past
+	past := max(0, min(now, n.wake)-n.foldedAt)
+	n.clockOffset += past
 	for _, c := range n.training() {
-		exact := float64(past)/c.each + c.part
+		exact := float64(past)/c.iterationTime + c.fraction
 		skip := min(int(exact), c.iterations-c.done-margin)
-		if c.part = min(exact-float64(skip), 1); skip <= 0 {
+		if c.fraction = min(exact-float64(skip), 1); skip <= 0 {
 			continue
 		}
 		c.done += skip
-		c.copied += graph.Bytes(skip) * c.moved
-		c.ends = c.ends[:0]
+		c.copied += graph.Bytes(skip) * c.lastCopied
+		c.endTimes = c.endTimes[:0]
 		n.host.Skip(c.name, skip)
 	}
 }

@@ -40,7 +40,7 @@ func (w *world) result() *Result {
 		r.Jobs = append(r.Jobs, Job{Name: j.name, Model: j.Model, Batch: j.Batch, Iterations: j.Iterations,
 			Tenant: j.Tenant,
 			Device: j.node.name, Submit: j.Submit.Seconds(), Start: j.start.Seconds(), End: j.end.Seconds(),
-			Slowdown: took.Seconds() / j.kind.takes(j.Iterations).Seconds()})
+			Slowdown: took.Seconds() / j.kind.timeFor(j.Iterations).Seconds()})
 		r.Makespan = max(r.Makespan, j.end.Seconds())
 		r.Mean += took.Seconds()
 		r.Waiting += max(0, j.start-j.Submit).Seconds()
@@ -53,7 +53,7 @@ func (w *world) result() *Result {
 	var moved graph.Bytes
 	for _, n := range w.nodes {
 		n.account()
-		r.Memory += n.filled
+		r.Memory += n.arenaSeconds
 		moved += n.copied
 		for _, c := range n.jobs {
 			moved += c.copied

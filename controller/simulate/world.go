@@ -47,22 +47,22 @@ type Options struct {
 // world is what all ways of scheduling share: the devices and the time.
 type world struct {
 	Options
-	ctx     context.Context
-	now     time.Duration
-	nodes   []*node
-	planner planner.Device
-	jobs    []*job
-	graphs  map[Kind]*kind
-	way     way
-	over    int           // jobs that have ended
-	wake    time.Duration // before its next tick, when the way of scheduling has something to do; never: nothing
+	ctx        context.Context
+	now        time.Duration
+	nodes      []*node
+	planner    planner.Device
+	jobs       []*job
+	kinds      map[Kind]*profiledKind
+	way        way
+	endedCount int           // jobs that have ended
+	wake       time.Duration // before its next tick, when the way of scheduling has something to do; never: nothing
 }
 
 // job is an arrival and what becomes of it.
 type job struct {
 	Arrival
 	name       string
-	kind       *kind
+	kind       *profiledKind
 	node       *node // nil: none yet
 	start, end time.Duration
 	begun      bool
@@ -70,15 +70,15 @@ type job struct {
 
 // way schedules jobs.
 type way interface {
-	arrive(j *job) error                          // a job is submitted
-	heard(n *node, events []executor.Event) error // what a host has told since it was heard last
-	tick() (next time.Duration, err error)        // its time has come; when the next one does
+	arrive(j *job) error                               // a job is submitted
+	takeEvents(n *node, events []executor.Event) error // what a host has told since it was heard last
+	tick() (next time.Duration, err error)             // its time has come; when the next one does
 	counts() (replans, moves int)
 }
 
 // Run simulates a trace until all jobs are over.
 func Run(ctx context.Context, trace []Arrival, o Options) (*Result, error) {
-	w := &world{Options: o, ctx: ctx, graphs: make(map[Kind]*kind), wake: never}
+	w := &world{Options: o, ctx: ctx, kinds: make(map[Kind]*profiledKind), wake: noTime}
 	for i := range o.Devices {
 		w.nodes = append(w.nodes, newNode(fmt.Sprintf("%s-%d", o.Facts.Name, 1+i), o.Facts, o.Fold))
 	}
@@ -115,16 +115,16 @@ func (w *world) close() {
 func (w *world) load(trace []Arrival) error {
 	for i, a := range trace {
 		k := Kind{a.Model, a.Batch}
-		if w.graphs[k] == nil {
-			made, err := w.kind(k)
+		if w.kinds[k] == nil {
+			made, err := w.profileKind(k)
 			if err != nil {
 				return err
 			}
-			w.graphs[k] = made
+			w.kinds[k] = made
 		}
-		j := &job{Arrival: a, name: fmt.Sprintf("job%d", 1+i), kind: w.graphs[k]}
+		j := &job{Arrival: a, name: fmt.Sprintf("job%d", 1+i), kind: w.kinds[k]}
 		if j.Iterations == 0 {
-			j.Iterations = j.kind.within(a.Alone)
+			j.Iterations = j.kind.iterationsIn(a.Alone)
 		}
 		w.jobs = append(w.jobs, j)
 	}
@@ -138,7 +138,7 @@ func (w *world) run() error {
 	if err != nil {
 		return err
 	}
-	for w.over < len(w.jobs) {
+	for w.endedCount < len(w.jobs) {
 		if err := context.Cause(w.ctx); err != nil {
 			return err
 		}
@@ -147,8 +147,9 @@ func (w *world) run() error {
 			next = min(next, w.jobs[arrived].Submit)
 		}
 		next = min(next, tick, w.wake)
-		if next == never {
-			return fmt.Errorf("after %v nothing happens any more, and %d jobs are not over", w.now, len(w.jobs)-w.over)
+		if next == noTime {
+			return fmt.Errorf("after %v nothing happens any more, and %d jobs are not over", w.now,
+				len(w.jobs)-w.endedCount)
 		}
 		w.now = max(w.now, next)
 		switch {
@@ -156,13 +157,13 @@ func (w *world) run() error {
 			err = w.way.arrive(w.jobs[arrived])
 			arrived++
 		case min(tick, w.wake) <= w.now:
-			w.wake = never
+			w.wake = noTime
 			tick, err = w.way.tick()
 		default:
-			err = at.work(w.now)
+			err = at.advance(w.now)
 		}
 		if err == nil {
-			err = w.listen()
+			err = w.deliverEvents()
 		}
 		if err != nil {
 			return err
@@ -171,11 +172,11 @@ func (w *world) run() error {
 	return nil
 }
 
-const never = time.Duration(math.MaxInt64)
+const noTime = time.Duration(math.MaxInt64)
 
 // next returns the node on which something happens first, and when.
 func (w *world) next() (time.Duration, *node) {
-	first, at := never, (*node)(nil)
+	first, at := noTime, (*node)(nil)
 	for _, n := range w.nodes {
 		if t, ok := n.next(); ok && t < first {
 			first, at = t, n
@@ -184,20 +185,20 @@ func (w *world) next() (time.Duration, *node) {
 	return first, at
 }
 
-// listen has the way of scheduling hear what hosts have told, until they tell no more.
-func (w *world) listen() error {
+// deliverEvents has the way of scheduling hear what hosts have told, until they tell no more.
+func (w *world) deliverEvents() error {
 	for again := true; again; {
 		again = false
 		for _, n := range w.nodes {
-			if len(n.heard) == 0 {
+			if len(n.events) == 0 {
 				continue
 			}
-			events := n.heard
-			n.heard, again = nil, true
+			events := n.events
+			n.events, again = nil, true
 			for i := range events {
-				w.follow(n, &events[i])
+				w.noteEvent(n, &events[i])
 			}
-			if err := w.way.heard(n, events); err != nil {
+			if err := w.way.takeEvents(n, events); err != nil {
 				return err
 			}
 		}
@@ -205,8 +206,8 @@ func (w *world) listen() error {
 	return nil
 }
 
-// follow notes when jobs begin and end.
-func (w *world) follow(n *node, e *executor.Event) {
+// noteEvent notes when jobs begin and end.
+func (w *world) noteEvent(n *node, e *executor.Event) {
 	switch {
 	case e.Applied != nil:
 		if j := w.find(e.Job); !j.begun {
@@ -215,7 +216,7 @@ func (w *world) follow(n *node, e *executor.Event) {
 	case e.Ended != nil:
 		if j := w.find(e.Job); e.Ended.Err != nil || e.Ended.Iterations == j.Iterations { // else it moves
 			j.end = n.now()
-			w.over++
+			w.endedCount++
 		}
 	}
 }

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// averaged is of how many reports, about, a latency that was learnt is the average: enough to even out noise, few
-	// enough to follow a device that becomes slower.
-	averaged = 16
+	// averagingReports is of how many reports, about, a latency that was learnt is the average: enough to even out
+	// noise, few enough to follow a device that becomes slower.
+	averagingReports = 16
 	// storeEvery is how often at most what was learnt is stored while jobs train.
 	storeEvery = time.Minute
 )
@@ -25,17 +25,17 @@ const (
 // learnt is what ops take on the device while nothing else of ours runs there, by their signatures, as the reports of
 // all jobs have shown.
 type learnt struct {
-	lessons map[graph.Signature]*lesson // at most wire.MaxLearnt
-	count   int64                       // reports that taught something
-	stored  time.Duration               // when it was stored last
-	news    bool                        // since then
+	lessons     map[graph.Signature]*lesson // at most wire.MaxLearnt
+	reportCount int64                       // reports that taught something
+	storedAt    time.Duration               // when it was stored last
+	unstored    bool                        // since then
 }
 
 // lesson is what is learnt of the ops of a signature.
 type lesson struct {
-	latency time.Duration // an average; it means nothing without reports
-	reports int           // that it is the average of
-	heard   int64         // learnt.count at the newest
+	latency    time.Duration // an average; it means nothing without reports
+	reports    int           // that it is the average of
+	lastReport int64         // learnt.count at the newest
 
 	sum   time.Duration // of their steps in the report that is being read
 	steps time.Duration // how many they are
@@ -43,29 +43,29 @@ type lesson struct {
 
 // restoreLearnt takes over what a controller before this one has learnt of a device.
 func restoreLearnt(device string, stored *wire.Learnt) learnt {
-	l := learnt{lessons: make(map[graph.Signature]*lesson), stored: -storeEvery}
+	l := learnt{lessons: make(map[graph.Signature]*lesson), storedAt: -storeEvery}
 	if stored == nil || stored.Device != device {
 		return l
 	}
 	for _, op := range stored.Ops {
-		l.count++
-		l.lessons[op.Signature] = &lesson{latency: op.Latency, reports: op.Reports, heard: l.count}
+		l.reportCount++
+		l.lessons[op.Signature] = &lesson{latency: op.Latency, reports: op.Reports, lastReport: l.reportCount}
 	}
 	return l
 }
 
-// listen learns from the steps of an iteration of a job that trains with a layout, as if it had run alone. The first
+// learnFrom learns from the steps of an iteration of a job that trains with a layout, as if it had run alone. The first
 // ones of an incarnation show a process that warms up, and teach nothing.
-func (k *learnt) listen(j *job, l *layout, steps []time.Duration) {
-	if j.warm != j.record.Incarnation {
-		j.warm = j.record.Incarnation
+func (k *learnt) learnFrom(j *job, l *layout, steps []time.Duration) {
+	if j.warmIncarnation != j.record.Incarnation {
+		j.warmIncarnation = j.record.Incarnation
 		return
 	}
 	signatures := j.profile.Signatures
 	if signatures == nil {
 		return
 	}
-	k.count++
+	k.reportCount++
 	if j.lessons == nil {
 		j.lessons = k.lessonsOf(signatures)
 	}
@@ -77,10 +77,10 @@ func (k *learnt) listen(j *job, l *layout, steps []time.Duration) {
 	}
 	for _, x := range j.lessons { // one that several ops share is done at the first of them
 		if x.steps > 0 {
-			x.add(x.sum/x.steps, k.count)
+			x.add(x.sum/x.steps, k.reportCount)
 		}
 	}
-	k.news = true
+	k.unstored = true
 }
 
 // firstVariant is the name of the variant that a signature in a profile is of.
@@ -93,9 +93,9 @@ func firstVariant(p *planner.Profile, op graph.OpID) string {
 
 // add takes what the ops of a signature took in a report, on average.
 func (x *lesson) add(took time.Duration, at int64) {
-	part := 1 / float64(min(x.reports+1, averaged))
+	part := 1 / float64(min(x.reports+1, averagingReports))
 	x.latency = correct.Latency(x.latency, took, part, false)
-	x.reports, x.heard, x.sum, x.steps = x.reports+1, at, 0, 0
+	x.reports, x.lastReport, x.sum, x.steps = x.reports+1, at, 0, 0
 }
 
 // lessonsOf returns the lesson of each signature of a list. Where it makes new ones those that were heard of longest
@@ -108,20 +108,20 @@ func (k *learnt) lessonsOf(signatures []graph.Signature) []*lesson {
 			x = new(lesson)
 			k.lessons[s] = x
 		}
-		x.heard, list[i] = k.count, x
+		x.lastReport, list[i] = k.reportCount, x
 	}
 	if more := len(k.lessons) - wire.MaxLearnt; more > 0 {
-		for _, s := range k.oldest()[:more] {
+		for _, s := range k.oldestFirst()[:more] {
 			delete(k.lessons, s)
 		}
 	}
 	return list
 }
 
-// oldest lists the signatures, those that were heard of longest ago first.
-func (k *learnt) oldest() []graph.Signature {
+// oldestFirst lists the signatures, those that were heard of longest ago first.
+func (k *learnt) oldestFirst() []graph.Signature {
 	return slices.SortedFunc(maps.Keys(k.lessons), func(a, b graph.Signature) int {
-		return cmp.Or(cmp.Compare(k.lessons[a].heard, k.lessons[b].heard), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(k.lessons[a].lastReport, k.lessons[b].lastReport), cmp.Compare(a, b))
 	})
 }
 
@@ -136,8 +136,8 @@ func (k *learnt) latencies() map[graph.Signature]time.Duration {
 	return all
 }
 
-// find is the latency of a signature, if it was learnt.
-func (k *learnt) find(s graph.Signature) (latency time.Duration, ok bool) {
+// latencyOf is the latency of a signature, if it was learnt.
+func (k *learnt) latencyOf(s graph.Signature) (latency time.Duration, ok bool) {
 	x := k.lessons[s]
 	if x == nil || x.reports == 0 {
 		return 0, false
@@ -145,21 +145,21 @@ func (k *learnt) find(s graph.Signature) (latency time.Duration, ok bool) {
 	return x.latency, true
 }
 
-// keep has what was learnt stored.
-func (d *domain) keep() {
+// storeLearnt has what was learnt stored.
+func (d *domain) storeLearnt() {
 	k := &d.learnt
-	if d.brought != nil {
-		k.news = false // it is learnt anew by the next controller
+	if d.registered != nil {
+		k.unstored = false // it is learnt anew by the next controller
 		return
 	}
 	l := Learnt{Wire: wire.Learnt{Device: d.config.Device, Ops: []wire.LearntOp{}}}
-	for _, s := range k.oldest() {
+	for _, s := range k.oldestFirst() {
 		if x := k.lessons[s]; x.reports > 0 {
 			l.Wire.Ops = append(l.Wire.Ops, wire.LearntOp{Signature: s, Latency: x.latency, Reports: x.reports})
 		}
 	}
-	k.news, k.stored = false, d.m.now
-	d.m.say(Output{Learnt: &l})
+	k.unstored, k.storedAt = false, d.m.now
+	d.m.emit(Output{Learnt: &l})
 }
 
 // Learnt is what was learnt of a device, to be stored for controllers to come.

@@ -9,8 +9,8 @@ import (
 	"tensile/wire"
 )
 
-// Tally counts what jobs have done since this controller was started. No count ever falls.
-type Tally struct {
+// Counters counts what jobs have done since this controller was started. No count ever falls.
+type Counters struct {
 	Iterations  int64         // complete, those that were lost with an executor and done again included
 	Served      time.Duration // what these take alone and without a plan
 	Stall, Gate time.Duration // of the iterations that were reported
@@ -20,14 +20,14 @@ type Tally struct {
 	Ended       map[wire.JobState]int64 // jobs that are over
 }
 
-func (t *Tally) plan(c Cause) {
+func (t *Counters) countPlan(c Cause) {
 	if t.Plans == nil {
 		t.Plans = make(map[Cause]int64)
 	}
 	t.Plans[c]++
 }
 
-func (t *Tally) ended(s wire.JobState) {
+func (t *Counters) countEnd(s wire.JobState) {
 	if t.Ended == nil {
 		t.Ended = make(map[wire.JobState]int64)
 	}
@@ -35,7 +35,7 @@ func (t *Tally) ended(s wire.JobState) {
 }
 
 // clone returns a copy that does not change any more.
-func (t *Tally) clone() Tally {
+func (t *Counters) clone() Counters {
 	c := *t
 	c.Plans, c.Ended = maps.Clone(t.Plans), maps.Clone(t.Ended)
 	return c
@@ -47,36 +47,36 @@ const maxOwners = 100
 // otherOwners stands for the users beyond the first 100: no user can be called so.
 const otherOwners = "*"
 
-// count adds to what is counted of a job and of its owner.
-func (m *Machine) count(j *job, add func(*Tally)) {
-	add(&j.tally)
-	owner := m.counted(j)
-	t := m.tallies[owner]
+// addCount adds to what is counted of a job and of its owner.
+func (m *Machine) addCount(j *job, add func(*Counters)) {
+	add(&j.counters)
+	owner := m.countedOwner(j)
+	t := m.counters[owner]
 	if t == nil {
-		t = new(Tally)
-		m.tallies[owner] = t
+		t = new(Counters)
+		m.counters[owner] = t
 	}
 	add(t)
 }
 
-// counted is the owner for whom a job counts.
-func (m *Machine) counted(j *job) string {
+// countedOwner is the owner for whom a job counts.
+func (m *Machine) countedOwner(j *job) string {
 	owner := j.record.Spec.Owner
-	if m.tallies[owner] == nil && len(m.tallies) >= maxOwners {
+	if m.counters[owner] == nil && len(m.counters) >= maxOwners {
 		return otherOwners
 	}
 	return owner
 }
 
-// queue keeps the time of a job in the queue, at the end of each step that may have changed its state.
-func (m *Machine) queue(j *job) {
+// countQueueTime keeps the time of a job in the queue, at the end of each step that may have changed its state.
+func (m *Machine) countQueueTime(j *job) {
 	switch queued := j.record.State == wire.Queued; {
-	case queued && j.queued == 0:
-		j.queued = m.now
-	case !queued && j.queued > 0:
-		waited := m.now - j.queued
-		j.queued = 0
-		m.count(j, func(t *Tally) { t.Queued += waited })
+	case queued && j.queuedSince == 0:
+		j.queuedSince = m.now
+	case !queued && j.queuedSince > 0:
+		waited := m.now - j.queuedSince
+		j.queuedSince = 0
+		m.addCount(j, func(t *Counters) { t.Queued += waited })
 	}
 }
 
@@ -90,9 +90,9 @@ type progress struct {
 	touched     graph.Bytes     // of its arena, likewise
 }
 
-// hear counts a report of a job. One that came twice, or after a newer one, counts once; l is its layout, nil if that
-// is over.
-func (m *Machine) hear(j *job, r *wire.Report, l *layout) {
+// countReport counts a report of a job. One that came twice, or after a newer one, counts once; l is its layout, nil if
+// that is over.
+func (m *Machine) countReport(j *job, r *wire.Report, l *layout) {
 	p := &j.progress
 	lost := int64(0)
 	if p.reported && p.incarnation == r.Incarnation {
@@ -102,42 +102,42 @@ func (m *Machine) hear(j *job, r *wire.Report, l *layout) {
 		lost = int64(r.Iteration - p.iteration - 1)
 	}
 	*p = progress{true, r.Incarnation, r.Iteration, r.Steps, l, r.Touched}
-	m.reports, m.missing = m.reports+1, m.missing+lost
-	served := time.Duration(min(float64(1+lost)*float64(j.alone()), float64(mostServed)))
-	if m.tenanted() {
-		j.domain.ledger.of(j.tenant()).served += served
+	m.reportCount, m.lostReports = m.reportCount+1, m.lostReports+lost
+	served := time.Duration(min(float64(1+lost)*float64(j.timeAlone()), float64(maxServed)))
+	if m.hasTenants() {
+		j.domain.ledger.account(j.tenant()).served += served
 	}
-	m.count(j, func(t *Tally) {
+	m.addCount(j, func(t *Counters) {
 		t.Iterations += 1 + lost
 		t.Served += served
 		t.Stall, t.Gate = t.Stall+r.Stall, t.Gate+r.Gate
 		if l != nil {
-			out, in := l.copied(j.graph)
+			out, in := l.copiedBytes(j.graph)
 			t.Out, t.In = t.Out+out, t.In+in
 		}
 	})
 }
 
-// mostServed is the most that one report counts as served: an iteration's number is its executor's own word.
-const mostServed = time.Hour
+// maxServed is the most that one report counts as served: an iteration's number is its executor's own word.
+const maxServed = time.Hour
 
 // traffic is what a plan copies in an iteration, and what it has swapped out.
 type traffic struct {
-	out, in graph.Bytes
-	away    []graph.Bytes // per step
+	out, in    graph.Bytes
+	swappedOut []graph.Bytes // per step
 }
 
-func (l *layout) copied(g *graph.Graph) (out, in graph.Bytes) {
+func (l *layout) copiedBytes(g *graph.Graph) (out, in graph.Bytes) {
 	if l.traffic == nil {
 		out, in := l.Wire.Plan.Copied(g)
-		l.traffic = &traffic{out, in, away(g, l.Wire.Plan)}
+		l.traffic = &traffic{out, in, swappedOut(g, l.Wire.Plan)}
 	}
 	return l.traffic.out, l.traffic.in
 }
 
-// away is per step of a plan how many bytes are on the host alone then and come back to the device. Inputs, which
+// swappedOut is per step of a plan how many bytes are on the host alone then and come back to the device. Inputs, which
 // arrive from there, are left out.
-func away(g *graph.Graph, p *plan.Plan) []graph.Bytes {
+func swappedOut(g *graph.Graph, p *plan.Plan) []graph.Bytes {
 	n := len(p.Steps)
 	change := make([]graph.Bytes, n+1)
 	leave := func(from, to int, bytes graph.Bytes) { // steps [from, to)
@@ -171,15 +171,15 @@ func away(g *graph.Graph, p *plan.Plan) []graph.Bytes {
 	return sums
 }
 
-// swapped is the mean over a job's newest iteration of the bytes that were on the host alone, to come back.
-func (p *progress) swapped() graph.Bytes {
+// meanSwapped is the mean over a job's newest iteration of the bytes that were on the host alone, to come back.
+func (p *progress) meanSwapped() graph.Bytes {
 	if p.layout == nil || p.layout.traffic == nil {
 		return 0
 	}
 	var sum float64
 	var length time.Duration
 	for i, took := range p.steps {
-		sum, length = sum+float64(p.layout.traffic.away[i])*float64(took), length+took
+		sum, length = sum+float64(p.layout.traffic.swappedOut[i])*float64(took), length+took
 	}
 	return graph.Bytes(sum / float64(max(1, length)))
 }

@@ -1,0 +1,497 @@
+package controller
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"tensile/graph/text"
+	"tensile/plan/program"
+	"tensile/predictor/correct"
+	"tensile/scheduler/planner"
+	"tensile/wire"
+)
+
+// A job that trains goes to another device when that gains more than it costs: it leaves with a checkpoint and goes on
+// there. Gains and costs are seconds, weighted by what jobs are worth, as those of new plans are. The gain is what the
+// next iterations of all jobs of both devices take less: of each job Config.Horizon, or as many as are left. The cost
+// is the changes of plan of the other jobs and the pause of the one that moves: the iterations in flight, the copies of
+// its way to Home and out of it, a checkpoint written and read, and what moves so far took beyond that.
+//
+// The sum over all jobs of weight x slowdown has to fall as well, each against the job's speed alone on the fastest of
+// its devices. As long as no job comes or goes only moves change where jobs are, and each lowers that sum, so that
+// later ones never undo it.
+//
+// Bounds say first which moves may pay (planner.LeastSlowdowns); few of them are planned for. One job moves at a time.
+
+// CheckpointRate is the rate in bytes a second at which a job's first checkpoint is expected to be written, and to be
+// read.
+const CheckpointRate = 500e6
+
+const (
+	lookEvery  = time.Second // at the earliest devices are looked at for moves again
+	maxOptions = 4           // that are planned for when devices are looked at
+)
+
+// migrations are what a machine knows of jobs that may move, and do.
+type migrations struct {
+	dirty         bool               // something has changed since devices were looked at last
+	notBefore     time.Duration      // when they may be looked at again
+	pause         time.Duration      // that a move takes beside what is reckoned: a moving average
+	options       []migrationOption  // that are still to be planned for, the best first
+	current       *migration         // that is being planned for; nil: none is
+	mover         *job               // is on its way; nil: none is
+	target        *domain            // where it goes; nil: this controller did not see it leave
+	leftAt        time.Duration      // when it was told to leave
+	expectedPause time.Duration      // the pause that was reckoned, but for moves.pause
+	checks        []*moveCheck       // of moves whose gain is being timed
+	backoffs      map[string]backoff // by host
+}
+
+// migrationOption is a move that may pay by bounds.
+type migrationOption struct {
+	job        *job
+	to         *domain
+	maxNetGain float64 // the most that it may gain beyond its cost, in weighted nanoseconds
+}
+
+// migration is a move that is planned for: the target with the job, then what it leaves without it.
+type migration struct {
+	migrationOption
+	fromOffer, toOffer offer
+	weight             func(*job) float64
+	pause              time.Duration
+}
+
+// wakeMigrations has devices looked at for moves.
+func (m *Machine) wakeMigrations() { m.migrations.dirty = true }
+
+// migrate looks for a job that another device would serve better, and moves it.
+func (m *Machine) migrate() {
+	v := &m.migrations
+	if m.config.NoMoves || m.config.NoReplan || len(m.domains) < 2 {
+		return
+	}
+	m.followMigration()
+	m.judgeMoveChecks()
+	if v.current != nil {
+		m.advanceMigration()
+	}
+	for len(v.options) > 0 && v.current == nil && v.mover == nil {
+		o := v.options[0]
+		if v.options = v.options[1:]; m.canMigrateNow(o.job, o.to) && !m.isSearchPending() {
+			m.requestMigrationPlans(o)
+		}
+	}
+	if v.current != nil || v.mover != nil || !v.dirty || m.now < v.notBefore || m.isSearchPending() {
+		return
+	}
+	if v.options = m.findMigrations(); len(v.options) > 0 {
+		m.migrate()
+	}
+}
+
+// isSearchPending reports whether a job that waits is tried, which comes first.
+func (m *Machine) isSearchPending() bool { return m.search != nil || m.needsPlacement }
+
+// followMigration sees how the job fares that is on its way.
+func (m *Machine) followMigration() {
+	v := &m.migrations
+	j := v.mover
+	if j == nil {
+		return
+	}
+	switch s := j.record.State; {
+	case s == wire.Parking && j.record.Target != "", s == wire.Queued && j.deviceChosen, s == wire.Starting:
+		return
+	case s == wire.Training && j.domain == v.target:
+		v.pause = correct.Latency(v.pause, max(0, m.now-v.leftAt-v.expectedPause), m.config.Alpha, false)
+		for _, p := range v.checks {
+			p.arrived = p.arrived || p.mover == j
+		}
+	}
+	v.mover, v.target, v.dirty = nil, nil, true
+}
+
+// isIdle reports whether nothing else is to be done on a device that executors bring, so that it can be looked at.
+func (d *domain) isIdle() bool {
+	return d.registered != nil && d.request == nil && !d.hasUrgentWork()
+}
+
+// mayMigrate reports whether a job may leave its device, now or when it has trained there for a turn.
+func (j *job) mayMigrate() bool {
+	r := &j.record
+	return r.State == wire.Training && j.domain.registered != nil && !r.Spec.Script && !j.pinned &&
+		r.Spec.Replica == (wire.Replica{}) && r.Spec.Checkpoint != (wire.Interval{}) && r.Spec.Device == "" &&
+		r.Iteration < r.Spec.Iterations && r.Applied == r.Epoch
+}
+
+// canMigrateNow reports whether a job may go to a device now.
+func (m *Machine) canMigrateNow(j *job, to *domain) bool {
+	return j.mayMigrate() && m.now-j.trainingSince >= j.domain.config.Turn && j.domain != to && j.domain.isIdle() &&
+		to.isIdle() &&
+		to.canTakeOver(j) && m.mayMigrateTo(j, to)
+}
+
+// mayMigrateTo reports whether earlier moves let a job go to a device.
+func (m *Machine) mayMigrateTo(j *job, to *domain) bool {
+	v := &m.migrations
+	return !v.awaitsCheck(j.domain) && !v.awaitsCheck(to) && !slices.ContainsFunc(hostsOf(j.domain, to), m.isInBackoff)
+}
+
+// canTakeOver reports whether a job may go on at a device: with the same bits, at an executor that finds its
+// checkpoint, and not held there for what other tenants are owed.
+func (d *domain) canTakeOver(j *job) bool {
+	here := d.m.executors[j.record.Executor]
+	if !slices.Contains(d.m.domains, d) || !d.mayTake(j) || here == nil || !d.hasSameBits(j) {
+		return false
+	}
+	if _, held := d.throttles(j); held {
+		return false
+	}
+	for x := range d.executors() {
+		if x.joined && !x.gone && !x.silent && !x.leaving && x.folder != "" && x.folder == here.folder &&
+			!slices.Contains(j.failedAt, x.name) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasSameBits reports whether a device has the bits of that on which a job trains, or the job may go on with others.
+func (d *domain) hasSameBits(j *job) bool {
+	return d.config.Device == j.domain.config.Device || j.record.Spec.AnyDevice
+}
+
+// hostsOf are the hosts of two devices that executors have brought.
+func hostsOf(a, b *domain) []string {
+	return slices.Compact([]string{a.registered.Host, b.registered.Host})
+}
+
+// deviceView is a device as bounds see it.
+type deviceView struct {
+	jobs      []*job
+	demands   []planner.Demand // weighted by what an iteration alone takes, times those that count
+	slowdowns float64          // the sum of slowdowns so weighted that jobs have
+}
+
+// viewForBounds looks at a device; nil: it is not quiet, or something that bounds need is not known.
+func (d *domain) viewForBounds(weight func(*job) float64) *deviceView {
+	if !d.isIdle() {
+		return nil
+	}
+	v := &deviceView{jobs: d.reachableJobs()}
+	for _, j := range v.jobs {
+		demand, known := d.demandOf(j, weight)
+		if !known {
+			return nil
+		}
+		v.demands = append(v.demands, demand)
+		v.slowdowns += demand.Weight * j.plannedSlowdown()
+	}
+	return v
+}
+
+// demandOf is what a job needs of a device, weighted by what counts of its time alone there.
+func (d *domain) demandOf(j *job, weight func(*job) float64) (demand planner.Demand, known bool) {
+	e, known := d.expectationOf(j)
+	if !known {
+		return demand, false
+	}
+	demand = e.profile.Demand(e.latency, d.config.Sharing)
+	demand.Weight = weight(j) * float64(d.gainIterations(j)) * float64(totalTime(e.latency))
+	return demand, true
+}
+
+// gainIterations is over how many iterations of a job a gain counts.
+func (d *domain) gainIterations(j *job) int {
+	return max(0, min(d.config.Horizon, j.record.Spec.Iterations-j.record.Iteration))
+}
+
+// plannedSlowdown is the slowdown that is expected of a job by its plan.
+func (j *job) plannedSlowdown() float64 { return cmp.Or(j.record.Slowdown, 1) }
+
+// findMigrations are the moves that may pay by bounds, the best first. Of equal ones, as to devices that are alike,
+// there is the first by name.
+func (m *Machine) findMigrations() (options []migrationOption) {
+	v := &m.migrations
+	v.dirty, v.notBefore = false, m.now+lookEvery
+	weight := m.jobWorth()
+	views := make(map[*domain]*deviceView)
+	for _, d := range m.domains {
+		if views[d] = d.viewForBounds(weight); views[d] == nil && d.registered != nil {
+			v.dirty = true // it is looked at when it is quiet
+		}
+	}
+	demands := make(map[profileKey]planner.Demand) // of weight 1
+	seen := make(map[float64]bool)
+	for _, from := range m.domains {
+		here := views[from]
+		if here == nil {
+			continue
+		}
+		for at, j := range here.jobs {
+			if !j.mayMigrate() {
+				continue
+			}
+			if m.now-j.trainingSince < from.config.Turn {
+				v.dirty = true
+				continue
+			}
+			gained := here.slowdowns - planner.LeastSlowdowns(slices.Delete(slices.Clone(here.demands), at, at+1))
+			gained -= weight(j) * float64(m.migrationPause(j))
+			for _, to := range m.domains {
+				there := views[to]
+				if there == nil || to == from {
+					continue
+				}
+				if !m.mayMigrateTo(j, to) {
+					v.dirty = true
+					continue
+				}
+				k := to.profileKeyOf(j)
+				demand, known := demands[k]
+				if !known {
+					if demand, known = to.demandOf(j, func(*job) float64 { return 1 }); known {
+						demand.Weight /= float64(max(1, to.gainIterations(j)))
+						demands[k] = demand
+					} else { // it was never planned for there: what it needs here is the guess until it is
+						demand = here.demands[at]
+						demand.Weight /= weight(j) * float64(max(1, from.gainIterations(j)))
+					}
+				}
+				demand.Weight *= weight(j) * float64(to.gainIterations(j))
+				grows := planner.LeastSlowdowns(append(slices.Clone(there.demands), demand)) - there.slowdowns
+				if pays := gained - grows; pays > 0 && !seen[pays] && to.canTakeOver(j) {
+					seen[pays] = true
+					options = append(options, migrationOption{j, to, pays})
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(options, func(a, b migrationOption) int { return cmp.Compare(b.maxNetGain, a.maxNetGain) })
+	return options[:min(len(options), maxOptions)]
+}
+
+// migrationPause is for how long a job that moves is expected not to train, but for the copies out of Home where it
+// goes.
+func (m *Machine) migrationPause(j *job) time.Duration {
+	flying := scaleTime(j.timeAlone(), j.plannedSlowdown())
+	pause := m.migrations.pause + flying + 2*j.checkpointTime()
+	if l := j.newestLayout(); l != nil && l.program != nil {
+		c := &j.domain.config
+		pause += copyTime(&l.program.Epilogue, c.Out, c.In)
+	}
+	return pause
+}
+
+// checkpointTime is how long it is expected to take to write a checkpoint of a job, or to read it.
+func (j *job) checkpointTime() time.Duration {
+	if c := j.record.Checkpoint; c != nil && c.Took > 0 {
+		return c.Took
+	}
+	_, bytes := program.SnapshotSlots(j.graph)
+	return time.Duration(float64(bytes) / CheckpointRate * float64(time.Second))
+}
+
+// requestMigrationPlans has plans made for the target of a move.
+func (m *Machine) requestMigrationPlans(o migrationOption) {
+	t := &migration{migrationOption: o, weight: m.jobWorth(), pause: m.migrationPause(o.job)}
+	t.fromOffer.domain, t.toOffer.domain = o.job.domain, o.to
+	m.migrations.current = t
+	t.toOffer.requestFixed(append(o.to.reachableJobs(), o.job))
+	t.toOffer.index = len(t.toOffer.request.jobs) - 1
+}
+
+// requestFixed has plans made for jobs on a device, all of which are to fit.
+func (a *offer) requestFixed(jobs []*job) {
+	a.request = &openRequest{jobs: jobs, admitted: len(jobs)}
+	a.domain.sendRequest(a.request)
+}
+
+// ownsRequest reports whether an errand is for a move.
+func (v *migrations) ownsRequest(e *openRequest) bool {
+	return v.current != nil && (v.current.toOffer.request == e || v.current.fromOffer.request == e)
+}
+
+// takeAnswer takes the plans for a device of a move.
+func (v *migrations) takeAnswer(d *domain, p *PlanResult) {
+	a := &v.current.toOffer
+	if v.current.fromOffer.request == d.request {
+		a = &v.current.fromOffer
+	}
+	a.answer = p
+}
+
+// hasUrgentWork reports whether plans are wanted that come before those for a move.
+func (d *domain) hasUrgentWork() bool {
+	return d.inSearch || !d.pending.replan.isZero() || len(d.waitingJobs()) > 0 || d.isOverfull() || d.hasUnplannedJob()
+}
+
+// advanceMigration goes on with the move that is planned for, or gives it up: what else is to be planned for comes
+// first.
+func (m *Machine) advanceMigration() {
+	t := m.migrations.current
+	off := func(a *offer) bool {
+		return !slices.Contains(m.domains, a.domain) || a.domain.request != a.request || a.domain.hasUrgentWork()
+	}
+	switch {
+	case m.isSearchPending() || off(&t.fromOffer) || off(&t.toOffer) || !t.job.mayMigrate() ||
+		t.job.domain != t.fromOffer.domain ||
+		!t.to.canTakeOver(t.job):
+		m.dropTransfer()
+		m.wakeMigrations()
+	case t.toOffer.answer == nil:
+	case t.toOffer.jobPlan() == nil:
+		m.dropTransfer()
+	case t.fromOffer.request == nil:
+		rest := slices.DeleteFunc(t.fromOffer.domain.reachableJobs(), func(j *job) bool { return j == t.job })
+		if len(rest) > 0 {
+			t.fromOffer.requestFixed(rest)
+			return
+		}
+		m.decideMigration()
+	case t.fromOffer.answer != nil:
+		m.decideMigration()
+	}
+}
+
+// dropTransfer gives up the plans of a move.
+func (m *Machine) dropTransfer() {
+	t := m.migrations.current
+	m.migrations.current = nil
+	for _, a := range []*offer{&t.toOffer, &t.fromOffer} {
+		if a.request != nil && a.domain.request == a.request {
+			m.migrations.notBefore = max(m.migrations.notBefore, m.now+coolDownFactor*(m.now-a.request.sentAt))
+			a.release()
+		}
+	}
+}
+
+// decideMigration has a job move if that gains more than it costs.
+func (m *Machine) decideMigration() {
+	t := m.migrations.current
+	gain, cost, falls := t.gainAndCost()
+	m.dropTransfer()
+	if !falls || gain <= cost {
+		return
+	}
+	j, to := t.job, t.to
+	e := Event{Kind: Moves, Job: j.record.Spec.Name, Device: to.config.Name, Iterations: m.config.Horizon, Gain: gain,
+		Transition: cost}
+	m.emitEvent(e)
+	if p := t.newMoveCheck(gain); p != nil {
+		m.migrations.checks = append(m.migrations.checks, p)
+	}
+	m.vacateDevice(j)
+	j.record.Target, j.record.Why = to.recordName(), e.migrationText()
+	v := &m.migrations
+	v.options, v.mover, v.target, v.leftAt, v.expectedPause = nil, j, to, m.now, t.pause-v.pause
+	m.changed = true
+}
+
+// gainAndCost is what a move gains and costs by the plans for both devices, and whether the sum of weighted slowdowns
+// falls.
+func (t *migration) gainAndCost() (gain, cost time.Duration, falls bool) {
+	var saves, costs, falling float64
+	takes := func(d *domain, o *job, was, is time.Duration) {
+		less := t.weight(o) * float64(was-is)
+		saves += float64(d.gainIterations(o)) * less
+		falling += less / float64(o.fastestAlone())
+	}
+	others := func(a *offer, jobs []*job) {
+		for i, o := range jobs {
+			p := &a.answer.Jobs[i]
+			takes(a.domain, o, scaleTime(p.Alone, o.plannedSlowdown()), scaleTime(p.Alone, p.Slowdown))
+			costs += t.weight(o) * float64(p.Transition) / float64(max(1, a.request.message.Jobs[i].Spec.Priority))
+		}
+	}
+	if left := t.fromOffer.answer; left != nil {
+		if left.NoPlan != nil || len(left.NeverFit) > 0 {
+			return 0, 0, false
+		}
+		others(&t.fromOffer, t.fromOffer.request.jobs)
+	}
+	others(&t.toOffer, t.toOffer.request.jobs[:t.toOffer.index])
+	j, p := t.job, t.toOffer.jobPlan()
+	takes(t.to, j, scaleTime(totalTime(t.fromOffer.domain.plannedLatencies(j)), j.plannedSlowdown()),
+		scaleTime(p.Alone, p.Slowdown))
+	pause := t.pause
+	if p.Layout != nil && p.Layout.program != nil {
+		pause += copyTime(&p.Layout.program.Prologue, t.to.config.Out, t.to.config.In)
+	}
+	costs += t.weight(j) * float64(pause)
+	return saturate(saves), saturate(costs), falling > 0
+}
+
+// scaleTime is a time multiplied.
+func scaleTime(d time.Duration, factor float64) time.Duration { return saturate(float64(d) * factor) }
+
+// saturate is a time of so many nanoseconds, which may be too many.
+func saturate(x float64) time.Duration { return time.Duration(min(x, math.MaxInt64/2)) }
+
+// fastestAlone is how long an iteration of a job that trains takes alone on the fastest of the devices on which it may.
+func (j *job) fastestAlone() time.Duration {
+	fastest := j.timeAlone()
+	for _, d := range j.domain.m.domains {
+		if e, known := d.expectationOf(j); known && d.mayTake(j) && d.hasSameBits(j) {
+			fastest = min(fastest, totalTime(e.latency))
+		}
+	}
+	return max(1, fastest)
+}
+
+// arriveAtTarget has a job that has left its device for another wait for that one alone or, if that does not take it
+// any more, for any.
+func (m *Machine) arriveAtTarget(j *job) {
+	to, from := m.domainByRecord(j.record.Target), j.domain
+	j.record.Target, j.record.Preempted = "", false
+	from.pending.mandatory = true // the plans without it are part of what was reckoned
+	held := false
+	if to != nil {
+		_, held = to.throttles(j)
+	}
+	if to == nil || held || !to.mayTake(j) {
+		m.requeueInPlace(j, fmt.Sprintf("has left device %s for one that does not take it any more", from.recordName()))
+		return
+	}
+	m.requeueInPlace(j, fmt.Sprintf("moves to device %s", to.recordName()))
+	m.bindDevice(j, to)
+	j.deviceChosen, to.pending.admission = true, true
+}
+
+// stayOnDevice has a job whose checkpoint cannot be written go on at its device, until a newer one was.
+func (m *Machine) stayOnDevice(j *job, why string) {
+	j.pinned, j.trainingSince = true, m.now
+	if err := m.resumeJob(j); err != nil {
+		panic("controller: " + err.Error())
+	}
+	m.changed = true
+	m.emitEvent(Event{Kind: Troubled, Job: j.record.Spec.Name, Why: "stays where it is: " + why})
+}
+
+// migrationText says in words that a job moves.
+func (e Event) migrationText() string {
+	if e.Why != "" {
+		return fmt.Sprintf("moves to device %s: %s", e.Device, e.Why)
+	}
+	return fmt.Sprintf("moves to device %s: saves %v of the next %d iterations, costs %v", e.Device,
+		text.Duration(e.Gain), e.Iterations, text.Duration(e.Transition))
+}
+
+// inVainText says in words that a move was in vain.
+func (e Event) inVainText() string {
+	saved := "nothing"
+	if e.Saved > 0 {
+		saved = text.Duration(e.Saved).String()
+	}
+	on := "host " + e.Host
+	if strings.Contains(e.Host, ", ") {
+		on = "any of the hosts " + e.Host
+	}
+	return fmt.Sprintf("the move of job %s to device %s has saved %s of the %v that plans promised: no job moves on "+
+		"%s for %v", e.Job, e.Device, saved, text.Duration(e.Gain), on, e.Rest)
+}

@@ -1,0 +1,456 @@
+package controller
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"time"
+
+	"tensile/graph"
+	"tensile/scheduler"
+	"tensile/scheduler/planner"
+	"tensile/wire"
+)
+
+// placementSearch is a job that is tried on several devices. Where it is, plans are made for the jobs that are there,
+// those that wait there and the job. It goes where the sum over jobs of weight x slowdown grows least by these plans,
+// with the plan that was made; equal sums are decided by name.
+//
+// Not all devices are asked for plans. From the latencies of the jobs there follows by how much the sum grows at least,
+// whatever the plans. Devices are asked one after the other, in the order of these bounds, until none of those that are
+// left can be better than the best answer; and of devices that are alike the first by name alone.
+type placementSearch struct {
+	job    *job
+	offers []*offer // by name
+	weight func(*job) float64
+}
+
+// offer is a trial on one device.
+type offer struct {
+	domain   *domain
+	prospect *prospect    // nil: latencies of a job there are not known yet
+	request  *openRequest // nil: it was not asked
+	index    int          // of the job in the errand
+	answer   *PlanResult  // nil: it has not come
+}
+
+// prospect is a device with the job, as it was when it was looked at first: what its plans depend on.
+type prospect struct {
+	jobs         []Candidate // that are planned for, the job last
+	slowdowns    []float64   // that the others have now
+	demands      []planner.Demand
+	timeAlone    time.Duration // of an iteration of the job
+	tooSmall     bool          // single ops need more memory than there is
+	reserved     graph.Bytes
+	hostReserved graph.Bytes
+	contexts     wire.Contexts
+	hasWaiting   bool // others wait for the device
+}
+
+// beginSearch has plans with a job made on some of several devices.
+func (m *Machine) beginSearch(j *job, list []*domain) {
+	m.search = &placementSearch{job: j, weight: m.jobWorth(j)}
+	for _, d := range list {
+		m.search.offers = append(m.search.offers, &offer{domain: d})
+	}
+	m.advanceSearch()
+}
+
+// advanceSearch asks the next device of a trial, when the one before has answered, or decides. Those that may still be
+// asked plan for nothing that is only better.
+func (m *Machine) advanceSearch() {
+	t := m.search
+	for _, a := range t.offers {
+		switch {
+		case a.request == nil:
+			a.domain.inSearch = true
+			a.domain.cancelRequest()
+		case a.answer == nil:
+			return
+		}
+	}
+	next := t.nextOffer()
+	switch {
+	case next == nil:
+		m.decideSearch()
+	case next.domain.request == nil: // else it is asked when that is over
+		next.requestWith(t.job)
+	}
+}
+
+// requestWith has plans made with a job.
+func (a *offer) requestWith(j *job) {
+	d := a.domain
+	with := append(d.otherWaitingJobs(j), j)
+	d.m.sortQueue(with)
+	a.request = d.requestPlans(with)
+	a.index = slices.Index(a.request.jobs, j)
+}
+
+// otherWaitingJobs are the jobs that wait for this device alone, beside one that is tried.
+func (d *domain) otherWaitingJobs(j *job) []*job {
+	return slices.DeleteFunc(d.waitingJobs(), func(o *job) bool { return o == j || d.m.needsSearch(o) })
+}
+
+// nextOffer is the device that is to be asked next; nil: no other can be better than the best answer.
+func (t *placementSearch) nextOffer() *offer {
+	for _, a := range t.offers {
+		if a.prospect == nil {
+			a.prospect = a.domain.prospectFor(t.job, t.weight)
+		}
+		if a.prospect == nil && a.answer == nil {
+			return a
+		}
+	}
+	fastest := t.fastestAlone()
+	var next *offer
+	var least float64
+	for _, a := range t.offers {
+		asked := func(b *offer) bool { return b.answer != nil && a.isAlike(b) }
+		if a.answer != nil || slices.ContainsFunc(t.offers, asked) {
+			continue
+		}
+		if bound := a.lowerBound(fastest); next == nil || bound < least {
+			next, least = a, bound
+		}
+	}
+	best := t.bestOffer(fastest)
+	if next == nil || best == nil {
+		return next
+	}
+	grows := best.growth(fastest, t.weight)
+	if grows < least || grows == least && slices.Index(t.offers, best) < slices.Index(t.offers, next) {
+		return nil
+	}
+	return next
+}
+
+// fastestAlone is how long an iteration of the job takes alone on the fastest of the devices.
+func (t *placementSearch) fastestAlone() time.Duration {
+	fastest := time.Duration(math.MaxInt64)
+	for _, a := range t.offers {
+		switch {
+		case a.answer != nil && a.jobPlan() != nil && a.jobPlan().Alone > 0:
+			fastest = min(fastest, a.jobPlan().Alone)
+		case a.prospect != nil:
+			fastest = min(fastest, max(1, a.prospect.timeAlone))
+		}
+	}
+	return fastest
+}
+
+// prospectFor looks at a device with a job; nil: something that plans depend on is not known.
+func (d *domain) prospectFor(j *job, weight func(*job) float64) *prospect {
+	if d.registered == nil {
+		return nil // plans for it may reckon with other latencies under load
+	}
+	jobs := append(d.reachableJobs(), j)
+	s := &prospect{reserved: d.reservedBytes(), hostReserved: d.hostReserved(jobs), contexts: d.stayingContexts(),
+		hasWaiting: len(d.otherWaitingJobs(j)) > 0}
+	var needs []graph.Bytes
+	starts := d.needExecutors(jobs)
+	var weights map[*job]int
+	if d.m.hasTenants() {
+		weights = d.m.tenantWeights(jobs)
+	}
+	for i, o := range jobs {
+		c := d.candidateFor(o)
+		if w := weights[o]; w > 0 {
+			c.Spec.Priority = w
+		}
+		if c.Profile == nil {
+			return nil
+		}
+		c.StartsProcess = starts[i]
+		of := c.Profile.Demand(c.Latency, d.config.Sharing)
+		of.Weight = weight(o)
+		s.jobs, s.demands = append(s.jobs, c), append(s.demands, of)
+		if o != j {
+			s.slowdowns = append(s.slowdowns, cmp.Or(o.record.Slowdown, 1))
+		}
+		needs = append(needs, d.largestWorkingSet(o, c.Profile))
+	}
+	s.timeAlone, s.tooSmall = totalTime(s.jobs[len(jobs)-1].Latency), d.isTooSmall(needs)
+	return s
+}
+
+// largestWorkingSet is the largest working set of a job.
+func (d *domain) largestWorkingSet(j *job, p *planner.Profile) graph.Bytes {
+	if k := d.m.profiles[d.profileKeyOf(j)]; k != nil {
+		return k.workingSet
+	}
+	return scheduler.WorkingSetOf(p.Job("", 0, j.graph), d.config.Align).Bytes
+}
+
+// isTooSmall reports whether no plans fit the device's budget since single ops of the jobs need more.
+func (d *domain) isTooSmall(needs []graph.Bytes) bool {
+	var sum graph.Bytes
+	for _, need := range needs {
+		if d.config.sharesMemory() {
+			sum = max(sum, need)
+		} else {
+			sum += need
+		}
+	}
+	return d.config.Budget > 0 && sum > d.config.Budget-d.reservedBytes()-d.stayingContexts().Sum()
+}
+
+// lowerBound is by how much the sum of weighted slowdowns grows on a device at least.
+func (a *offer) lowerBound(fastest time.Duration) float64 {
+	s := a.prospect
+	switch {
+	case s == nil:
+		return math.Inf(-1)
+	case s.tooSmall:
+		return math.Inf(1)
+	}
+	demands := slices.Clone(s.demands)
+	last := &demands[len(demands)-1]
+	last.Weight *= float64(s.timeAlone) / float64(fastest)
+	var was float64
+	for i, slowdown := range s.slowdowns {
+		was += demands[i].Weight * slowdown
+	}
+	return planner.LeastSlowdowns(demands) - was
+}
+
+// isAlike reports whether plans with the job on a device are those on another, and by as much better or worse than what
+// is there now.
+func (a *offer) isAlike(b *offer) bool {
+	s, o := a.prospect, b.prospect
+	if s == nil || o == nil || s.hasWaiting || o.hasWaiting || s.reserved != o.reserved ||
+		s.hostReserved != o.hostReserved ||
+		s.contexts != o.contexts || !slices.Equal(s.slowdowns, o.slowdowns) || !slices.Equal(s.demands, o.demands) ||
+		!slices.EqualFunc(s.jobs, o.jobs, sameCandidate) {
+		return false
+	}
+	c, e := a.domain.config, b.domain.config
+	c.Name, c.Lease, e.Name, e.Lease = "", "", "", ""
+	return reflect.DeepEqual(c, e)
+}
+
+// sameCandidate reports whether a job is planned for as another.
+func sameCandidate(c, e Candidate) bool {
+	return c.LastReport == nil && e.LastReport == nil && c.Spec.Graph == e.Spec.Graph &&
+		c.Spec.Priority == e.Spec.Priority &&
+		c.Spec.SwapRate == e.Spec.SwapRate && c.Spec.Least == e.Spec.Least && c.Measured == e.Measured &&
+		c.Unchecked == e.Unchecked && c.HostExtra == e.HostExtra && c.HostParked == e.HostParked &&
+		c.DeviceExtra == e.DeviceExtra &&
+		c.StartsProcess == e.StartsProcess && slices.Equal(c.Latency, e.Latency) && slices.Equal(c.Slack, e.Slack)
+}
+
+// takeSearchResult takes the plans of a trial on a device.
+func (m *Machine) takeSearchResult(d *domain, p *PlanResult) {
+	for _, a := range m.search.offers {
+		if a.domain == d {
+			a.answer = p
+		}
+	}
+	if m.changed, m.needsPlacement = true, true; !m.search.job.isFree() {
+		m.abandonSearch()
+		return
+	}
+	m.advanceSearch()
+}
+
+// decideSearch ends a trial by what the devices have answered.
+func (m *Machine) decideSearch() {
+	t := m.search
+	m.search = nil
+	if best := t.bestOffer(t.fastestAlone()); best != nil {
+		m.chooseDevice(t, best)
+		return
+	}
+	if m.allowPacking(t.job) {
+		for _, a := range t.offers {
+			a.release()
+		}
+		return
+	}
+	for _, j := range m.gangOrSelf(t.job) {
+		j.noRoom = true
+	}
+	if nearest := t.nearestOffer(); nearest != nil {
+		m.chooseDevice(t, nearest)
+		return
+	}
+	for _, a := range t.offers {
+		a.release()
+	}
+	m.rejectEverywhere(t)
+}
+
+// chooseDevice has a job belong to the device of an attempt, with the plans that were made unless others of its batch
+// are still to be tried.
+func (m *Machine) chooseDevice(t *placementSearch, on *offer) {
+	j := t.job
+	for _, a := range t.offers {
+		if a != on {
+			a.release()
+		}
+	}
+	m.bindDevice(j, on.domain)
+	if j.deviceChosen = !j.noRoom; j.deviceChosen {
+		j.blocked = false
+	}
+	with := m.gang(j)
+	if b := j.batch; b != nil && b.hasUnplaced() || !j.noRoom && m.hasUnplacedPeer(j) {
+		on.release()
+		return
+	} else if b != nil {
+		with = b.jobs
+	}
+	for _, o := range with {
+		if o.domain != nil {
+			o.domain.pending.admission = true
+		}
+	}
+	on.domain.applyResult(on.answer)
+}
+
+// release gives up the plans of an attempt.
+func (a *offer) release() {
+	d := a.domain
+	if a.request == nil || d.request != a.request {
+		return
+	}
+	if d.request = nil; a.answer == nil {
+		d.m.emit(Output{Cancel: a.request.ticket})
+	}
+	if len(a.request.jobs) > a.request.admitted+1 {
+		d.pending.admission = true
+	}
+	if d.pending.replan.isZero() {
+		d.pending.replan, d.pending.mandatory = a.request.reason, a.request.mandatory
+	}
+}
+
+// abandonSearch ends a trial whose job waits for no device any more, or of which a device has gone.
+func (m *Machine) abandonSearch() {
+	for _, a := range m.search.offers {
+		a.release()
+	}
+	m.search, m.needsPlacement = nil, true
+}
+
+// jobPlan are the plans for the job of the trial; nil: it does not fit there now.
+func (a *offer) jobPlan() *PlannedJob {
+	if len(a.answer.NeverFit) > 0 || a.index >= len(a.answer.Jobs) {
+		return nil
+	}
+	return &a.answer.Jobs[a.index]
+}
+
+// bestOffer is the attempt by which the sum of weighted slowdowns grows least, of those with plans; nil: the job fits
+// none of these now. The job's own slowdown counts against its speed alone on the fastest of all devices.
+func (t *placementSearch) bestOffer(fastest time.Duration) (best *offer) {
+	var least float64
+	for _, a := range t.offers { // by name
+		if a.answer == nil || a.jobPlan() == nil {
+			continue
+		}
+		if grows := a.growth(fastest, t.weight); best == nil || grows < least {
+			best, least = a, grows
+		}
+	}
+	return best
+}
+
+// growth is by how much the sum of weighted slowdowns grows.
+func (a *offer) growth(fastest time.Duration, weight func(*job) float64) (sum float64) {
+	for i, j := range a.request.jobs[:a.request.admitted] {
+		sum += weight(j) * (a.answer.Jobs[i].Slowdown - cmp.Or(j.record.Slowdown, 1))
+	}
+	p := a.jobPlan()
+	return sum + weight(a.request.jobs[a.index])*p.Slowdown*float64(p.Alone)/float64(fastest)
+}
+
+// nearestOffer is the attempt that lacks least of the memory that the job needs, of those on which it might fit; nil:
+// there is none.
+func (t *placementSearch) nearestOffer() (found *offer) {
+	var least graph.Bytes
+	for _, a := range t.offers {
+		if a.answer == nil { // one that was asked is alike
+			continue
+		}
+		if _, never := a.answer.NeverFit[a.index]; never {
+			continue
+		}
+		lacks := graph.Bytes(math.MaxInt64)
+		if w := a.answer.NoPlan; w != nil && w.Need > 0 {
+			lacks = w.Need - w.Budget
+		}
+		if found == nil || lacks < least {
+			found, least = a, lacks
+		}
+	}
+	return found
+}
+
+// rejectEverywhere refuses a job that can run on no device, not even alone, or has it fail if it was taken already;
+// where a larger device may take it some day it waits for that one. Of the reasons that of the largest device is said,
+// of equal ones the first by name.
+func (m *Machine) rejectEverywhere(t *placementSearch) {
+	var on *offer
+	for _, a := range t.offers {
+		if a.answer != nil && (on == nil || a.domain.hasMoreMemory(on.domain)) { // one that was not asked is alike
+			on = a
+		}
+	}
+	text := on.answer.NeverFit[on.index]
+	if n := len(t.offers); n > 1 {
+		text = fmt.Sprintf("none of %d devices can run it; on the largest, %s: %s", n, on.domain.config.Name, text)
+	}
+	if t.job.batch != nil && m.largerUnavailable(t.job, on.domain) == nil {
+		m.refuseBatch(t.job.batch, text)
+	} else {
+		m.waitForLarger(t.job, on.domain, text)
+	}
+}
+
+// hasMoreMemory reports whether a device has more memory than another.
+func (d *domain) hasMoreMemory(o *domain) bool {
+	return o.config.Budget > 0 && (d.config.Budget == 0 || d.config.Budget > o.config.Budget)
+}
+
+// largerUnavailable is a device larger than d that may take a job some day: it is out of reach or drained; nil: there
+// is none.
+func (m *Machine) largerUnavailable(j *job, d *domain) *domain {
+	i := slices.IndexFunc(m.domains, func(o *domain) bool {
+		pinned := j.record.Spec.Device != "" && j.record.Spec.Device != o.config.Name
+		return o.hasMoreMemory(d) && o.registered != nil && (o.isDrained() || !o.canStartJobs()) && !pinned &&
+			!j.record.Spec.Script &&
+			(!j.boundToBits() || j.record.Device == o.config.Device)
+	})
+	if i < 0 {
+		return nil
+	}
+	return m.domains[i]
+}
+
+// waitForLarger has a job that can run on no device that may take it now, d being the largest, wait for a larger one
+// that is out of reach or drained, or for a larger budget if it fitted once; else it fails. It reports whether it
+// waits.
+func (m *Machine) waitForLarger(j *job, d *domain, text string) bool {
+	why, away := "waits for a larger budget: ", m.largerUnavailable(j, d)
+	if away == nil {
+		text += m.largerDeviceHint(d)
+	}
+	switch {
+	case away != nil && away.isDrained():
+		why = fmt.Sprintf("waits for device %s, which is drained and larger: ", away.recordName())
+	case away != nil:
+		why = fmt.Sprintf("waits for device %s, which is out of reach and larger: ", away.recordName())
+	case !j.onceFitted:
+		m.endJob(j, wire.Broken, text, nil)
+		return false
+	}
+	if j.batch != nil {
+		m.takeBatch(j.batch)
+	}
+	j.record.Need, j.record.Why = 0, why+text
+	m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
+	return true
+}

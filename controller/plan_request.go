@@ -1,0 +1,498 @@
+package controller
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"tensile/graph"
+	"tensile/wire"
+)
+
+// pendingPlans are the plans that are to be made, when nothing else is being planned.
+type pendingPlans struct {
+	admission bool   // jobs that wait may fit now
+	mandatory bool   // the plans for these are to be adopted, whatever they gain
+	replan    reason // why the admitted jobs are to be planned for again; none: they are not
+}
+
+// openRequest is a Plan that is being made.
+type openRequest struct {
+	ticket      int64
+	jobs        []*job // in the order of the Plan
+	admitted    int
+	message     *PlanRequest
+	mandatory   bool   // the plans are to be adopted whatever they gain
+	incremental bool   // jobs have come or gone since there were plans, and most may keep theirs
+	reason      reason // why those that are admitted are planned for again, if nothing else is
+	sentAt      time.Duration
+	budget      graph.Bytes // of then
+}
+
+// coolDownFactor is how many times as long as plans were made no drift of latencies has plans made again, so that
+// planning for noise takes at most a tenth of a core.
+const coolDownFactor = 9
+
+// memoryUnchanged reports whether there is as much memory as when plans were asked for.
+func (d *domain) memoryUnchanged(e *openRequest) bool {
+	return e.budget == d.config.Budget && e.message.Reserved == d.reservedBytes() &&
+		e.message.Contexts == d.stayingContexts()
+}
+
+// onlyImproves reports whether the errand is for better plans alone.
+func (e *openRequest) onlyImproves() bool { return e.admitted == len(e.jobs) }
+
+// requestDuePlans has plans made, unless some are being made already. Those that memory waits for come first, then the
+// jobs that wait, then what may be better.
+func (d *domain) requestDuePlans() {
+	if d.request == nil && !d.pending.admission && d.pending.replan.isZero() {
+		return
+	}
+	active, waiting := d.reachableJobs(), slices.DeleteFunc(d.waitingJobs(), d.m.needsSearch)
+	d.pending.admission = d.pending.admission && len(waiting) > 0
+	if len(active) == 0 {
+		d.pending.replan = reason{}
+	}
+	d.cancelRequest()
+	admit := d.pending.admission && (d.pending.replan.isZero() || !d.isOverfull())
+	if d.request != nil || !admit && d.pending.replan.isZero() || d.inSearch && !d.isOverfull() &&
+		!d.hasUnplannedJob() {
+		return
+	}
+	if !admit {
+		waiting = nil
+	}
+	d.requestPlans(waiting)
+}
+
+// requestPlans has plans made for the jobs that are admitted, and those that wait.
+func (d *domain) requestPlans(waiting []*job) *openRequest {
+	active := d.reachableJobs()
+	e := &openRequest{jobs: active, admitted: len(active), reason: d.pending.replan, mandatory: d.pending.mandatory}
+	e.incremental = !e.mandatory && (e.reason.isZero() || e.reason.cause == Departure) && !d.m.hasTenants()
+	if len(waiting) > 0 {
+		e.jobs = append(e.jobs, waiting...)
+		d.pending.admission = false
+	}
+	d.pending.replan, d.pending.mandatory = reason{}, false // an admission plans for all
+	d.sendRequest(e)
+	for _, j := range e.jobs {
+		if j.reportsSincePlan = 0; j.domain == d {
+			j.plannedLatency = d.plannedLatencies(j)
+		}
+	}
+	return e
+}
+
+// sendRequest sends an errand out.
+func (d *domain) sendRequest(e *openRequest) {
+	d.m.lastTicket++
+	e.ticket, e.sentAt, e.budget, e.message = d.m.lastTicket, d.m.now, d.config.Budget, d.planRequestFor(e.jobs,
+		e.admitted)
+	e.message.Ticket, e.message.Incremental = e.ticket, e.incremental
+	d.request = e
+	d.m.emit(Output{PlanRequest: e.message})
+}
+
+// planRequestFor is what planners need to know to plan for jobs, of which so many are admitted.
+func (d *domain) planRequestFor(jobs []*job, admitted int) *PlanRequest {
+	p := &PlanRequest{Device: d.registered, WantSlowdowns: len(d.m.domains) > 1, Admitted: admitted,
+		Budget: d.config.Budget, Reserved: d.reservedBytes(), Correction: d.lineOrEqual(),
+		HostMemory: d.config.HostMemory, HostReserved: d.hostReserved(jobs), Contexts: d.stayingContexts()}
+	starts := d.needExecutors(jobs)
+	var weights map[*job]int
+	if d.m.hasTenants() {
+		weights = d.m.tenantWeights(jobs)
+	}
+	for i, j := range jobs {
+		p.Jobs = append(p.Jobs, d.candidateFor(j))
+		if p.Jobs[i].StartsProcess = starts[i]; p.Jobs[i].Profile == nil && p.Learnt == nil {
+			p.Learnt = d.learnt.latencies()
+		}
+		if w := weights[j]; w > 0 {
+			p.Jobs[i].Spec.Priority = w
+		}
+	}
+	return p
+}
+
+// candidateFor is a job as planners take it.
+func (d *domain) candidateFor(j *job) Candidate {
+	c := Candidate{Spec: j.record.Spec, Epoch: j.record.Epoch + 1, Graph: j.graph, LastReport: j.policyReport,
+		Unchecked: j.unchecked,
+		Remaining: d.config.Horizon, DeviceExtra: j.deviceExtra()}
+	if e, known := d.expectationOf(j); known {
+		c.Profile, c.Latency, c.Slack, c.Measured = e.profile, e.latency, e.slack, e.measured
+	}
+	if !j.record.Spec.Script {
+		c.Remaining = min(c.Remaining, j.record.Spec.Iterations-j.record.Iteration)
+	}
+	if c.HostExtra = j.snapshotBytes; !j.isActive() {
+		c.HostParked = j.hostClaim()
+	}
+	if last := j.newestLayout(); last != nil && !j.isStale(last) && j.domain == d {
+		c.Current = &last.ProvenLayout
+	}
+	return c
+}
+
+// cancelRequest gives an errand up that has become pointless: all its jobs are over, or it only looks for better plans
+// while jobs wait that are to be planned for together with all others.
+func (d *domain) cancelRequest() {
+	e := d.request
+	if e == nil || d.isSearching() {
+		return
+	}
+	if d.m.migrations.ownsRequest(e) {
+		if d.hasUrgentWork() {
+			d.m.dropTransfer()
+			d.m.wakeMigrations()
+		}
+		return
+	}
+	over := !slices.ContainsFunc(e.jobs, func(j *job) bool { return !j.record.State.Over() })
+	if !over && !(e.onlyImproves() && (d.pending.admission || d.inSearch) && !d.isOverfull() && !d.hasUnplannedJob()) {
+		return
+	}
+	d.m.emit(Output{Cancel: e.ticket})
+	d.request = nil
+	if !over && d.pending.replan.isZero() {
+		d.pending.replan = e.reason
+	}
+}
+
+// takeResult takes what an errand has brought. An answer to another errand than the newest of a device is dropped.
+func (m *Machine) takeResult(p *PlanResult) {
+	for _, d := range m.domains {
+		if d.request != nil && d.request.ticket == p.Ticket {
+			for i, profile := range p.NewProfiles {
+				if j := d.request.jobs[i]; !j.record.State.Over() {
+					d.rememberProfile(j, profile)
+				}
+			}
+			switch {
+			case d.isSearching():
+				m.takeSearchResult(d, p)
+			case m.migrations.ownsRequest(d.request):
+				m.migrations.takeAnswer(d, p)
+			default:
+				d.applyResult(p)
+			}
+			return
+		}
+	}
+}
+
+// isSearching reports whether the errand is part of a trial.
+func (d *domain) isSearching() bool {
+	t := d.m.search
+	return t != nil && slices.ContainsFunc(t.offers, func(a *offer) bool { return a.request == d.request })
+}
+
+// applyResult takes the plans that the domain's errand has brought. What has changed since it was sent out counts:
+// plans of jobs that are over are dropped.
+func (d *domain) applyResult(p *PlanResult) {
+	e := d.request
+	d.request, d.m.changed = nil, true
+	d.driftNotBefore = d.m.now + coolDownFactor*(d.m.now-e.sentAt)
+	for _, j := range e.jobs {
+		j.wantsReport, j.policyReport = p.WantsReports, nil
+	}
+	for i, j := range e.jobs {
+		if j.profile != nil || j.record.State.Over() {
+			continue
+		}
+		if e, known := d.expectationOf(j); known {
+			j.profile, j.latencySlack, j.measured, j.plannedLatency = e.profile, e.slack, e.measured, e.latency
+			j.latency = slices.Clone(e.latency)
+		} else if profile, made := p.NewProfiles[i]; made {
+			j.profile = &profile
+			d.initLatencies(j)
+			j.plannedLatency = slices.Clone(j.latency)
+		}
+	}
+	switch {
+	case len(p.NeverFit) > 0:
+		d.rejectImpossible(e, p.NeverFit)
+	case e.onlyImproves() && p.NoPlan != nil:
+		d.keepOldPlans(e, p.NoPlan)
+	case e.onlyImproves():
+		d.adoptIfBetter(e, p.Jobs)
+	default:
+		d.admitPlanned(e, p)
+	}
+}
+
+// rejectImpossible refuses jobs that can not even run alone, or has them fail if they were taken already. The others of
+// the errand are tried again.
+func (d *domain) rejectImpossible(e *openRequest, why map[int]string) {
+	if e.budget != d.config.Budget {
+		why = nil // within another budget they may
+	}
+	for i, j := range e.jobs[e.admitted:] {
+		text, never := why[e.admitted+i]
+		never = never && !d.m.allowPacking(j)
+		switch {
+		case !never:
+			d.pending.admission = true
+		// not refused yet
+		case j.batch != nil && d.m.findJob(j.record.Spec.Name) == j && d.m.largerUnavailable(j, d) == nil:
+			d.m.refuseBatch(j.batch, text+d.m.largerDeviceHint(d))
+		case j.record.State != wire.Queued:
+		case j.deviceChosen && j.onceFitted: // other devices may take it
+			j.deviceChosen, d.m.needsPlacement = false, true
+		case j.batch == nil || d.m.findJob(j.record.Spec.Name) == j:
+			j.blocked = d.m.waitForLarger(j, d, text)
+		}
+	}
+	if d.pending.replan.isZero() {
+		d.pending.replan = e.reason
+	}
+}
+
+// admitPlanned admits jobs that waited, with plans for them and those that ran already. The others go on waiting, each
+// for what is in its way: none overtakes another that waits for bytes.
+func (d *domain) admitPlanned(e *openRequest, p *PlanResult) {
+	if j, why := d.gangNeverFits(e, p); why != "" {
+		only := d.reservedBytes() == 0 && (len(d.m.domains) == 1 || j.record.Spec.Device != "") // it will fit nowhere
+		if j.batch != nil && only {
+			d.m.refuseBatch(j.batch, why)
+			return
+		}
+		if j.batch != nil {
+			d.m.takeBatch(j.batch)
+		}
+		d.blockReplicas(j, why)
+		return
+	}
+	fits := max(len(p.Jobs), e.admitted)
+	for _, j := range e.jobs {
+		if j.unchecked, j.onceFitted = false, true; j.batch != nil {
+			d.m.takeBatch(j.batch)
+		}
+	}
+	begun, cut := d.dropPartialGangs(slices.DeleteFunc(stillQueued(e.jobs[e.admitted:fits]), d.m.isUnreachable))
+	for _, j := range begun {
+		j.record.State, j.record.Why, j.record.Need, j.record.Preempted = wire.Starting, "", 0, false
+		j.deviceChosen, j.noRoom = false, false
+		for _, o := range d.m.gang(j) { // which are to follow
+			if d.m.needsPlacement = true; o.record.State == wire.Queued && o.domain != nil {
+				o.domain.pending.admission = true
+			}
+		}
+	}
+	why := p.NoPlan
+	for _, j := range cut {
+		d.keepWaiting(j, cmp.Or(why, &NoPlan{Why: "waits for the other replicas"}))
+	}
+	for i, j := range stillQueued(e.jobs[fits:]) {
+		if d.m.allowPacking(j) {
+			continue
+		}
+		switch d.keepWaiting(j, why); {
+		case i > 0 || fits > 0 || why.Need == 0 || d.reservedBytes() == 0:
+		case !d.memoryUnchanged(e):
+			d.m.retryAdmission(d) // it may fit by now
+		default:
+			j.record.Why += ", but for what executors may have that cannot be reached"
+			j.blocked, d.pending.admission = true, true // it holds nobody up
+		}
+		why = &NoPlan{Why: fmt.Sprintf("job %s is before it in the queue", e.jobs[fits].record.Spec.Name)}
+	}
+	if len(begun) == 0 { // none fits, or all were stopped meanwhile, for which others would shrink in vain
+		if d.pending.replan.isZero() {
+			d.pending.replan = e.reason
+		}
+		return
+	}
+	cause := e.reason
+	switch {
+	case len(begun) == 1:
+		cause = newReason(Arrival, "job %s has come", begun[0].record.Spec.Name)
+	case len(begun) > 1:
+		cause = newReason(Arrival, "%d jobs have come", len(begun))
+	}
+	d.adopt(d.admittedPlans(e, p.Jobs), cause.newEvent())
+	d.announceSpeeds()
+	if e.budget != d.config.Budget && d.pending.replan.isZero() { // since they were asked for
+		d.pending.replan = newReason(Memory, "the budget is %s", budgetText(d.config.Budget))
+	}
+}
+
+// stillQueued are those of some jobs that are queued still.
+func stillQueued(jobs []*job) []*job {
+	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.record.State != wire.Queued })
+}
+
+// keepWaiting says why a job waits.
+func (d *domain) keepWaiting(j *job, why *NoPlan) {
+	before, need := j.record.Why, "it and the running jobs need"
+	if slices.ContainsFunc(d.m.gang(j), func(o *job) bool { return o != j && o.domain == d }) {
+		need = "it, its other replicas and the running jobs need" // where nothing runs, too
+	}
+	d.m.needsPlacement = d.m.needsPlacement || j.deviceChosen // on other devices it may fit
+	j.deviceChosen = false
+	j.record.Need, j.hostLack, j.record.Why = 0, 0, why.Why
+	switch {
+	case why.OnHost:
+		j.hostLack = why.Need - why.Budget
+		j.record.Why = fmt.Sprintf("waits for %s of host memory: %s %s of %s", j.hostLack, need, why.Need,
+			why.Budget)
+	case why.Need > 0:
+		j.record.Need = why.Need - why.Budget
+		j.record.Why = fmt.Sprintf("waits for %s: %s %s of %s%s", j.record.Need, need, why.Need, why.Budget,
+			contextSuffix(why.Contexts))
+	}
+	if len(d.m.domains) > 1 && why.Need > 0 {
+		j.record.Why += " of device " + d.config.Name
+	}
+	if j.record.Why == before {
+		return
+	}
+	d.m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Bytes: j.record.Need, Reason: j.record.Why})
+}
+
+// adoption is a plan that a job may change to.
+type adoption struct {
+	job *job
+	PlannedJob
+}
+
+// admittedPlans are the plans of an errand whose jobs are admitted. A job that was told to stop or to park keeps the
+// plan that it has, and changes to its new share of the link only.
+func (d *domain) admittedPlans(e *openRequest, plans []PlannedJob) []adoption {
+	var list []adoption
+	for i, p := range plans {
+		j := e.jobs[i]
+		// it has recorded something else meanwhile
+		late := p.Layout != nil && j.isStale(&layout{ProvenLayout: *p.Layout})
+		if !j.canChangePlan() || late {
+			p.Layout, p.Gain, p.Transition = nil, 0, 0
+		}
+		if j.isActive() {
+			list = append(list, adoption{j, p})
+		}
+	}
+	return list
+}
+
+// adoptIfBetter adopts plans for the jobs that are admitted if they are worth the time of the transitions, or if jobs
+// have none or have to shrink.
+func (d *domain) adoptIfBetter(e *openRequest, jobs []PlannedJob) {
+	d.lastNoPlan = ""
+	plans := d.admittedPlans(e, jobs)
+	if d.isOverfull() {
+		if held := d.takenBytes(); d.config.Budget > 0 && held > d.config.Budget {
+			d.m.emitEvent(Event{Kind: Shrinking, Bytes: held, Budget: d.config.Budget, Contexts: d.contexts()})
+		}
+		d.adopt(plans, e.reason.newEvent())
+		return
+	}
+	var gain, transition time.Duration
+	for _, p := range plans {
+		gain, transition = gain+p.Gain, transition+p.Transition
+	}
+	if d.hasUnplannedJob() || e.mandatory {
+		d.adopt(plans, e.reason.newEvent())
+	} else if transition > 0 && gain > transition {
+		adopted := e.reason.newEvent()
+		adopted.Gain, adopted.Transition = gain, transition
+		d.adopt(plans, adopted)
+	} else {
+		d.m.wakeMigrations()
+		for _, p := range plans { // they keep plans that are about as good
+			p.job.record.Speed, p.job.record.Slowdown = p.Speed, p.Slowdown
+		}
+	}
+}
+
+// keepOldPlans goes on without new plans. Where jobs have to shrink, or have no plan, those that have nothing yet wait
+// again.
+func (d *domain) keepOldPlans(e *openRequest, why *NoPlan) {
+	if (d.isOverfull() || d.hasUnplannedJob()) && d.requeueAllAdmitted(e.reason.text) {
+		d.pending.replan, d.pending.admission = e.reason, true
+		return
+	}
+	told := e.reason.newEvent()
+	told.Kind, told.Why = Unplanned, why.Why
+	if d.isOverfull() {
+		told = Event{Kind: Stuck, Bytes: d.takenBytes(), Budget: d.config.Budget, Contexts: d.contexts(), Why: why.Why}
+	}
+	for _, j := range e.jobs {
+		d.m.recordUnplanned(j, why)
+	}
+	said := fmt.Sprint(told.Kind, told.Bytes, told.Budget, told.Contexts, told.Why)
+	if d.lastNoPlan != said { // jobs that cannot shrink would say so with every drift
+		d.lastNoPlan = said
+		d.m.emitEvent(told)
+	}
+}
+
+// requeueAllAdmitted has the admitted jobs wait again that have no memory yet, and reports whether there are any. They
+// may never fit the budget that there is now.
+func (d *domain) requeueAllAdmitted(reason string) (any bool) {
+	for _, j := range d.activeJobs() {
+		if j.record.State == wire.Starting && j.claim().isZero() {
+			d.requeueAdmitted(j)
+			j.record.Why, any = reason, true
+		}
+	}
+	return any
+}
+
+// requeueAdmitted has a job wait again that was admitted and has no memory yet.
+func (d *domain) requeueAdmitted(j *job) {
+	d.m.dropDelivered(j, j.deliveredLayouts(), j.record.Park == "" && !j.record.Spec.Script)
+	j.record.State, j.layouts, j.unchecked = wire.Queued, nil, true
+	if j.record.Park == "" && !j.record.Spec.Script {
+		j.record.Executor = ""
+	}
+}
+
+// adopt makes plans the newest of their jobs.
+func (d *domain) adopt(plans []adoption, e Event) {
+	for _, p := range plans {
+		j := p.job
+		j.record.Speed, j.record.Slowdown = p.Speed, p.Slowdown
+		j.reportsSincePlan = 0
+		j.record.Device = d.config.Device
+		if d.config.Limited {
+			j.record.Link = wire.Rates{Out: p.Out.Rate, In: p.In.Rate}
+		}
+		if p.Layout != nil && p.Layout.epoch() > j.record.Epoch {
+			j.record.Latencies = p.Latencies
+			j.addLayout(p.Layout, e.Reason)
+			d.m.addCount(j, func(t *Counters) { t.countPlan(e.Cause) })
+			e.Plans++
+		}
+	}
+	if e.Plans > 0 {
+		e.Kind = Adopted
+		d.m.emitEvent(e)
+	}
+	d.m.wakeMigrations()
+}
+
+// isOverfull reports whether the newest plans of all jobs do not fit the budget together, which was larger before.
+func (d *domain) isOverfull() bool {
+	var sum ClaimSum
+	for _, j := range d.reachableJobs() {
+		if l := j.newestLayout(); l != nil {
+			sum = sum.Add(j.claimWith(l))
+		}
+	}
+	taken := sum.Bytes() + d.reservedBytes() + d.stayingContexts().Sum() + d.startingContexts().Sum()
+	return d.config.Budget > 0 && taken > d.config.Budget || d.isHostOverfull()
+}
+
+// hasUnplannedJob reports whether an admitted job has no plan for what it does, as one that was planned for just before
+// a controller died.
+func (d *domain) hasUnplannedJob() bool {
+	for j := range d.jobs() {
+		if j.canChangePlan() && (j.newestLayout() == nil || j.isStale(j.newestLayout())) {
+			return true
+		}
+	}
+	return false
+}
