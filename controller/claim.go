@@ -8,13 +8,13 @@ import (
 )
 
 // Claim is what a job may have of the device: Base from when it leaves Home until it is back, and up to Arena within an
-// iteration. Jobs take what lies between the two in turns where gates share memory; where nothing does, Base is Arena.
+// iteration. Where gates share memory, jobs take turns in what lies between the two; elsewhere Base is Arena.
 type Claim struct {
 	Base  graph.Bytes `json:"base_bytes"`
 	Arena graph.Bytes `json:"arena_bytes"`
 }
 
-// exclusiveClaim is the claim of what has an arena for itself.
+// exclusiveClaim is the claim of a job that has an arena for itself.
 func exclusiveClaim(arena graph.Bytes) Claim { return Claim{arena, arena} }
 
 // ClaimOf is what a job claims by its record.
@@ -25,24 +25,26 @@ func ClaimOf(r *wire.Record) Claim {
 	return Claim{r.Base, r.Claim}
 }
 
-// union is the claim of a job that has the one or the other: together with others it takes what the worse of the two
-// would, whatever these claim.
+// union is the claim of a job that has the one or the other. Beside other jobs it takes what the worse of the two
+// would.
 func (c Claim) union(d Claim) Claim { return Claim{max(c.Base, d.Base), max(c.Arena, d.Arena)} }
 
 // fitsIn reports whether a job that claims d may have c at once.
 func (c Claim) fitsIn(d Claim) bool { return c.Base <= d.Base && c.Arena <= d.Arena }
 
+// isZero reports whether the job claims nothing.
 func (c Claim) isZero() bool { return c == Claim{} }
 
+// headroom is what the job's largest group needs above the base.
 func (c Claim) headroom() graph.Bytes { return c.Arena - c.Base }
 
-// ClaimSum adds claims: jobs that share a device take the sum of their bases, and the largest of the rests.
+// ClaimSum adds claims. Jobs that share a device take the sum of their bases, and the largest headroom of one of them.
 type ClaimSum struct {
 	base            graph.Bytes
 	largest, second graph.Bytes // rests
 }
 
-// Add is the sum with one more claim.
+// Add returns the sum with one more claim.
 func (t ClaimSum) Add(c Claim) ClaimSum {
 	t.base += c.Base
 	switch rest := c.headroom(); {
@@ -54,7 +56,7 @@ func (t ClaimSum) Add(c Claim) ClaimSum {
 	return t
 }
 
-// Remove is the sum without one of its claims. Another cannot be taken out of that.
+// Remove returns the sum without one of its claims. No second claim can be removed from the result.
 func (t ClaimSum) Remove(c Claim) ClaimSum {
 	t.base -= c.Base
 	if c.headroom() == t.largest {
@@ -63,8 +65,8 @@ func (t ClaimSum) Remove(c Claim) ClaimSum {
 	return t
 }
 
-// UsedBytes is what jobs, contexts and executors out of reach may have of all devices and of their hosts, by the answer
-// to a request for all jobs.
+// UsedBytes is how many bytes jobs, contexts and executors out of reach may have of all devices and of their hosts, by
+// the answer to a request for all jobs.
 func UsedBytes(a *wire.Answer) (device, host graph.Bytes) {
 	if len(a.Devices) > 1 { // each has claims of its own
 		for i := range a.Devices {
@@ -83,8 +85,8 @@ func UsedBytes(a *wire.Answer) (device, host graph.Bytes) {
 	return claims.Bytes() + a.Contexts.Sum(), host
 }
 
-// Devices are those of an answer to a request for all jobs: the controller's own first. Of a controller of the release
-// before, which names none, it is the one of its process.
+// Devices are those of an answer to a request for all jobs, the controller's own first. An answer that lists none is of
+// the device of the controller's process.
 func Devices(a *wire.Answer) []wire.DeviceState {
 	if len(a.Devices) > 0 || a.Device == "" {
 		return a.Devices
@@ -96,7 +98,7 @@ func Devices(a *wire.Answer) []wire.DeviceState {
 	return []wire.DeviceState{d}
 }
 
-// DeviceIndex is which of the devices a job is planned for on; -1: none is known yet.
+// DeviceIndex is the index of the device that a job is planned for. -1: no device is chosen yet.
 func DeviceIndex(devices []wire.DeviceState, r *wire.Record) int {
 	if r.On != "" {
 		return slices.IndexFunc(devices, func(d wire.DeviceState) bool { return !d.Own && d.Name == r.On })
@@ -107,8 +109,8 @@ func DeviceIndex(devices []wire.DeviceState, r *wire.Record) int {
 	return 0
 }
 
-// DeviceClaims is what jobs claim of one of the devices together, and what executors out of reach may have of it. What
-// is used beside these are processes, which have it open.
+// DeviceClaims is what jobs claim together of one of the devices, and what executors out of reach may have of it.
+// Contexts are not among these.
 func DeviceClaims(a *wire.Answer, devices []wire.DeviceState, device int) (claims ClaimSum, held graph.Bytes) {
 	d := &devices[device]
 	for i := range a.Jobs {

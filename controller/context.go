@@ -27,7 +27,7 @@ func (d *domain) contexts() wire.Contexts {
 	return c
 }
 
-// stayingContexts are the contexts of this process and of the executors that can be reached and are not about to leave.
+// stayingContexts are those of this process and of the executors that can be reached and are not about to leave.
 func (d *domain) stayingContexts() wire.Contexts {
 	if d.config.Context == 0 {
 		return wire.Contexts{}
@@ -44,13 +44,13 @@ func (d *domain) stayingContexts() wire.Contexts {
 	return c
 }
 
-// isLeaving reports whether an executor that can be reached ends by itself, or as soon as it hears that it is to.
+// isLeaving reports whether an executor that can be reached ends by itself, or as soon as its orders arrive.
 func (d *domain) isLeaving(x *executor) bool {
 	return !x.gone && !x.silent && !d.m.hasJobs(x.name) && (x.leaving || x.forJobs && (!d.config.OneExecutor ||
 		x.orders.Leave))
 }
 
-// unreachableContexts are the contexts of processes that cannot be reached.
+// unreachableContexts are those of processes that cannot be reached.
 func (d *domain) unreachableContexts() wire.Contexts {
 	if d.config.Context == 0 {
 		return wire.Contexts{}
@@ -75,8 +75,8 @@ func (d *domain) unreachableContexts() wire.Contexts {
 	return wire.Contexts{Processes: len(away), Each: d.config.Context}
 }
 
-// needExecutors says of each of some jobs whether an executor is to be started for it, which takes a context: where it
-// has none and none is vacant.
+// needExecutors says, for each of some jobs, whether an executor is to be started for it, which takes a context: the
+// job has none and none is vacant.
 func (d *domain) needExecutors(jobs []*job) []bool {
 	starts := make([]bool, len(jobs))
 	if d.config.Context == 0 {
@@ -96,7 +96,7 @@ func (d *domain) needExecutors(jobs []*job) []bool {
 	return starts
 }
 
-// startingContexts are the contexts of executors that are to be started for jobs that are admitted.
+// startingContexts are those of executors that are to be started for jobs that are admitted.
 func (d *domain) startingContexts() wire.Contexts {
 	if d.config.Context == 0 {
 		return wire.Contexts{}
@@ -110,17 +110,18 @@ func (d *domain) startingContexts() wire.Contexts {
 	return c
 }
 
-// hasRoomForExecutor reports whether there is room for what a job's executor takes, if one is to be started for it.
+// hasRoomForExecutor reports whether the budget has room for the context of a job's executor, if one is to be started
+// for it.
 func (d *domain) hasRoomForExecutor(j *job) bool {
 	return d.config.Context == 0 || d.config.Budget == 0 || d.vacantExecutor(j, nil) != "" ||
 		d.takenBytes()+d.config.Context <= d.config.Budget
 }
 
-// takenBytes is what jobs and contexts have of the budget.
+// takenBytes is what jobs and contexts take of the budget.
 func (d *domain) takenBytes() graph.Bytes { return d.totalClaims().Bytes() + d.contexts().Sum() }
 
-// replanForContexts has jobs planned for again when more processes have the device open than before, beside which plans
-// do not fit, or when fewer have.
+// replanForContexts has jobs planned for again when more processes than before have the device open, so that plans do
+// not fit beside them, or when fewer have.
 func (d *domain) replanForContexts() {
 	if d.config.Context == 0 || d.config.Budget == 0 || d.request != nil { // whose plans are to come first
 		return
@@ -139,7 +140,7 @@ func (d *domain) replanForContexts() {
 	}
 }
 
-// contextSuffix is what a message about the budget says of contexts: nothing where there are none.
+// contextSuffix is what a message about the budget says of contexts. "": there are none.
 func contextSuffix(c wire.Contexts) string {
 	if c.Sum() == 0 {
 		return ""

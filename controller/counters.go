@@ -9,15 +9,22 @@ import (
 	"tensile/wire"
 )
 
-// Counters counts what jobs have done since this controller was started. No count ever falls.
+// Counters count what jobs have done since this controller was started. None ever falls.
 type Counters struct {
-	Iterations  int64         // complete, those that were lost with an executor and done again included
-	Served      time.Duration // what these take alone and without a plan
-	Stall, Gate time.Duration // of the iterations that were reported
-	Out, In     graph.Bytes   // that these have copied to the host and back, by their plans
-	Queued      time.Duration // in the queue
-	Plans       map[Cause]int64
-	Ended       map[wire.JobState]int64 // jobs that are over
+	// Iterations counts complete iterations, also those that were lost with an executor and done again.
+	Iterations int64
+	// Served is the time that these iterations take alone and without a plan.
+	Served time.Duration
+	// Stall and Gate are the time for which reported iterations waited for copies and for page grants.
+	Stall, Gate time.Duration
+	// Out and In are the bytes that reported iterations have copied to the host and back, by their plans.
+	Out, In graph.Bytes
+	// Queued is the time that jobs have spent in the queue.
+	Queued time.Duration
+	// Plans counts the plans that jobs got, by cause.
+	Plans map[Cause]int64
+	// Ended counts the jobs that are over, by state.
+	Ended map[wire.JobState]int64
 }
 
 func (t *Counters) countPlan(c Cause) {
@@ -34,20 +41,20 @@ func (t *Counters) countEnd(s wire.JobState) {
 	t.Ended[s]++
 }
 
-// clone returns a copy that does not change any more.
+// clone returns a copy that shares nothing with the original.
 func (t *Counters) clone() Counters {
 	c := *t
 	c.Plans, c.Ended = maps.Clone(t.Plans), maps.Clone(t.Ended)
 	return c
 }
 
-// maxOwners is for how many users a controller counts apart; those who come later are counted together.
+// maxOwners is for how many users a controller has counters of their own. Those who come later share one.
 const maxOwners = 100
 
-// otherOwners stands for the users beyond the first 100: no user can be called so.
+// otherOwners stands for the users beyond the first maxOwners. No user can have this name.
 const otherOwners = "*"
 
-// addCount adds to what is counted of a job and of its owner.
+// addCount adds to the counters of a job and to those of its owner.
 func (m *Machine) addCount(j *job, add func(*Counters)) {
 	add(&j.counters)
 	owner := m.countedOwner(j)
@@ -59,7 +66,7 @@ func (m *Machine) addCount(j *job, add func(*Counters)) {
 	add(t)
 }
 
-// countedOwner is the owner for whom a job counts.
+// countedOwner is the owner for whom a job is counted.
 func (m *Machine) countedOwner(j *job) string {
 	owner := j.record.Spec.Owner
 	if m.counters[owner] == nil && len(m.counters) >= maxOwners {
@@ -68,7 +75,8 @@ func (m *Machine) countedOwner(j *job) string {
 	return owner
 }
 
-// countQueueTime keeps the time of a job in the queue, at the end of each step that may have changed its state.
+// countQueueTime counts the time of a job in the queue. It is called at the end of each step that may have changed the
+// job's state.
 func (m *Machine) countQueueTime(j *job) {
 	switch queued := j.record.State == wire.Queued; {
 	case queued && j.queuedSince == 0:
@@ -82,16 +90,21 @@ func (m *Machine) countQueueTime(j *job) {
 
 // progress is what reports have told of a job's present incarnation.
 type progress struct {
+	// reported says that a report has come. The other fields mean nothing before.
 	reported    bool
 	incarnation int64
-	iteration   int             // the newest that was reported
-	steps       []time.Duration // of that
-	layout      *layout         // of that; nil: of a plan that is over
-	touched     graph.Bytes     // of its arena, likewise
+	// iteration is the number of the newest iteration that was reported.
+	iteration int
+	// steps are the times of its steps.
+	steps []time.Duration
+	// layout is the one that it used. nil: that layout is no longer in use.
+	layout *layout
+	// touched is the highest byte of the arena that it used. 0: it is not known.
+	touched graph.Bytes
 }
 
-// countReport counts a report of a job. One that came twice, or after a newer one, counts once; l is its layout, nil if
-// that is over.
+// countReport counts a report of a job. A report that came twice, or after a newer one, is not counted again. l is the
+// layout of the report; nil if that is no longer in use.
 func (m *Machine) countReport(j *job, r *wire.Report, l *layout) {
 	p := &j.progress
 	lost := int64(0)
@@ -118,15 +131,18 @@ func (m *Machine) countReport(j *job, r *wire.Report, l *layout) {
 	})
 }
 
-// maxServed is the most that one report counts as served: an iteration's number is its executor's own word.
+// maxServed is the most that one report counts as served: the number of an iteration is its executor's own claim.
 const maxServed = time.Hour
 
-// traffic is what a plan copies in an iteration, and what it has swapped out.
+// traffic is what a plan copies in an iteration.
 type traffic struct {
-	out, in    graph.Bytes
-	swappedOut []graph.Bytes // per step
+	// out and in are the bytes that are copied to the host and back.
+	out, in graph.Bytes
+	// swappedOut holds, per step, the bytes that are on the host alone then and come back.
+	swappedOut []graph.Bytes
 }
 
+// copiedBytes is what the plan copies to the host and back in an iteration.
 func (l *layout) copiedBytes(g *graph.Graph) (out, in graph.Bytes) {
 	if l.traffic == nil {
 		out, in := l.Wire.Plan.Copied(g)
@@ -135,8 +151,8 @@ func (l *layout) copiedBytes(g *graph.Graph) (out, in graph.Bytes) {
 	return l.traffic.out, l.traffic.in
 }
 
-// swappedOut is per step of a plan how many bytes are on the host alone then and come back to the device. Inputs, which
-// arrive from there, are left out.
+// swappedOut holds, per step of a plan, how many bytes are on the host alone then and come back to the device. Inputs,
+// which arrive from the host, are left out.
 func swappedOut(g *graph.Graph, p *plan.Plan) []graph.Bytes {
 	n := len(p.Steps)
 	change := make([]graph.Bytes, n+1)
@@ -171,7 +187,7 @@ func swappedOut(g *graph.Graph, p *plan.Plan) []graph.Bytes {
 	return sums
 }
 
-// meanSwapped is the mean over a job's newest iteration of the bytes that were on the host alone, to come back.
+// meanSwapped is the mean, over the job's newest iteration, of the bytes that were on the host alone and came back.
 func (p *progress) meanSwapped() graph.Bytes {
 	if p.layout == nil || p.layout.traffic == nil {
 		return 0

@@ -13,29 +13,47 @@ import (
 	"tensile/wire"
 )
 
-// domain is a device and all that is planned for on it together: its facts and budget, what its jobs claim, the plans
-// that are being made, and what was learnt of it.
+// domain is a device and all that is planned for on it together: its facts and budget, what its jobs claim, the plan
+// request that is being answered, and what was learnt of it. Times are since the Unix epoch.
 type domain struct {
-	m          *Machine
-	config     Config       // the machine's, with the facts of this device
-	registered *wire.Device // by executors; nil: it is the device of the controller's process
+	// m is the machine that the domain belongs to.
+	m *Machine
+	// config is the machine's, with the facts of this device.
+	config Config
+	// registered is the device as executors have registered it. nil: it is the device of the controller's own process.
+	registered *wire.Device
 
-	correction correct.Line // by which profiles are wrong on the device, as the jobs so far have shown
-	learnt     learnt
-	sharers    []*job // those whose stretches are worked out
+	// correction is by how much profiles are wrong on the device, as the jobs so far have shown. Its Factor is 0 as
+	// long as none has.
+	correction correct.Line
+	// learnt has the latencies of ops that reports have taught.
+	learnt learnt
+	// sharers are the Training jobs for which job.slowdown was computed last.
+	sharers []*job
 
-	request        *openRequest  // the plans that are being made; nil: none
-	driftNotBefore time.Duration // until when no drift of latencies has plans made
-	pending        pendingPlans
-	lastNoPlan     string // that and why there were no new plans, as it was said last; "": there were some
-	inSearch       bool   // a job is to be tried on it: what is only better waits
-	openContexts   int    // processes that had the device open, or were to, at the end of the last step
+	// request is the plan request that is being answered. nil: there is none.
+	request *openRequest
+	// driftNotBefore is the end of the cool-down in which a drift of latencies causes no plan request. 0: there was
+	// none.
+	driftNotBefore time.Duration
+	// pending is what plans are to be requested for as soon as no request is open.
+	pending pendingPlans
+	// lastNoPlan is the event, in words, that told last why there are no new plans; it is told once. "": the newest
+	// request had plans.
+	lastNoPlan string
+	// inSearch says that a placement search may ask the device for plans: requests that only look for better ones wait.
+	inSearch bool
+	// openContexts is how many processes had the device open, or were to, at the end of the newest step. It is 0 where
+	// contexts take no memory.
+	openContexts int
 
-	ledger ledger     // what tenants got of it
-	lease  wire.Lease // what leases have to give; zero where jobs share no memory
+	// ledger is what tenants got of the device. It is empty while there are no tenants.
+	ledger ledger
+	// lease is the capacity that leases were told last. It is zero where jobs share no memory.
+	lease wire.Lease
 }
 
-// ForDevice is the configuration for a device that executors bring: they train all jobs of it.
+// ForDevice is the configuration for a device that executors register: they train all jobs of it.
 func (c Config) ForDevice(d *wire.Device) Config {
 	c.Device, c.Name, c.Align = d.Identity, d.Name, d.Align
 	c.Out, c.In, c.Sharing = d.Facts.Out, d.Facts.In, d.Facts.Sharing()
@@ -52,7 +70,7 @@ func (c Config) ForDevice(d *wire.Device) Config {
 	return c
 }
 
-// openDevice returns the domain of a device of which nothing is known yet but its facts.
+// openDevice adds the domain of a device of which only the facts are known.
 func (m *Machine) openDevice(c Config, brought *wire.Device) *domain {
 	d := &domain{m: m, config: c, registered: brought, learnt: restoreLearnt(c.Device, nil)}
 	m.domains = append(m.domains, d)
@@ -60,7 +78,7 @@ func (m *Machine) openDevice(c Config, brought *wire.Device) *domain {
 	return d
 }
 
-// recordName is the name of the device in records: "" is that of the controller's process.
+// recordName is the name of the device in records. "": it is the device of the controller's process.
 func (d *domain) recordName() string {
 	if d == nil || d.registered == nil {
 		return ""
@@ -68,7 +86,7 @@ func (d *domain) recordName() string {
 	return d.registered.Name
 }
 
-// domainByRecord is the domain of a device as records name it; nil: there is none.
+// domainByRecord is the domain of a device as records name it. nil: there is none.
 func (m *Machine) domainByRecord(on string) *domain {
 	if i := slices.IndexFunc(m.domains, func(d *domain) bool { return d.recordName() == on }); i >= 0 {
 		return m.domains[i]
@@ -76,7 +94,7 @@ func (m *Machine) domainByRecord(on string) *domain {
 	return nil
 }
 
-// domainByName is the domain of a device as people name it; nil: there is none.
+// domainByName is the domain of a device as people name it. nil: there is none.
 func (m *Machine) domainByName(name string) *domain {
 	if m.ownDomain != nil && name == m.ownDomain.config.Name {
 		return m.ownDomain
@@ -98,7 +116,7 @@ func (d *domain) jobs() iter.Seq[*job] {
 	}
 }
 
-// executors are those that have the device open, or are to.
+// executors are those that have the device open, or are to have it open.
 func (d *domain) executors() iter.Seq[*executor] {
 	return func(yield func(*executor) bool) {
 		for _, x := range d.m.executors {
@@ -109,8 +127,8 @@ func (d *domain) executors() iter.Seq[*executor] {
 	}
 }
 
-// reservationsOf is what older incarnations of a job may still have of this device and on its host, whichever device
-// the job is on now.
+// reservationsOf is what earlier incarnations of a job may still have of this device and on its host, in bytes,
+// whichever device the job is on now.
 func (d *domain) reservationsOf(j *job) (bytes, host graph.Bytes) {
 	for _, h := range j.record.Held {
 		if h.On == d.recordName() {
@@ -120,7 +138,7 @@ func (d *domain) reservationsOf(j *job) (bytes, host graph.Bytes) {
 	return bytes, host
 }
 
-// reservations is that of all jobs.
+// reservations is what earlier incarnations of all jobs may still have of this device and on its host, in bytes.
 func (d *domain) reservations() (bytes, host graph.Bytes) {
 	for _, j := range d.m.jobs {
 		b, h := d.reservationsOf(j)
@@ -129,7 +147,8 @@ func (d *domain) reservations() (bytes, host graph.Bytes) {
 	return bytes, host
 }
 
-// retryAdmission has the jobs looked at that wait, since they may fit a device now.
+// retryAdmission has the queued jobs looked at again, because they may fit a device now. d is the device on which
+// something has changed; nil: any.
 func (m *Machine) retryAdmission(d *domain) {
 	if d != nil {
 		d.pending.admission = true
@@ -176,9 +195,10 @@ func (m *Machine) domainOf(s *wire.Status) (*domain, string) {
 // isSimulated reports whether a device has virtual time and no data.
 func isSimulated(device string) bool { return strings.HasPrefix(device, "sim:") }
 
-// applyRegisteredBudget takes what the executor that alone has a device says of the memory there: its process may have
-// been started again with another --budget, before the device was forgotten. What a new one says counts even if it is
-// what was said before: the device may have been crowded since.
+// applyRegisteredBudget takes the budget that an executor registers for its device, if no other executor has that
+// device. The process may have been started again with another --budget, before the device was forgotten. The budget of
+// a new process counts even if it is the registered one: the controller may have lowered it since, where the device was
+// crowded.
 func (d *domain) applyRegisteredBudget(x *executor, brings *wire.Device, begins bool) {
 	if d.registered == nil || brings == nil {
 		return
@@ -205,8 +225,8 @@ func (d *domain) applyRegisteredBudget(x *executor, brings *wire.Device, begins 
 	d.m.retryAdmission(d)
 }
 
-// canStartJobs reports whether a job may begin on the device: its own process can start an executor, or one is heard
-// of.
+// canStartJobs reports whether a job may begin on the device: the controller can start an executor of it, or an
+// executor of it can be reached.
 func (d *domain) canStartJobs() bool {
 	if d.registered == nil {
 		return true
@@ -219,8 +239,7 @@ func (d *domain) canStartJobs() bool {
 	return false
 }
 
-// closeDevice forgets a device of which no executor is left when nobody has anything of it. One that is drained stays
-// so.
+// closeDevice forgets a device when no executor of it is left and no job has anything of it. A drained device stays.
 func (m *Machine) closeDevice(d *domain) {
 	bytes, host := d.reservations()
 	if d.registered == nil || d.registered.Drained || bytes > 0 || host > 0 {
@@ -282,7 +301,7 @@ func (d *domain) describe() wire.DeviceState {
 	return s
 }
 
-// Devices are those that jobs are planned for on, that of this process first.
+// Devices describes those that jobs are planned for, that of this process first.
 func (m *Machine) Devices() []wire.DeviceState {
 	states := make([]wire.DeviceState, len(m.domains))
 	for i, d := range m.domains {
@@ -291,7 +310,8 @@ func (m *Machine) Devices() []wire.DeviceState {
 	return states
 }
 
-// drain has a device take no jobs, and those that it has leave with a checkpoint; or lets it take jobs again.
+// drain has a device take no more jobs, and its jobs leave with a checkpoint. Or it lets the device take jobs again. It
+// returns the jobs that leave, and those that cannot.
 func (m *Machine) drain(q *wire.Request) (moved []*job, err error) {
 	d := m.domainByName(q.Device)
 	switch {
@@ -319,7 +339,7 @@ func (m *Machine) drain(q *wire.Request) (moved []*job, err error) {
 	return moved, nil
 }
 
-// jobsWithPeersOn are the jobs that executors of a device have, and the siblings of these.
+// jobsWithPeersOn are the jobs that executors of a device have, and the peers of these.
 func (m *Machine) jobsWithPeersOn(d *domain) (list []*job) {
 	for _, j := range m.jobs {
 		there := func(o *job) bool {
@@ -332,7 +352,7 @@ func (m *Machine) jobsWithPeersOn(d *domain) (list []*job) {
 	return list
 }
 
-// vacateDevice has a job leave its device with a checkpoint and wait for another, and reports whether it can.
+// vacateDevice has a job leave its device with a checkpoint and wait for another device, and reports whether it can.
 func (m *Machine) vacateDevice(j *job) bool {
 	switch {
 	case j.record.State == wire.Ending || j.record.State == wire.Unknown:

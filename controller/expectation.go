@@ -12,8 +12,8 @@ import (
 	"tensile/scheduler/planner"
 )
 
-// profileKey is what a profile and working sets depend on, and what is learnt of a graph but for the differences
-// between devices of one kind.
+// profileKey is what a profile and working sets depend on, and what is learnt of a graph. Devices of equal facts share
+// it.
 type profileKey struct {
 	identity string
 	align    graph.Bytes
@@ -21,26 +21,31 @@ type profileKey struct {
 	graph    graph.Digest
 }
 
-// expectation is what a job is planned for with on a device.
+// expectation is what plans for a job on a device reckon with.
 type expectation struct {
-	profile  *planner.Profile
-	latency  []time.Duration // per op, as if it ran alone; nobody changes it
-	slack    []time.Duration
+	profile *planner.Profile
+	// latency holds, per op, how long it takes alone. Nobody may change it.
+	latency []time.Duration
+	// slack holds, per op, by how much latency may be off. It may be nil.
+	slack []time.Duration
+	// measured says that latency follows measurements.
 	measured bool
 }
 
-// knownProfile is what is known of a kind.
+// knownProfile is what is known of a graph on devices of one kind.
 type knownProfile struct {
-	profile       *planner.Profile
-	workingSet    graph.Bytes       // the largest working set of an op
-	usedLatencies [][]time.Duration // latencies that jobs were planned for with, at most mostUsed, oldest first
+	profile *planner.Profile
+	// workingSet is the largest working set of an op, in bytes.
+	workingSet graph.Bytes
+	// usedLatencies are those that jobs were planned for with, oldest first, at most maxUsedLatencies.
+	usedLatencies [][]time.Duration
 }
 
-// maxUsedLatencies is how many latencies of a kind are kept.
+// maxUsedLatencies is how many sets of latencies are kept per knownProfile.
 const maxUsedLatencies = 16
 
-// rememberProfile takes down the profile of a graph on a device, for all of its kind. The controller's own device has
-// one profile per job: what others use of it while it is made may be in it.
+// rememberProfile keeps the profile of a graph on a device for all jobs and devices of its key. The controller's own
+// device has one profile per job: what other programs used of it while the profile was made may be in it.
 func (d *domain) rememberProfile(j *job, p planner.Profile) {
 	if d.registered == nil {
 		return
@@ -53,6 +58,7 @@ func (d *domain) rememberProfile(j *job, p planner.Profile) {
 	}
 }
 
+// profileKeyOf is the key of a job's graph on the device.
 func (d *domain) profileKeyOf(j *job) profileKey {
 	return profileKey{d.registered.Identity, d.config.Align, d.registered.Facts, j.record.Spec.Graph}
 }
@@ -62,8 +68,8 @@ func (m *Machine) forgetProfiles(digest graph.Digest) {
 	maps.DeleteFunc(m.profiles, func(k profileKey, _ *knownProfile) bool { return k.graph == digest })
 }
 
-// expectationOf is what a job is planned for with on a device, where it is or where it may come, and whether that is
-// known.
+// expectationOf is what plans for a job on the device reckon with, whether the job is there or may come, and whether
+// that is known.
 func (d *domain) expectationOf(j *job) (expectation, bool) {
 	var e expectation
 	if j.domain == d && j.profile != nil {
@@ -86,8 +92,8 @@ func (d *domain) expectationOf(j *job) (expectation, bool) {
 	return e, true
 }
 
-// plannedLatencies are the latencies that a job is planned for with: those of before, until they have changed by more
-// than is even.
+// plannedLatencies are the latencies that a job is planned for with: those of the last request, until they have changed
+// by more than nearlyEqual allows.
 func (d *domain) plannedLatencies(j *job) []time.Duration {
 	if d.registered == nil {
 		return slices.Clone(j.latency)
@@ -101,9 +107,9 @@ func (d *domain) plannedLatencies(j *job) []time.Duration {
 	return slices.Clone(j.latency)
 }
 
-// canonicalLatencies returns latencies with which jobs of a kind were planned for and that are as good as some, or else
-// a copy of these, which are used from then on: so what differs little, by noise or by the jobs beside it, leaves equal
-// jobs equal, and plans for them too.
+// canonicalLatencies returns latencies that jobs of the same profile were planned for with and that are nearly equal to
+// some, or else a copy of these, which is used from then on. So small differences, by noise or by the jobs beside,
+// leave equal jobs equal, and their plans too.
 func (d *domain) canonicalLatencies(k *knownProfile, latency []time.Duration) []time.Duration {
 	for _, used := range k.usedLatencies {
 		if d.nearlyEqual(latency, used) {
@@ -117,8 +123,7 @@ func (d *domain) canonicalLatencies(k *knownProfile, latency []time.Duration) []
 	return k.usedLatencies[len(k.usedLatencies)-1]
 }
 
-// nearlyEqual reports whether latencies are as good as others: they differ by no more than half of what has plans made
-// again.
+// nearlyEqual reports whether latencies differ by no more than half of the drift that has plans made again.
 func (d *domain) nearlyEqual(now, before []time.Duration) bool {
 	return correct.Drift(now, before) <= d.config.Threshold/2
 }

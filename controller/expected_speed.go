@@ -6,12 +6,12 @@ import (
 	"tensile/scheduler"
 )
 
-// fasterTogether is from what speeds of all jobs together on, as shares of their speeds alone, they are said to train
-// together: below it they do no more than in turns.
+// fasterTogether is the sum of the speeds of all jobs, as shares of their speeds alone, from which on they are said to
+// train together. Below it they do no more than in turns.
 const fasterTogether = 1.02
 
-// describeSpeed says how a job is to train beside the others that share memory by gates; "": it is alone, or nothing is
-// expected.
+// describeSpeed says how a job is expected to train beside the others that share memory by gates. "": it is alone, or
+// nothing is expected.
 func (d *domain) describeSpeed(j *job) string {
 	var others int
 	sum := j.record.Speed
@@ -38,7 +38,7 @@ func sharingWord(sum float64) string {
 	return "together"
 }
 
-// announceSpeeds says how fast the jobs are expected to be that share memory by gates.
+// announceSpeeds emits an event with the expected speeds of the jobs that share memory by gates.
 func (d *domain) announceSpeeds() {
 	var words []string
 	var sum float64
@@ -55,7 +55,7 @@ func (d *domain) announceSpeeds() {
 		len(words), sharingWord(sum), scheduler.Abridge(words))})
 }
 
-// speedSuffix is what is to be said of how a job is to train beside the others.
+// speedSuffix ends a message about a job with how it is expected to train beside the others. "": nothing is expected.
 func (d *domain) speedSuffix(j *job) string {
 	if beside := d.describeSpeed(j); beside != "" {
 		return "; it is expected to train " + beside

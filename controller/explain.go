@@ -16,24 +16,36 @@ import (
 	"tensile/wire"
 )
 
-// ExplainRequest is what tensile explain asks of a job: an errand as a Plan is, whose answer changes nothing.
+// ExplainRequest is what tensile explain asks of a job. It is answered by plans, as a [PlanRequest] is, but its answer
+// changes nothing.
 type ExplainRequest struct {
-	To      int64        `json:"to"` // Input.From
+	// To is Input.From of whoever asks.
+	To      int64        `json:"to"`
 	Request wire.Request `json:"request"`
-	Job     *explain.Job `json:"job"`            // without times and plans
-	At      int          `json:"at"`             // of the job among the candidates
-	Plan    *PlanRequest `json:"plan,omitempty"` // what is planned for, up to the job; nil: that is not planned for
-	Ranks   []int64      `json:"ranks"`          // of the candidates, by which those that wait are in order
+	// Job has the facts that need no work: times and plans are missing.
+	Job *explain.Job `json:"job"`
+	// At is the index of the job among the candidates of Plan. -1: it is not among them.
+	At int `json:"at"`
+	// Plan is the request for plans for the admitted jobs and those that wait, up to the job. nil: the job is not
+	// planned for.
+	Plan *PlanRequest `json:"plan,omitempty"`
+	// Ranks are those of the candidates. Those that wait are in the order of these.
+	Ranks []int64 `json:"ranks"`
 
-	Stands     explain.Standing `json:"-"` // of the plan that it has
-	Graph      *graph.Graph     `json:"-"`
-	Current    *ProvenLayout    `json:"-"` // in force, or else the newest; nil: it has none
-	LastReport *wire.Report     `json:"-"` // the newest with that; nil: none has come
-	Profile    *planner.Profile `json:"-"` // nil: it was not made yet
-	Latency    []time.Duration  `json:"-"` // per op, as if it ran alone; nil without a profile
+	// Stands says whether Current is in force.
+	Stands explain.Standing `json:"-"`
+	Graph  *graph.Graph     `json:"-"`
+	// Current is the plan in force, or else the newest. nil: the job has none.
+	Current *ProvenLayout `json:"-"`
+	// LastReport is the newest report of an iteration with Current. nil: none has come.
+	LastReport *wire.Report `json:"-"`
+	// Profile is nil if it was not made yet.
+	Profile *planner.Profile `json:"-"`
+	// Latency holds, per op, how long it takes alone. It is nil without a profile.
+	Latency []time.Duration `json:"-"`
 }
 
-// explain has a question about a job answered beside the machine.
+// explain has a question about a job answered outside the machine.
 func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 	if j.record.State.Over() {
 		m.reply(from, fmt.Errorf("job %s is %s: there is nothing to explain any more; tensile jobs has its times",
@@ -84,7 +96,7 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 	m.emit(Output{Explain: o})
 }
 
-// explainFacts are what a job's answer says that needs no work.
+// explainFacts are the parts of an explanation that need no work.
 func (m *Machine) explainFacts(j *job) *explain.Job {
 	r, d := &j.record, j.domain
 	e := &explain.Job{Job: r.Spec.Name, Model: r.Spec.Model, Device: d.config.Device, State: string(r.State),
@@ -110,13 +122,13 @@ func (m *Machine) explainFacts(j *job) *explain.Job {
 	return e
 }
 
-// maxAsked is how many explanations may be asked for at the same time. One is worked out at a time.
+// maxAsked is how many explanations may be asked for at the same time. One at a time is worked out.
 const maxAsked = 16
 
 // explainTime is how long the plans of one explanation may take: less than a command line waits.
 const explainTime = 45 * time.Second
 
-// explain answers a question beside all else.
+// explain answers an explain request on a goroutine of its own.
 func (r *runner) explain(q *ExplainRequest) {
 	answer := r.answers[q.To]
 	delete(r.answers, q.To)
@@ -144,7 +156,8 @@ func (r *runner) explain(q *ExplainRequest) {
 	})
 }
 
-// Explain answers a question. Plans that are not made when ctx is done are said to be missing.
+// Explain answers an explain request. The answer says which plans are missing because ctx was done before they were
+// made.
 func (p *PlanWorker) Explain(ctx context.Context, q *ExplainRequest) wire.Answer {
 	e := &explaining{planner: p, ctx: ctx, ExplainRequest: q}
 	if q.Request.Storage != "" {
@@ -157,7 +170,7 @@ func (p *PlanWorker) Explain(ctx context.Context, q *ExplainRequest) wire.Answer
 	return wire.Answer{Explained: e.explainJob()}
 }
 
-// explaining is a question that is being answered.
+// explaining is an explain request that is being answered.
 type explaining struct {
 	planner *PlanWorker
 	ctx     context.Context
@@ -191,8 +204,8 @@ func (e *explaining) explainJob() *explain.Job {
 	return &j
 }
 
-// budgets are those to compare the present one with: a GiB more and less, or a quarter of one below 2 GiB. Where there
-// is none, a GiB less than what is taken.
+// budgets are those to compare the present budget with: a GiB more and less, or a quarter more and less if it is below
+// 2 GiB. Where there is no limit, it is a GiB less than what is taken.
 func (e *explaining) budgets() []graph.Bytes {
 	budget, taken := e.Plan.Budget, e.Job.Taken
 	switch {
@@ -206,8 +219,8 @@ func (e *explaining) budgets() []graph.Bytes {
 	return []graph.Bytes{budget + graph.GiB, budget - graph.GiB}
 }
 
-// currentPlan is the plan that the job has, as it was when it was made; nil: it has none, or one that does not say how
-// it was made.
+// currentPlan is the plan that the job has, as it was when it was made. nil: the job has none, or the plan does not say
+// how it was made.
 func (e *explaining) currentPlan() *explain.Plan {
 	if e.Current == nil || e.Current.Wire.Reasons == nil {
 		return nil
@@ -236,8 +249,8 @@ func (e *explaining) addTimes(j *explain.Job) {
 	j.Stalls = stalls[:min(len(stalls), explain.MaxStalls)]
 }
 
-// linkShare is the share of the link with which the plan was made that the job has; the whole link, of a plan that does
-// not say.
+// linkShare is the share of the link with which the job's plan was made. A plan that does not say counts with the whole
+// link.
 func (e *explaining) linkShare() (out, in cost.Link) {
 	if r := e.Current.Wire.Reasons; r != nil {
 		return r.Out, r.In
@@ -245,8 +258,8 @@ func (e *explaining) linkShare() (out, in cost.Link) {
 	return e.planner.Out, e.planner.In
 }
 
-// alternative plans within a budget and, if that is not 0, with another priority of the job. It returns the plans, too;
-// nil if there are none.
+// alternative plans within a budget and, if priority is not 0, with another priority of the job. It also returns the
+// result; nil if there is none.
 func (e *explaining) alternative(budget graph.Bytes, priority int) (explain.Alternative, *PlanResult) {
 	own := &e.Plan.Jobs[e.At].Spec
 	q := *e.Plan
@@ -287,7 +300,8 @@ func (e *explaining) alternative(budget graph.Bytes, priority int) (explain.Alte
 	return a, p
 }
 
-// whyNoPlan says why a candidate has no plan, that so many others without one are before, the first of them called so.
+// whyNoPlan says why a candidate has no plan. before is how many others without a plan come before it, and first is the
+// name of the first of them.
 func whyNoPlan(p *PlanResult, candidate int, first string, before int) string {
 	if never := p.NeverFit[candidate]; never != "" {
 		return never
@@ -301,7 +315,7 @@ func whyNoPlan(p *PlanResult, candidate int, first string, before int) string {
 	return p.NoPlan.Why
 }
 
-// reordered are candidates with those that wait in the order of other ranks.
+// reordered are the candidates with the queued ones in the order of other ranks.
 func (e *explaining) reordered(jobs []Candidate, ranks []int64) []Candidate {
 	order := make([]int, len(jobs))
 	for i := range order {
@@ -315,8 +329,9 @@ func (e *explaining) reordered(jobs []Candidate, ranks []int64) []Candidate {
 	return all
 }
 
-// outcomeOf is what a plan makes of a job, with its share of the link. Without a plan an iteration takes unplanned, and
-// beside others speed is expected of it.
+// outcomeOf is what a plan makes of a job, with its share of the link. Without a plan an iteration takes the time
+// unplanned. Beside other jobs the job is expected to have the given speed, as a share of its speed alone; 0: nothing
+// is expected.
 func outcomeOf(job string, p *program.Program, out, in cost.Link, unplanned time.Duration,
 	speed float64) explain.Outcome {
 	t := program.Time(p, program.Durations{Steps: p.Plan.Made, Out: out, In: in})
@@ -328,7 +343,7 @@ func outcomeOf(job string, p *program.Program, out, in cost.Link, unplanned time
 	return o
 }
 
-// explainStorage is the life of a storage under the plan that the job has, or, where it has none, under the one that
+// explainStorage is the life of a storage under the plan that the job has or, where it has none, under the one that
 // would be made now.
 func (e *explaining) explainStorage() (*explain.Storage, error) {
 	name := e.Request.Storage
@@ -364,7 +379,7 @@ func (e *explaining) explainStorage() (*explain.Storage, error) {
 	return &life, nil
 }
 
-// planNow has the plan made that the job would have.
+// planNow makes the plan that the job would get now.
 func (e *explaining) planNow() error {
 	if e.Plan != nil {
 		_, base := e.alternative(e.Plan.Budget, 0)
@@ -376,7 +391,7 @@ func (e *explaining) planNow() error {
 	return fmt.Errorf("job %s has no plan now: %s", e.Job.Job, cmp.Or(e.Job.Why, "it is "+e.Job.State))
 }
 
-// similarNames names storages whose names hold another name, for an error's line.
+// similarNames names storages whose names contain another name, for the line of an error.
 func similarNames(g *graph.Graph, name string) string {
 	const shown = 5
 	var names []string

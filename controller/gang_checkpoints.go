@@ -8,8 +8,8 @@ import (
 
 // Which checkpoints all siblings have, from which they go on together.
 
-// orderTimedCheckpoints has siblings take a checkpoint when it is time for one, and they have passed the one before: if
-// that was not taken by all, some heard of it too late or could not write it.
+// orderTimedCheckpoints has gangs take a checkpoint when it is time for one and they have passed the one before. If not
+// all replicas have taken that, some heard of it too late or could not write it.
 func (m *Machine) orderTimedCheckpoints() {
 	for _, j := range m.jobs {
 		every := j.record.Spec.Checkpoint.Every
@@ -34,8 +34,8 @@ func (m *Machine) orderTimedCheckpoints() {
 	}
 }
 
-// checkpointRun are checkpoints that a replica took one after the other without a gap, and has: after from iterations,
-// to iterations, and every Interval.Iterations between them.
+// checkpointRun is a range of checkpoints that a replica has taken one after the other, and still has: the first after
+// from iterations, the last after to iterations, and one every Interval.Iterations between them.
 type checkpointRun struct{ from, to int }
 
 // hasCheckpoint reports whether a replica has the checkpoint after so many iterations, as far as its executor has said.
@@ -46,8 +46,8 @@ func (j *job) hasCheckpoint(iteration int) bool {
 	})
 }
 
-// newestCommonCheckpoint is after how many iterations the newest checkpoint was taken that all siblings have; 0: there
-// is none.
+// newestCommonCheckpoint is after how many iterations the newest checkpoint was taken that all replicas of a gang have.
+// 0: there is none.
 func newestCommonCheckpoint(g []*job) int {
 	common := g[0].record.From
 	var all []checkpointRun
@@ -64,8 +64,8 @@ func newestCommonCheckpoint(g []*job) int {
 	return common
 }
 
-// recordKeptCheckpoint takes down which checkpoints a replica has. One that all have is a progress, and older ones are
-// of no use.
+// recordKeptCheckpoint records which checkpoints a replica has. A new one that all replicas have is a progress, and
+// older ones are of no use.
 func (m *Machine) recordKeptCheckpoint(j *job, s *wire.JobStatus) {
 	c, k := s.Checkpoint, &j.replica
 	if c == nil || c.Iteration <= j.record.From || c.Iteration > j.record.Spec.Iterations {

@@ -10,7 +10,7 @@ import (
 
 // How siblings rest, leave and end together, after the same number of iterations: (c) of replicas.go.
 
-// isGangAtRest reports whether all siblings of a replica rest, or have nothing to do any more.
+// isGangAtRest reports whether all replicas of a gang rest, or have nothing more to do.
 func (m *Machine) isGangAtRest(j *job) bool {
 	return !slices.ContainsFunc(m.gang(j), func(o *job) bool {
 		s := &o.replica
@@ -18,9 +18,10 @@ func (m *Machine) isGangAtRest(j *job) bool {
 	})
 }
 
-// chooseRestPoint has siblings rest, or take a checkpoint, after more iterations than any has begun: by so many that
-// they hear of it in time, and by twice as many if they heard too late of the number before. Of a checkpoint that
-// cannot be written the same is seen: so they are at most those of the time between two.
+// chooseRestPoint chooses after how many iterations replicas rest, or take a checkpoint: more than any of them has
+// begun. The margin is large enough for them to hear of it in time, and twice the one before if they heard too late of
+// that. They seem to hear too late also of a checkpoint that cannot be written; so the margin is at most the iterations
+// between two checkpoints.
 func (m *Machine) chooseRestPoint(g []*job, late bool) {
 	begun, least, wanted, most := 0, 2, 0, math.MaxInt
 	for _, j := range g {
@@ -43,7 +44,8 @@ func (m *Machine) chooseRestPoint(g []*job, late bool) {
 	m.changed = true
 }
 
-// orderRest says how a replica is ordered to rest: none ends or leaves before all rest.
+// orderRest fills in an assignment after how many iterations a replica rests. No replica ends or leaves before all
+// rest.
 func (m *Machine) orderRest(j *job, a *wire.Assignment) {
 	if a.At = j.record.At; (a.Stop || a.Park == wire.OnDisk) && !m.isGangAtRest(j) {
 		a.Stop, a.Park = false, wire.InMemory
@@ -56,8 +58,9 @@ func (m *Machine) orderRest(j *job, a *wire.Assignment) {
 	}
 }
 
-// recordRest takes down whether a replica rests as it was told. When all do they are parked, or told to leave or to
-// end. At rises for one that has begun too many iterations, also for one that was to take a checkpoint then.
+// recordRest records whether a replica rests as it was told. When all do, they are parked, or told to leave or to end.
+// Record.At is raised for all if one of them has begun too many iterations when it hears of it, also where it was to
+// take a checkpoint then.
 func (m *Machine) recordRest(j *job, s *wire.JobStatus, answers bool) {
 	resting := j.record.State == wire.Parking || j.record.State == wire.Ending
 	rests := j.restsInMemory() || resting
@@ -88,7 +91,7 @@ func (m *Machine) recordRest(j *job, s *wire.JobStatus, answers bool) {
 	}
 }
 
-// endGang ends siblings when all have finished, or were stopped.
+// endGang ends the replicas of a gang when all have finished, or were stopped.
 func (m *Machine) endGang(j *job) {
 	g := m.gang(j)
 	stopped := j
@@ -113,7 +116,7 @@ func (m *Machine) endGang(j *job) {
 	}
 }
 
-// parkGangOnDisk has siblings be parked on disk when all have left their executors.
+// parkGangOnDisk has the replicas of a gang parked on disk when all have left their executors.
 func (m *Machine) parkGangOnDisk(j *job) {
 	g := m.gang(j)
 	if !slices.ContainsFunc(g, func(o *job) bool { return !o.replica.leftExecutor }) {

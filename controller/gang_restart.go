@@ -11,8 +11,8 @@ import (
 
 // What siblings do together when one of them is lost: (d) of replicas.go.
 
-// restartDisconnected has siblings begin again when one of them has failed only since a connection broke, and none
-// trains any more: one that does may yet say what the trouble was, unless its executor cannot be reached.
+// restartDisconnected restarts a gang when one of its replicas has failed only because a connection broke, and none
+// trains any more. One that trains may yet say what the trouble was, unless its executor cannot be reached.
 func (m *Machine) restartDisconnected(j *job, why string) {
 	g := m.gang(j)
 	trains := func(o *job) bool {
@@ -23,8 +23,8 @@ func (m *Machine) restartDisconnected(j *job, why string) {
 	}
 }
 
-// endPeers ends the siblings of a replica that is over and has not finished. If that has failed the checkpoints of all
-// stay, also of those that have finished, for whoever wants to go on from them.
+// endPeers ends the peers of a replica that is over and has not finished. If it has failed, the checkpoints of all
+// stay, also of those that have finished, so that a user can go on from them.
 func (m *Machine) endPeers(j *job) {
 	for _, o := range m.gang(j) {
 		if o.record.State.Over() {
@@ -47,7 +47,7 @@ func (m *Machine) endPeers(j *job) {
 }
 
 // keepReservation reserves what an executor may have of a job that is taken from it, until the executor is known to
-// have it no more. Its checkpoints stay there (wire.Orders.Elsewhere).
+// have it no more. The job's checkpoints stay there (wire.Orders.Elsewhere).
 func (m *Machine) keepReservation(j *job) {
 	x := m.executors[j.record.Executor]
 	if x == nil || x.gone || x.life == "" || !j.hasExecutor() {
@@ -62,7 +62,8 @@ func (m *Machine) keepReservation(j *job) {
 	}
 }
 
-// detachGang takes siblings from their executors. What is left of them is the newest checkpoint that all have.
+// detachGang takes the replicas of a gang from their executors. What is left of them is the newest checkpoint that all
+// have.
 func (m *Machine) detachGang(g []*job) {
 	common := newestCommonCheckpoint(g)
 	for _, j := range g {
@@ -74,9 +75,8 @@ func (m *Machine) detachGang(g []*job) {
 	}
 }
 
-// restartGang has the siblings of a replica begin again together, for some trouble with that one; or rest without
-// executors if they were to rest, or end if they were to end. counts: it is one of the restarts that they have, if they
-// train.
+// restartGang restarts all replicas of a gang because of some trouble with one of them. If they were to rest, they rest
+// without executors; if they were to end, they end. counts says that this uses up one of their restarts, if they train.
 func (m *Machine) restartGang(j *job, why string, counts bool) {
 	g := m.gang(j)
 	state := j.record.State
@@ -141,8 +141,8 @@ func (m *Machine) restartGang(j *job, why string, counts bool) {
 	}
 }
 
-// restartFromScratch has siblings begin again, without a checkpoint: that with which they were to begin is damaged, and
-// there is no other that all have. It reports whether they do.
+// restartFromScratch restarts a gang without a checkpoint: the one with which it was to begin is damaged, and there is
+// no other that all replicas have. It reports whether it does.
 func (m *Machine) restartFromScratch(j *job, why string) bool {
 	if !j.isReplica() || j.record.From == 0 {
 		return false
@@ -154,8 +154,8 @@ func (m *Machine) restartFromScratch(j *job, why string) bool {
 	return true
 }
 
-// handleMissingGangCheckpoint has siblings begin at other executors if one of them has not found the checkpoint with
-// which they begin, or wait for one that has it.
+// handleMissingGangCheckpoint has a gang begin at other executors if one replica has not found the checkpoint with
+// which all begin, or wait for an executor that has it.
 func (m *Machine) handleMissingGangCheckpoint(j *job, x *executor, why string) {
 	until := j.checkpointDeadline
 	j.failedAt = append(j.failedAt, x.name)
@@ -173,14 +173,14 @@ func (m *Machine) handleMissingGangCheckpoint(j *job, x *executor, why string) {
 	}
 }
 
-// otherExecutorMayTake reports whether an executor may take a job that has found no checkpoint at others.
+// otherExecutorMayTake reports whether an executor may take a job that has not found its checkpoint at others.
 func (m *Machine) otherExecutorMayTake(j *job) bool {
 	return j.domain != nil && j.domain.vacantExecutor(j, nil) != "" || len(m.domains) > 1 &&
 		len(m.candidateDevices(j)) > 0
 }
 
-// healGangs has siblings agree that a controller has left in different states which was killed while it wrote them
-// down. Where not all of them are stored nobody has heard that they are taken, and they end.
+// healGangs makes the replicas of each gang agree. A controller that was killed while it stored them may have left them
+// in different states. Where not all of them are stored, nobody has heard that they were taken, and they end.
 func (m *Machine) healGangs() {
 	for _, j := range slices.Clone(m.jobs) {
 		if n := len(m.gang(j)); j.isReplica() && !j.record.State.Over() && n < j.record.Spec.Replica.Of {

@@ -9,8 +9,8 @@ import (
 
 // How the replicas of a group are placed and begin together: (a) and (b) of replicas.go.
 
-// spreadReplica are, of the devices that may take a replica, those that have fewest of its siblings; or all, if it has
-// found no room on these.
+// spreadReplica keeps, of the devices that may take a replica, those that have fewest of its peers; or all, if the
+// replica has found no room on these.
 func (m *Machine) spreadReplica(j *job, list []*domain) []*domain {
 	if !j.isReplica() || j.packed || j.blocked || len(list) < 2 {
 		return list
@@ -28,7 +28,7 @@ func (m *Machine) spreadReplica(j *job, list []*domain) []*domain {
 	return slices.DeleteFunc(list, func(d *domain) bool { return count[d] > fewest })
 }
 
-// allowPacking has a replica that fits none of the devices with fewest siblings tried on those with more of them; it
+// allowPacking has a replica that fits none of the devices with fewest peers tried on those with more of them. It
 // reports whether there are any.
 func (m *Machine) allowPacking(j *job) bool {
 	if !j.isReplica() || j.packed || !j.isFree() {
@@ -42,8 +42,8 @@ func (m *Machine) allowPacking(j *job) bool {
 	return true
 }
 
-// startingGang are the siblings of the group that is on its way in: one of them is admitted, and has nothing yet, or
-// was tried and is to be.
+// startingGang is the gang that is about to start. One of its replicas is admitted and has nothing yet, or its device
+// was chosen. nil: no gang is about to start.
 func (m *Machine) startingGang() []*job {
 	for _, j := range m.jobs {
 		if j.isReplica() && (j.record.State == wire.Starting && j.claim().isZero() ||
@@ -54,8 +54,8 @@ func (m *Machine) startingGang() []*job {
 	return nil
 }
 
-// mayBePlanned reports whether a job that waits may be planned for now: of a replica no other group is on its way in,
-// and nothing but memory keeps a sibling from beginning.
+// mayBePlanned reports whether a queued job may be planned for now. A replica may only if no other gang is about to
+// start, and if nothing but memory keeps its peers from beginning.
 func (m *Machine) mayBePlanned(j *job) bool {
 	g := m.gang(j)
 	if g == nil {
@@ -81,15 +81,15 @@ func (m *Machine) mayBePlanned(j *job) bool {
 	return true
 }
 
-// hasUnplacedPeer reports whether siblings of a job are still to be tried.
+// hasUnplacedPeer reports whether a device is still to be searched for peers of a job.
 func (m *Machine) hasUnplacedPeer(j *job) bool {
 	return slices.ContainsFunc(m.gang(j), func(o *job) bool {
 		return o != j && o.record.State == wire.Queued && !o.noRoom && (o.domain == nil || m.needsSearch(o))
 	})
 }
 
-// dropPartialGangs drops replicas from jobs that are about to begin on a device if a sibling there does not begin with
-// them.
+// dropPartialGangs divides jobs that are about to begin on the device. A replica is cut if a peer on this device does
+// not begin with it.
 func (d *domain) dropPartialGangs(begun []*job) (whole, cut []*job) {
 	for _, j := range begun {
 		alone := func(o *job) bool {
@@ -108,8 +108,8 @@ func (d *domain) dropPartialGangs(begun []*job) (whole, cut []*job) {
 	return whole, cut
 }
 
-// gangNeverFits returns why the replicas of a job can not begin together on the one device that may take them, even
-// alone, but for what executors out of reach may have; "": they may.
+// gangNeverFits returns a replica, and why its gang cannot start on the one device that may take it, even when the gang
+// is alone, but for what executors out of reach may have. why "": it may start.
 func (d *domain) gangNeverFits(e *openRequest, p *PlanResult) (j *job, why string) {
 	if e.admitted > 0 || len(e.jobs) == 0 || p.NoPlan == nil || p.NoPlan.Need == 0 || !d.memoryUnchanged(e) {
 		return nil, ""
@@ -142,8 +142,8 @@ func (d *domain) mayStartElsewhere(j *job) bool {
 	return j.domain != d || len(may) != 1 || may[0] != d
 }
 
-// blockReplicas has the replicas of a job wait for a larger budget, or for executors out of reach, where they hold
-// nobody up.
+// blockReplicas marks the replicas of a job's gang as blocked: they wait for a larger budget, or for executors out of
+// reach, and others may begin before them.
 func (d *domain) blockReplicas(j *job, why string) {
 	waits := "waits for a larger budget: "
 	if d.reservedBytes() > 0 {
@@ -156,7 +156,7 @@ func (d *domain) blockReplicas(j *job, why string) {
 	d.pending.admission, d.m.changed = true, true
 }
 
-// isPlanPending reports whether plans with a job that waits are being made, or are to be.
+// isPlanPending reports whether plans with a queued job are being made, or are to be made.
 func (m *Machine) isPlanPending(j *job) bool {
 	d := j.domain
 	switch {
@@ -168,7 +168,7 @@ func (m *Machine) isPlanPending(j *job) bool {
 	return d != nil && d.pending.admission && slices.Contains(d.waitingJobs(), j)
 }
 
-// requeueIncompleteGang has the group that is on its way in wait again if a sibling has found no room.
+// requeueIncompleteGang has the gang that is about to start wait again if one of its replicas has found no room.
 func (m *Machine) requeueIncompleteGang() {
 	g := m.startingGang()
 	admitted := slices.ContainsFunc(g, func(j *job) bool { return j.record.State == wire.Starting })
@@ -181,7 +181,8 @@ func (m *Machine) requeueIncompleteGang() {
 	m.requeueGang(g, g[at].record.Spec.Name, g[at].record.Why)
 }
 
-// requeueGang has the siblings of a group that has nothing yet wait again, with one of them.
+// requeueGang has the replicas of a gang that has nothing yet wait again. first is the name of the one for which they
+// do, and why the reason.
 func (m *Machine) requeueGang(g []*job, first, why string) {
 	m.changed, m.needsPlacement = true, true
 	for _, j := range g {
@@ -201,7 +202,7 @@ func (m *Machine) requeueGang(g []*job, first, why string) {
 	}
 }
 
-// startGang grants the siblings of the group that is on its way in their first layouts, if all can be granted at once.
+// startGang grants the replicas of the gang that is about to start their first layouts, if all can be granted at once.
 func (m *Machine) startGang() {
 	g := m.startingGang()
 	if g == nil {

@@ -9,8 +9,8 @@ import (
 	"tensile/wire"
 )
 
-// grant has jobs train with their newest layouts: those that are no larger than the job's claim at once, the others in
-// the order of their submission when there is room.
+// grant has jobs train with their newest layouts. Layouts no larger than the job's claim are granted at once, the
+// others in the order of the jobs' submission when there is room.
 func (d *domain) grant() {
 	for _, shrink := range [...]bool{true, false} {
 		for _, j := range d.activeJobs() {
@@ -48,7 +48,7 @@ func (d *domain) hasRoom(j *job, l *layout) bool {
 		(host <= 0 || d.config.HostMemory == 0 || d.totalHostClaims()+host <= d.config.HostMemory)
 }
 
-// fitsClaim reports whether a job may have another claim beside what it has, as it may while it changes.
+// fitsClaim reports whether the job may have another claim beside what it has, as it may have both while it changes.
 func (d *domain) fitsClaim(j *job, c Claim) bool {
 	has := j.claim()
 	contexts := d.contexts().Sum() + d.startingContexts().Sum()
@@ -56,8 +56,8 @@ func (d *domain) fitsClaim(j *job, c Claim) bool {
 		d.totalClaims().Remove(has).Add(has.union(c)).Bytes()+contexts <= d.config.Budget
 }
 
-// totalClaims is what all jobs count with together, and what executors out of reach may have. It is above the budget
-// only after that was made smaller, or an executor with gates fell silent, and then only falls until it is not.
+// totalClaims is what all jobs claim together, and what executors out of reach may have. It is above the budget only
+// after that was made smaller, or after an executor with gates became silent. Then it only falls until it is not.
 func (d *domain) totalClaims() (sum ClaimSum) {
 	for j := range d.jobs() {
 		sum = sum.Add(j.claim())
@@ -66,7 +66,7 @@ func (d *domain) totalClaims() (sum ClaimSum) {
 	return sum.Add(exclusiveClaim(held))
 }
 
-// assignExecutors gives jobs without an executor one, and has it find what it needs.
+// assignExecutors gives an executor to each job without one, and stores what it needs for it.
 func (d *domain) assignExecutors() {
 	for _, j := range d.activeJobs() {
 		if j.record.Executor == "" && j.canChangePlan() {
@@ -97,7 +97,8 @@ func (d *domain) assignExecutors() {
 	}
 }
 
-// executorFor is the one of all jobs, an idle one that has joined, or one that is to be started.
+// executorFor is the executor of a job that has none: the one of all jobs, an idle one that has joined, or one that is
+// to be started.
 func (d *domain) executorFor(j *job) string {
 	j.record.Incarnation++
 	if c := j.record.Checkpoint; c != nil && !j.isReplica() {
@@ -116,8 +117,8 @@ func (d *domain) executorFor(j *job) string {
 	return name
 }
 
-// findsCheckpoint reports whether an executor has the folder of a checkpoint or, of one that does not say which it has,
-// is on the host of that.
+// findsCheckpoint reports whether an executor has the folder of a checkpoint or, if it does not say which folder it
+// has, is on the host of the checkpoint.
 func (x *executor) findsCheckpoint(c *wire.Checkpoint) bool {
 	if c == nil {
 		return false
@@ -129,8 +130,8 @@ func (x *executor) findsCheckpoint(c *wire.Checkpoint) bool {
 	return host == c.Host
 }
 
-// vacantExecutor is an executor that can take a job, "" if there is none: one that finds the job's newest checkpoint
-// before others. One that leaves cannot.
+// vacantExecutor is an executor that can take a job; one that finds the job's newest checkpoint comes before others.
+// "": there is none. Those in taken, and those that leave, cannot take it.
 func (d *domain) vacantExecutor(j *job, taken map[string]bool) (found string) {
 	for _, name := range slices.Sorted(maps.Keys(d.m.executors)) {
 		x := d.m.executors[name]
@@ -159,6 +160,7 @@ func (m *Machine) countJobsAt(executor string) (n int) {
 	return n
 }
 
+// hasJobs reports whether an executor has jobs, or is to have some.
 func (m *Machine) hasJobs(executor string) bool {
 	return slices.ContainsFunc(m.jobs, func(j *job) bool { return j.record.Executor == executor && j.hasExecutor() })
 }

@@ -13,8 +13,8 @@ import (
 // its first grant on it keeps Home there, and room for a snapshot if it takes checkpoints; what its plan copies out
 // within an iteration comes on top. A job that is parked in memory keeps Home.
 
-// Snapshot is what checkpoints of a job at such an interval need beside its host slots: its persistent storages once
-// more.
+// Snapshot is how many bytes checkpoints of a job at such an interval need beside its host slots: its persistent
+// storages once more.
 func Snapshot(every wire.Interval, g *graph.Graph) graph.Bytes {
 	if every == (wire.Interval{}) {
 		return 0
@@ -23,8 +23,8 @@ func Snapshot(every wire.Interval, g *graph.Graph) graph.Bytes {
 	return program.HostBytes(size)
 }
 
-// measureHome works out what the job has on the host wherever it is, whatever its plan, and what a script's graph takes
-// of the device without one.
+// measureHome computes what the job has on the host whatever its plan, and what a script's graph takes of the device
+// without one.
 func (j *job) measureHome() {
 	j.snapshotBytes = Snapshot(j.record.Spec.Checkpoint, j.graph)
 	_, kept := program.HostSlots(j.graph)
@@ -37,7 +37,7 @@ func (j *job) measureHome() {
 // hostBytes is what the job has on the host under a layout.
 func (j *job) hostBytes(l *layout) graph.Bytes { return l.Host + j.snapshotBytes }
 
-// hostClaim is what the job counts with on the host.
+// hostClaim is what the job claims on the host.
 func (j *job) hostClaim() graph.Bytes {
 	var largest graph.Bytes
 	switch {
@@ -59,7 +59,7 @@ func (j *job) restsInMemory() bool {
 	return j.record.Executor != "" && j.record.Park == wire.InMemory
 }
 
-// totalHostClaims is what all jobs count with on the host, and what executors out of reach may have there.
+// totalHostClaims is what all jobs claim on the host, and what executors out of reach may have there.
 func (d *domain) totalHostClaims() (sum graph.Bytes) {
 	for j := range d.jobs() {
 		sum += j.hostClaim()
@@ -68,7 +68,7 @@ func (d *domain) totalHostClaims() (sum graph.Bytes) {
 	return sum + held
 }
 
-// hostReserved is the part of the budget of host memory that jobs have which are not among those that are planned for.
+// hostReserved is the part of host memory that is claimed by others than the jobs that are planned for.
 func (d *domain) hostReserved(planned []*job) (sum graph.Bytes) {
 	among := make(map[*job]bool, len(planned))
 	for _, j := range planned {
@@ -98,8 +98,8 @@ func (d *domain) isHostOverfull() bool {
 	return sum > d.config.HostMemory
 }
 
-// breakDeadlock parks a job whose plan takes more of one memory and less of the other, while another waits for what it
-// has and has what it waits for. It goes on with the plans that are made then.
+// breakDeadlock parks a job whose new plan takes more of one memory and less of the other, while another job waits for
+// the memory that it has and has the memory that it waits for. It goes on with the plans that are made then.
 func (d *domain) breakDeadlock() {
 	if d.config.HostMemory == 0 || d.request != nil {
 		return
@@ -126,7 +126,7 @@ func (d *domain) breakDeadlock() {
 	d.m.emitEvent(Event{Kind: Preempted, Job: tied.record.Spec.Name, Reason: other.record.Spec.Name})
 }
 
-// describeWait is why a job that has a plan waits for other jobs.
+// describeWait says why a job that has a plan waits for other jobs.
 func (d *domain) describeWait(j *job, l *layout) string {
 	if !d.fitsClaim(j, j.claimWith(l)) {
 		return fmt.Sprintf("waits for %s that other jobs are giving back", l.Wire.Arena)

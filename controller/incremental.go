@@ -22,10 +22,10 @@ const (
 	squeeze = 10
 )
 
-// replanIncrementally plans for the jobs of a request after an arrival or a departure by the plans that there are: most
-// jobs keep theirs, and those of a few groups are planned for anew within what the others leave of the budget and of
-// the link. For jobs that share memory by gates see nearByGates. It returns nil where all jobs are to be planned for
-// anew: there are few, their plans are out of date, or half of them would change.
+// replanIncrementally plans for the jobs of a request after an arrival or a departure. Most jobs keep their present
+// plans; a few classes of equal jobs are planned for anew, within what the others leave of the budget and of the link.
+// For jobs that share memory by gates see replanByGates. It returns nil where all jobs are to be planned for anew:
+// there are few, their plans are out of date, or half of them would change.
 func (w *planJob) replanIncrementally(r scheduler.Request) []PlannedJob {
 	gates := r.Together && w.MemorySharing == wire.Gates
 	if !w.message.Incremental || len(r.Jobs) <= fewJobs || r.Budget == 0 || w.sharesMemory() && !gates {
@@ -83,7 +83,7 @@ func (w *planJob) replanIncrementally(r scheduler.Request) []PlannedJob {
 }
 
 // mayKeep reports whether a candidate has no plan yet, or one by the same policy for latencies that are not far from
-// those of now.
+// the present ones.
 func (w *planJob) mayKeep(candidate int, j *scheduler.Job) bool {
 	c := &w.message.Jobs[candidate]
 	switch {
@@ -124,7 +124,7 @@ func (w *planJob) keepPlan(candidate int, j *scheduler.Job, out, in cost.Link) P
 	return p
 }
 
-// classKey is what jobs have in common that are equal as far as one can tell without their latencies.
+// classKey is what the jobs of an equivalence class have in common, as far as it can be told without their latencies.
 type classKey struct {
 	graph     graph.Digest
 	swapRate  float64
@@ -132,29 +132,35 @@ type classKey struct {
 	hostExtra graph.Bytes
 }
 
+// classKeyOf is the key of a candidate's equivalence class.
 func (w *planJob) classKeyOf(r *scheduler.Request, candidate int) classKey {
 	c, j := &w.message.Jobs[candidate], &r.Jobs[candidate]
 	return classKey{c.Spec.Graph, j.MaxSwapRate, j.Worth(), c.HostExtra}
 }
 
-// jobClass is a group of equal candidates.
+// jobClass is an equivalence class of candidates.
 type jobClass struct {
-	jobs      []int
-	unplanned bool          // one of them has no plan
-	needs     graph.Bytes   // of all of them, without a plan
-	arenas    graph.Bytes   // the arenas of those that have a plan
-	lost      time.Duration // by those in an iteration each, by weight
+	// jobs are the indexes of the candidates.
+	jobs []int
+	// unplanned says that one of them has no plan.
+	unplanned bool
+	// needs is the memory that all of them need without a plan, in bytes.
+	needs graph.Bytes
+	// arenas is the memory of those that have a plan, in bytes.
+	arenas graph.Bytes
+	// lost is the time that those lose per iteration by their plans, weighted.
+	lost time.Duration
 }
 
-// price is what the group loses for a byte that it does not have, in the mean.
+// price is the mean time that the class loses for a byte that it does not have.
 func (a *jobClass) price() float64 { return float64(a.lost) / float64(max(1, a.needs-a.arenas)) }
 
-// gain is what so many more bytes are worth to the group, at that price.
+// gain is what so many more bytes are worth to the class, at that price.
 func (a *jobClass) gain(free graph.Bytes) float64 {
 	return a.price() * float64(min(free, a.needs-a.arenas))
 }
 
-// jobClasses returns the groups of a request's jobs, in the order of their first ones.
+// jobClasses returns the equivalence classes of a request's jobs, in the order of their first jobs.
 func (w *planJob) jobClasses(r *scheduler.Request, out, in cost.Link) []*jobClass {
 	known := make(map[classKey]*jobClass)
 	needs := make(map[graph.Digest]graph.Bytes)
@@ -182,10 +188,10 @@ func (w *planJob) jobClasses(r *scheduler.Request, out, in cost.Link) []*jobClas
 	return groups
 }
 
-// chooseReplanned chooses the candidates that are planned for anew, in their order. Those without a plan are, and all
-// that are like them. For an arrival the groups to which a byte is worth least make room, as many as it takes for them
-// to have about as much of what they need as all jobs would have. After a departure the groups to which what is free is
-// worth most get it, until they need no more.
+// chooseReplanned chooses the candidates that are planned for anew, in their order. Candidates without a plan are, and
+// their whole classes. For an arrival, the classes to which a byte is worth least make room: as many as it takes for
+// the chosen jobs to have about as large a part of what they need as all jobs would have. After a departure, the
+// classes to which the free memory is worth most get it, until they need no more.
 func chooseReplanned(groups []*jobClass, budget graph.Bytes) []int {
 	free, arrival := budget, false
 	var needs graph.Bytes

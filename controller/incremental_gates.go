@@ -11,13 +11,13 @@ import (
 	"tensile/wire"
 )
 
-// noticeable is the part of their time without plans from which on what jobs lose by these is worth planning anew.
+// noticeable is the divisor of the time without plans that gives the smallest loss worth planning anew for.
 const noticeable = 100
 
-// replanByGates is near for jobs that share memory by gates. All keep their plans. A job without one gets that of an
-// equal job; where there is none, it alone is planned for, within what the bases of the others leave. It returns nil
-// where most jobs have no plan or these plans do not fit together, and after a departure where plans lose time, as what
-// is free now may save that.
+// replanByGates is replanIncrementally for jobs that share memory by gates. All jobs keep their plans. A job without a
+// plan gets that of an equal job. Where there is none, it alone is planned for, within what the bases of the others
+// leave. It returns nil where most jobs have no plan or these plans do not fit together, and after a departure where
+// plans lose time, as the free memory may save that.
 func (w *planJob) replanByGates(r scheduler.Request) []PlannedJob {
 	w = w.withNewProfiles()
 	layouts := make([]*ProvenLayout, len(r.Jobs))
@@ -68,7 +68,7 @@ func (w *planJob) replanByGates(r scheduler.Request) []PlannedJob {
 	return jobs
 }
 
-// withNewProfiles is the same errand for candidates that have the profiles that were made for them.
+// withNewProfiles is the same job for candidates that have the profiles which were made for them.
 func (w *planJob) withNewProfiles() *planJob {
 	own, plan := *w, *w.message
 	own.message, plan.Jobs = &plan, slices.Clone(plan.Jobs)
@@ -78,7 +78,7 @@ func (w *planJob) withNewProfiles() *planJob {
 	return &own
 }
 
-// losesTime reports whether iterations take noticeably longer by layouts than without plans, in the sum by weight.
+// losesTime reports whether iterations take noticeably longer by layouts than without plans, in the weighted sum.
 func (w *planJob) losesTime(r *scheduler.Request, layouts []*ProvenLayout) bool {
 	var alone, lost time.Duration
 	for i, l := range layouts {
@@ -90,8 +90,8 @@ func (w *planJob) losesTime(r *scheduler.Request, layouts []*ProvenLayout) bool 
 	return lost > alone/noticeable
 }
 
-// unplannedTime is how long an iteration takes without a plan: what was said of that when this one was made, or what
-// steps take.
+// unplannedTime is how long an iteration takes without a plan: as it was computed when this plan was made, or else the
+// sum of the steps.
 func (l *ProvenLayout) unplannedTime(steps []time.Duration) time.Duration {
 	if l.Wire.Reasons == nil {
 		return totalTime(steps)
@@ -99,7 +99,7 @@ func (l *ProvenLayout) unplannedTime(steps []time.Duration) time.Duration {
 	return l.Wire.Reasons.Unplanned
 }
 
-// equalLayout returns the layout of a job that is equal to a candidate, nil if none has one that is up to date.
+// equalLayout returns the layout of a job that is equal to a candidate. nil: none has one that is up to date.
 func (w *planJob) equalLayout(r *scheduler.Request, layouts []*ProvenLayout, candidate int) *ProvenLayout {
 	c, peer := &w.message.Jobs[candidate], w.classKeyOf(r, candidate)
 	for i, l := range layouts {
@@ -129,7 +129,7 @@ func (l *ProvenLayout) withSpeed(speed float64) *ProvenLayout {
 	return &told
 }
 
-// planBeside makes the plan of one candidate within what the layouts of others leave of the budgets; nil: there is
+// planBeside makes the plan of one candidate within what the layouts of others leave of the budgets. nil: there is
 // none.
 func (w *planJob) planBeside(r scheduler.Request, layouts []*ProvenLayout, candidate int) *ProvenLayout {
 	one, plan := *w, *w.message
@@ -167,8 +167,8 @@ func (w *planJob) fitTogether(r *scheduler.Request, layouts []*ProvenLayout) boo
 	return claims.Bytes() <= r.Budget && (r.HostBudget == 0 || host <= r.HostBudget)
 }
 
-// expectedSpeeds are how fast jobs are expected to get on by layouts, as shares of their speeds alone and without a
-// plan. Only where they are compared with those on other devices they are worth the time of more than a guess.
+// expectedSpeeds are the speeds that jobs are expected to have by layouts, as shares of their speeds alone and without
+// a plan. They are worth the time of more than a guess only where they are compared with those on other devices.
 func (w *planJob) expectedSpeeds(r *scheduler.Request, layouts []*ProvenLayout) ([]float64, error) {
 	courses := make([]planner.Course, len(layouts))
 	for i, l := range layouts {

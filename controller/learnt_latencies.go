@@ -22,23 +22,31 @@ const (
 	storeEvery = time.Minute
 )
 
-// learnt is what ops take on the device while nothing else of ours runs there, by their signatures, as the reports of
+// learnt has the latencies of ops on a device while nothing else of ours runs there, by signature, as the reports of
 // all jobs have shown.
 type learnt struct {
-	lessons     map[graph.Signature]*lesson // at most wire.MaxLearnt
-	reportCount int64                       // reports that taught something
-	storedAt    time.Duration               // when it was stored last
-	unstored    bool                        // since then
+	// lessons has at most wire.MaxLearnt entries.
+	lessons map[graph.Signature]*lesson
+	// reportCount is how many reports have taught something.
+	reportCount int64
+	// storedAt is when the latencies were stored last, since the Unix epoch.
+	storedAt time.Duration
+	// unstored says that something was learnt since then.
+	unstored bool
 }
 
-// lesson is what is learnt of the ops of a signature.
+// lesson is the latency of the ops of one signature.
 type lesson struct {
-	latency    time.Duration // an average; it means nothing without reports
-	reports    int           // that it is the average of
-	lastReport int64         // learnt.count at the newest
+	// latency is an average. It means nothing while reports is 0.
+	latency time.Duration
+	// reports is how many reports it is the average of.
+	reports int
+	// lastReport is learnt.reportCount at the newest of these.
+	lastReport int64
 
-	sum   time.Duration // of their steps in the report that is being read
-	steps time.Duration // how many they are
+	// sum and steps are the total time and the number of the signature's steps in the report that is being read.
+	sum   time.Duration
+	steps time.Duration
 }
 
 // restoreLearnt takes over what a controller before this one has learnt of a device.
@@ -55,7 +63,7 @@ func restoreLearnt(device string, stored *wire.Learnt) learnt {
 }
 
 // learnFrom learns from the steps of an iteration of a job that trains with a layout, as if it had run alone. The first
-// ones of an incarnation show a process that warms up, and teach nothing.
+// report of an incarnation shows a process that warms up, and teaches nothing.
 func (k *learnt) learnFrom(j *job, l *layout, steps []time.Duration) {
 	if j.warmIncarnation != j.record.Incarnation {
 		j.warmIncarnation = j.record.Incarnation
@@ -83,7 +91,7 @@ func (k *learnt) learnFrom(j *job, l *layout, steps []time.Duration) {
 	k.unstored = true
 }
 
-// firstVariant is the name of the variant that a signature in a profile is of.
+// firstVariant is the name of the variant to which a signature in a profile refers.
 func firstVariant(p *planner.Profile, op graph.OpID) string {
 	if p.Variants == nil {
 		return ""
@@ -98,8 +106,8 @@ func (x *lesson) add(took time.Duration, at int64) {
 	x.reports, x.lastReport, x.sum, x.steps = x.reports+1, at, 0, 0
 }
 
-// lessonsOf returns the lesson of each signature of a list. Where it makes new ones those that were heard of longest
-// ago are forgotten if there are too many: a job that has such a one still teaches it, but in vain.
+// lessonsOf returns the lesson of each signature of a list. Where new ones make them too many, those that were reported
+// longest ago are forgotten: a job that has such a lesson still teaches it, but in vain.
 func (k *learnt) lessonsOf(signatures []graph.Signature) []*lesson {
 	list := make([]*lesson, len(signatures))
 	for i, s := range signatures {
@@ -118,14 +126,14 @@ func (k *learnt) lessonsOf(signatures []graph.Signature) []*lesson {
 	return list
 }
 
-// oldestFirst lists the signatures, those that were heard of longest ago first.
+// oldestFirst lists the signatures, those that were reported longest ago first.
 func (k *learnt) oldestFirst() []graph.Signature {
 	return slices.SortedFunc(maps.Keys(k.lessons), func(a, b graph.Signature) int {
 		return cmp.Or(cmp.Compare(k.lessons[a].lastReport, k.lessons[b].lastReport), cmp.Compare(a, b))
 	})
 }
 
-// latencies are those that were learnt, for an errand.
+// latencies are those that were learnt, for a plan request.
 func (k *learnt) latencies() map[graph.Signature]time.Duration {
 	all := make(map[graph.Signature]time.Duration, len(k.lessons))
 	for s, x := range k.lessons {
@@ -162,7 +170,7 @@ func (d *domain) storeLearnt() {
 	d.m.emit(Output{Learnt: &l})
 }
 
-// Learnt is what was learnt of a device, to be stored for controllers to come.
+// Learnt is what was learnt of a device, to be stored for later controllers.
 type Learnt struct{ Wire wire.Learnt }
 
 // MarshalJSON writes the digest of what is stored.

@@ -17,7 +17,8 @@ import (
 // sharesMemory reports whether jobs share memory.
 func (c *Config) sharesMemory() bool { return c.MemorySharing != wire.NoSharing }
 
-// SharedDevice describes a device for jobs that share its memory as the configuration says, and takes down its page.
+// SharedDevice describes a device for jobs that share its memory as the configuration says, and records its page in the
+// configuration.
 func (c *Config) SharedDevice(d planner.Device) planner.Device {
 	d.Gates, d.Turns = c.MemorySharing.Gated(), c.MemorySharing == wire.Slices
 	if c.Page = d.Page; !c.sharesMemory() {
@@ -26,8 +27,8 @@ func (c *Config) SharedDevice(d planner.Device) planner.Device {
 	return d
 }
 
-// claimOf works out what a job counts with that trains with a proven program, from that alone; nil: with its arena. A
-// replica counts with all of it, in whole pages.
+// claimOf is what a job claims that trains with a proven program. It depends on the program alone. nil: the job claims
+// its arena. A replica has its whole arena as base, in whole pages.
 func (c *Config) claimOf(p *program.Program) *Claim {
 	if !c.sharesMemory() {
 		return nil
@@ -42,7 +43,7 @@ func (c *Config) claimOf(p *program.Program) *Claim {
 	return claim
 }
 
-// updateLease says what leases have to give.
+// updateLease computes what leases have to give.
 func (d *domain) updateLease() {
 	if !d.config.sharesMemory() {
 		return
@@ -63,7 +64,7 @@ func (d *domain) updateLease() {
 	}
 }
 
-// grantedBytes is what leases need for what all jobs were granted, and for what executors out of reach may have.
+// grantedBytes is what leases need for all that jobs were granted, and for what executors out of reach may have.
 func (d *domain) grantedBytes() graph.Bytes {
 	var sum ClaimSum
 	for j := range d.jobs() {

@@ -11,70 +11,120 @@ import (
 	"tensile/wire"
 )
 
-// Machine decides for all jobs.
+// Machine decides for all jobs. Its zero value is of no use: see [NewMachine] and [Restore]. Times are since the Unix
+// epoch.
 type Machine struct {
-	config         Config
-	domains        []*domain        // one per device
-	ownDomain      *domain          // that of the device of this process; nil: it has none
-	search         *placementSearch // a job that is tried on several; nil: none is
-	needsPlacement bool             // jobs are to be looked at that may be tried
-	migrations     migrations       // of jobs that train
-	now            time.Duration    // of the newest input
-	lastTick       time.Duration    // when the newest tick came
-	jobs           []*job           // in the order of their submission
-	executors      map[string]*executor
-	profiles       map[profileKey]*knownProfile // of graphs on devices that executors bring
-	lastSeq        int64                        // Record.Order of the youngest job
-	lastTicket     int64                        // of the newest errand
-
-	counters    map[string]*Counters // by owner
-	reportCount int64                // of iterations that were counted
-	lostReports int64                // that were lost between these
-
-	startBudget graph.Bytes    // the budget with which this controller was started; 0: none
-	settings    *wire.Settings // that were set while a controller ran; nil: none
-	shares      map[string]int // of tenants; none: there are no tenants
-	storedDebts *wire.Tenants  // as they were stored last; nil: never by this controller
-
-	storedOrders map[string]wire.Orders // of a controller before this one
-	changed      bool                   // in this step: something that others are to know
-	replies      []reply                // of this step, given last: what they say is stored then
-	departed     []string               // executors that have left in this step
-	drops        []Output               // of this step
-	outputs      []Output
-}
-
-// executor is a process that trains jobs, or is about to be started.
-type executor struct {
-	domain     *domain // of its device
-	name       string
-	life       string        // of its process; "": not known yet
-	host       string        // where that runs
-	folder     string        // identity of its folder of checkpoints; "": it is not known
-	leaseHost  string        // where its leases are
-	startedAt  int64         // when it began: since the Unix epoch, in nanoseconds
-	lastStatus int64         // number of its newest status
-	lastHeard  time.Duration // when it was last heard of
-	launched   bool          // this controller had it started
-	killed     bool          // it was told to end at once
-	joined     bool          // it was heard of
-	forJobs    bool          // it was started for certain jobs and is to leave when they are over
-	gone       bool
-	dead       bool          // it is gone, and its process has ended for sure
-	silent     bool          // it cannot be reached
-	leaving    bool          // it was interrupted: it takes no job any more
-	forScript  bool          // it is that of a script, and takes no other job
-	orders     wire.Orders   // the newest
-	duplicates []string      // lives of other processes of that name, as it was said
-	duplicate  *wire.Status  // of another process of that name, until it is known whether the first one lives
-	refusal    *wire.Refusal // of the last such process
-}
-
-// reply is what whoever asked for something is told at the end of a step.
-type reply struct {
-	to   int64
+	config Config
+	// domains has one domain per device, ordered by name.
+	domains []*domain
+	// ownDomain is the domain of the device of this process. nil: the process has none.
+	ownDomain *domain
+	// search is the placement search that is going on. nil: none is.
+	search *placementSearch
+	// needsPlacement says that queued jobs are to be looked at which may begin on several devices.
+	needsPlacement bool
+	// migrations are the jobs that may go to another device or are on their way.
+	migrations migrations
+	// now is the time of the newest input.
+	now time.Duration
+	// lastTick is when the newest tick came. 0: none has come.
+	lastTick time.Duration
+	// jobs are in the order of their submission.
 	jobs []*job
-	err  error
+	// executors are those that may live, or were heard of lately, by name.
+	executors map[string]*executor
+	// profiles has what is known of graphs on devices that executors have registered.
+	profiles map[profileKey]*knownProfile
+	// lastSeq is the Record.Seq of the youngest job. 0: there was none.
+	lastSeq int64
+	// lastTicket is the ticket of the newest plan request. 0: there was none.
+	lastTicket int64
+
+	// counters count what jobs have done, by owner.
+	counters map[string]*Counters
+	// reportCount is how many iterations were reported, and lostReports how many reports were lost between these.
+	reportCount, lostReports int64
+
+	// startBudget is the budget with which this controller was started. 0: none was given.
+	startBudget graph.Bytes
+	// settings are those that an administrator has set. nil: none, or those at the start count instead.
+	settings *wire.Settings
+	// shares are those of tenants. It is empty while there are no tenants.
+	shares map[string]int
+	// storedDebts is what was stored last of tenants. nil: nothing was.
+	storedDebts *wire.Tenants
+
+	// storedOrders are the newest orders of a controller before this one, by executor.
+	storedOrders map[string]wire.Orders
+
+	// The fields below belong to one step, and are empty when it begins.
+
+	// changed says that something has changed that others are to know.
+	changed bool
+	// replies are given last, when what they tell is stored.
+	replies []reply
+	// departed names the executors that have left.
+	departed []string
+	// drops remove objects. They come after the records that do not need these any more.
+	drops []Output
+	// outputs is what the step wants done so far.
+	outputs []Output
+}
+
+// executor is a process that trains jobs, or is about to be started. Times are since the Unix epoch.
+type executor struct {
+	// domain is that of the executor's device.
+	domain *domain
+	// name is never used again for another process that is started here.
+	name string
+	// life is the identity of the process. "": it has not been heard of yet.
+	life string
+	// host is where the process runs, in words. "": it is not known.
+	host string
+	// folder is the identity of the executor's folder of checkpoints. "": it is not known.
+	folder string
+	// leaseHost is where the leases are that the process uses. Two processes of one device must agree in it.
+	leaseHost string
+	// startedAt is when the process began, in nanoseconds. 0: it is not known.
+	startedAt int64
+	// lastStatus is the number of its newest status. 0: none has come.
+	lastStatus int64
+	// lastHeard is when the executor was heard of last, or was to be started.
+	lastHeard time.Duration
+	// launched says that this controller had the process started.
+	launched bool
+	// killed says that the process was told to end at once.
+	killed bool
+	// joined says that the executor was heard of.
+	joined bool
+	// forJobs says that it was started for certain jobs, and is to leave when these are over.
+	forJobs bool
+	// gone says that it has left or is given up. The entry stays for an hour, as late messages may come.
+	gone bool
+	// dead says that it is gone and that its process has ended for certain.
+	dead bool
+	// silent says that it is out of reach, and may be training.
+	silent bool
+	// leaving says that it was interrupted: it takes no more jobs.
+	leaving bool
+	// forScript says that it is the process of a script, and takes no other job.
+	forScript bool
+	// orders are the newest that it was sent. Its Number is 0 if none were.
+	orders wire.Orders
+	// duplicates are the lives of other processes of its name about which an event was emitted.
+	duplicates []string
+	// duplicate is the newest status of such a process. It waits until it is known whether the first process lives.
+	// nil: none waits.
+	duplicate *wire.Status
+	// refusal is that of the last process that was refused. nil: none was.
+	refusal *wire.Refusal
+}
+
+// reply is the answer to a request at the end of a step.
+type reply struct {
+	to   int64  // Input.From of the request; 0: nobody waits
+	jobs []*job // the jobs that the request is about
+	err  error  // nil: the request was done
 }
 
 // NewMachine returns the machine of a controller without jobs.
@@ -91,7 +141,7 @@ func NewMachine(c Config) *Machine {
 }
 
 // Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. It
-// never plans: that is an errand, which Output.Plan asks for and Input.Planned brings back.
+// never makes plans: Output.PlanRequest asks for them, and Input.PlanResult brings them.
 func (m *Machine) Step(now time.Duration, in Input) []Output {
 	m.beginStep(now)
 	switch {
@@ -113,12 +163,13 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	return m.endStep()
 }
 
+// beginStep clears what belongs to one step.
 func (m *Machine) beginStep(now time.Duration) {
 	m.now = max(m.now, now)
 	m.outputs, m.departed, m.drops, m.changed, m.replies = nil, nil, nil, false, nil
 }
 
-// endStep returns what a step wants done.
+// endStep decides what follows from the input, and returns what the step wants done.
 func (m *Machine) endStep() []Output {
 	if len(m.departed) > 0 {
 		m.emitRecords() // that name them no more: a controller that dies in between finds no job at one that is gone
@@ -168,7 +219,7 @@ func (m *Machine) endStep() []Output {
 }
 
 // Records are those of all jobs, in the order of their submission. A job that is not taken yet hides an older one of
-// its name, which is forgotten when it is.
+// its name, which is forgotten when the new one is taken.
 func (m *Machine) Records() []wire.Record {
 	records := make([]wire.Record, 0, len(m.jobs))
 	for _, j := range m.jobs {
@@ -189,7 +240,7 @@ func (m *Machine) Records() []wire.Record {
 	return records
 }
 
-// Trouble says why nothing else begins, in one line; "": it does.
+// Trouble says in one line why no other job can begin. "": jobs can.
 func (m *Machine) Trouble() string {
 	for _, d := range m.domains {
 		if held := d.takenBytes(); d.config.Budget > 0 && held > d.config.Budget && d.lastNoPlan != "" {
@@ -200,8 +251,8 @@ func (m *Machine) Trouble() string {
 	return ""
 }
 
-// Budget is what the arenas of all jobs, and contexts, may take together of the device of this process; 0: there is no
-// limit, or no such device.
+// Budget is what the arenas of all jobs, and contexts, may take together of the device of this process, in bytes. 0:
+// there is no limit, or no such device.
 func (m *Machine) Budget() graph.Bytes {
 	if m.ownDomain == nil {
 		return 0
@@ -209,7 +260,7 @@ func (m *Machine) Budget() graph.Bytes {
 	return m.ownDomain.config.Budget
 }
 
-// Contexts are what this process and all executors that may live take of that by having the device open.
+// Contexts are those that this process and all executors that may live have on the device of this process.
 func (m *Machine) Contexts() wire.Contexts {
 	if m.ownDomain == nil {
 		return wire.Contexts{}
@@ -217,7 +268,7 @@ func (m *Machine) Contexts() wire.Contexts {
 	return m.ownDomain.contexts()
 }
 
-// ByHand reports whether executors that were not started here take jobs.
+// ByHand reports whether there are executors that were not started here and that take jobs.
 func (m *Machine) ByHand() bool {
 	for _, x := range m.executors {
 		if x.joined && !x.forJobs && !x.gone && !x.leaving {
@@ -227,10 +278,13 @@ func (m *Machine) ByHand() bool {
 	return false
 }
 
+// emit adds an output to the step.
 func (m *Machine) emit(o Output) { m.outputs = append(m.outputs, o) }
 
+// emitEvent adds an event to the step.
 func (m *Machine) emitEvent(e Event) { m.emit(Output{Event: &e}) }
 
+// findJob is the youngest job of a name. nil: there is none.
 func (m *Machine) findJob(name string) *job {
 	for _, j := range slices.Backward(m.jobs) { // the youngest of a name
 		if j.record.Spec.Name == name {
@@ -240,13 +294,13 @@ func (m *Machine) findJob(name string) *job {
 	return nil
 }
 
-// activeJobs are the jobs that are planned for.
+// activeJobs are the jobs of the device that are planned for.
 func (d *domain) activeJobs() []*job {
 	return slices.DeleteFunc(slices.Collect(d.jobs()), func(j *job) bool { return !j.isActive() })
 }
 
-// emitChanges says what has changed: records first, so that a controller that dies in between knows at least as much as
-// its executors.
+// emitChanges emits what has changed: records first, so that a controller that dies in between knows at least as much
+// as its executors.
 func (m *Machine) emitChanges() {
 	m.emitRecords()
 	for _, d := range m.domains {
@@ -259,7 +313,7 @@ func (m *Machine) emitChanges() {
 	}
 }
 
-// emitRecords says which records have changed.
+// emitRecords emits the records that have changed.
 func (m *Machine) emitRecords() {
 	for _, j := range m.jobs {
 		if j.batch != nil {
@@ -276,7 +330,7 @@ func (m *Machine) emitRecords() {
 	}
 }
 
-// fillClaim says in a record what a job counts with.
+// fillClaim fills in a record what the job claims.
 func (m *Machine) fillClaim(j *job, r *wire.Record) {
 	if j.domain == nil || j.damage != "" {
 		return // it has nothing of any, or what it was stored with
@@ -288,7 +342,7 @@ func (m *Machine) fillClaim(j *job, r *wire.Record) {
 	}
 }
 
-// linkOf is what the copies of an executor's jobs may take.
+// linkOf is the rate that the copies of an executor's jobs may take together.
 func (m *Machine) linkOf(x *executor) (sum wire.Rates) {
 	for _, j := range x.domain.activeJobs() {
 		if j.record.Executor == x.name {
@@ -298,8 +352,8 @@ func (m *Machine) linkOf(x *executor) (sum wire.Rates) {
 	return sum
 }
 
-// sendOrders tells an executor what it is to do if that has changed. Orders are for one process, so that two with the
-// same credentials never train one job: before it has joined it hears nothing.
+// sendOrders emits the orders of an executor if they have changed. Orders are for one process, so that two with the
+// same credentials never train one job: nothing is sent before the executor has joined.
 func (m *Machine) sendOrders(x *executor) {
 	if x.life == "" {
 		return

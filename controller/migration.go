@@ -27,8 +27,8 @@ import (
 //
 // Bounds say first which moves may pay (planner.LeastSlowdowns); few of them are planned for. One job moves at a time.
 
-// CheckpointRate is the rate in bytes a second at which a job's first checkpoint is expected to be written, and to be
-// read.
+// CheckpointRate is the rate, in bytes per second, at which a job's first checkpoint is expected to be written, and to
+// be read.
 const CheckpointRate = 500e6
 
 const (
@@ -36,40 +36,54 @@ const (
 	maxOptions = 4           // that are planned for when devices are looked at
 )
 
-// migrations are what a machine knows of jobs that may move, and do.
+// migrations are the jobs that may go to another device, or are on their way. Times are since the Unix epoch.
 type migrations struct {
-	dirty         bool               // something has changed since devices were looked at last
-	notBefore     time.Duration      // when they may be looked at again
-	pause         time.Duration      // that a move takes beside what is reckoned: a moving average
-	options       []migrationOption  // that are still to be planned for, the best first
-	current       *migration         // that is being planned for; nil: none is
-	mover         *job               // is on its way; nil: none is
-	target        *domain            // where it goes; nil: this controller did not see it leave
-	leftAt        time.Duration      // when it was told to leave
-	expectedPause time.Duration      // the pause that was reckoned, but for moves.pause
-	checks        []*moveCheck       // of moves whose gain is being timed
-	backoffs      map[string]backoff // by host
+	// dirty says that something has changed since devices were last compared.
+	dirty bool
+	// notBefore is when devices may be compared again. 0: at any time.
+	notBefore time.Duration
+	// pause is the length of time that a migration takes beyond what is estimated: a moving average.
+	pause time.Duration
+	// options are those that are still to be planned for, the best first.
+	options []migrationOption
+	// current is the migration that is being planned for. nil: none is.
+	current *migration
+	// mover is the job that is on its way. nil: none is.
+	mover *job
+	// target is where mover goes. nil: none goes, or this controller did not see it leave.
+	target *domain
+	// leftAt is when mover was told to leave.
+	leftAt time.Duration
+	// expectedPause is the estimate for mover, without pause.
+	expectedPause time.Duration
+	// checks are the migrations whose gain is being timed.
+	checks []*moveCheck
+	// backoffs has the hosts on which migrations did not pay.
+	backoffs map[string]backoff
 }
 
-// migrationOption is a move that may pay by bounds.
+// migrationOption is a migration that may pay by the lower bounds.
 type migrationOption struct {
-	job        *job
-	to         *domain
-	maxNetGain float64 // the most that it may gain beyond its cost, in weighted nanoseconds
+	job *job
+	to  *domain
+	// maxNetGain is the most that it may gain beyond its cost, in weighted nanoseconds.
+	maxNetGain float64
 }
 
-// migration is a move that is planned for: the target with the job, then what it leaves without it.
+// migration is an option that is being planned for: first the target with the job, then the source without it.
 type migration struct {
 	migrationOption
 	fromOffer, toOffer offer
-	weight             func(*job) float64
-	pause              time.Duration
+	// weight is what a job's second is worth (jobWorth).
+	weight func(*job) float64
+	// pause is the length of time for which the job is expected not to train.
+	pause time.Duration
 }
 
-// wakeMigrations has devices looked at for moves.
+// wakeMigrations has devices compared for migrations, because something has changed.
 func (m *Machine) wakeMigrations() { m.migrations.dirty = true }
 
-// migrate looks for a job that another device would serve better, and moves it.
+// migrate looks for a job that another device would serve better, and has it migrate.
 func (m *Machine) migrate() {
 	v := &m.migrations
 	if m.config.NoMoves || m.config.NoReplan || len(m.domains) < 2 {
@@ -94,10 +108,10 @@ func (m *Machine) migrate() {
 	}
 }
 
-// isSearchPending reports whether a job that waits is tried, which comes first.
+// isSearchPending reports whether a search for a queued job is going on or due, which comes first.
 func (m *Machine) isSearchPending() bool { return m.search != nil || m.needsPlacement }
 
-// followMigration sees how the job fares that is on its way.
+// followMigration checks how far the job is that is on its way.
 func (m *Machine) followMigration() {
 	v := &m.migrations
 	j := v.mover
@@ -116,7 +130,8 @@ func (m *Machine) followMigration() {
 	v.mover, v.target, v.dirty = nil, nil, true
 }
 
-// isIdle reports whether nothing else is to be done on a device that executors bring, so that it can be looked at.
+// isIdle reports whether no plans are made or due on a device that executors have registered, so that it can be
+// compared with others.
 func (d *domain) isIdle() bool {
 	return d.registered != nil && d.request == nil && !d.hasUrgentWork()
 }
@@ -129,21 +144,21 @@ func (j *job) mayMigrate() bool {
 		r.Iteration < r.Spec.Iterations && r.Applied == r.Epoch
 }
 
-// canMigrateNow reports whether a job may go to a device now.
+// canMigrateNow reports whether a job may migrate to a device now.
 func (m *Machine) canMigrateNow(j *job, to *domain) bool {
 	return j.mayMigrate() && m.now-j.trainingSince >= j.domain.config.Turn && j.domain != to && j.domain.isIdle() &&
 		to.isIdle() &&
 		to.canTakeOver(j) && m.mayMigrateTo(j, to)
 }
 
-// mayMigrateTo reports whether earlier moves let a job go to a device.
+// mayMigrateTo reports whether earlier migrations let a job go to a device.
 func (m *Machine) mayMigrateTo(j *job, to *domain) bool {
 	v := &m.migrations
 	return !v.awaitsCheck(j.domain) && !v.awaitsCheck(to) && !slices.ContainsFunc(hostsOf(j.domain, to), m.isInBackoff)
 }
 
 // canTakeOver reports whether a job may go on at a device: with the same bits, at an executor that finds its
-// checkpoint, and not held there for what other tenants are owed.
+// checkpoint, and not throttled there.
 func (d *domain) canTakeOver(j *job) bool {
 	here := d.m.executors[j.record.Executor]
 	if !slices.Contains(d.m.domains, d) || !d.mayTake(j) || here == nil || !d.hasSameBits(j) {
@@ -161,24 +176,28 @@ func (d *domain) canTakeOver(j *job) bool {
 	return false
 }
 
-// hasSameBits reports whether a device has the bits of that on which a job trains, or the job may go on with others.
+// hasSameBits reports whether a device computes the bits of the one on which a job trains, or the job may go on with
+// others.
 func (d *domain) hasSameBits(j *job) bool {
 	return d.config.Device == j.domain.config.Device || j.record.Spec.AnyDevice
 }
 
-// hostsOf are the hosts of two devices that executors have brought.
+// hostsOf are the hosts of two devices that executors have registered.
 func hostsOf(a, b *domain) []string {
 	return slices.Compact([]string{a.registered.Host, b.registered.Host})
 }
 
-// deviceView is a device as bounds see it.
+// deviceView is a device as the lower bounds see it.
 type deviceView struct {
-	jobs      []*job
-	demands   []planner.Demand // weighted by what an iteration alone takes, times those that count
-	slowdowns float64          // the sum of slowdowns so weighted that jobs have
+	jobs []*job
+	// demands are those of jobs. They are weighted by the time of an iteration alone, times the iterations that count.
+	demands []planner.Demand
+	// slowdowns is the sum of the present slowdowns, weighted in the same way.
+	slowdowns float64
 }
 
-// viewForBounds looks at a device; nil: it is not quiet, or something that bounds need is not known.
+// viewForBounds is the device as the lower bounds see it. nil: the device is not idle, or something that the bounds
+// need is not known.
 func (d *domain) viewForBounds(weight func(*job) float64) *deviceView {
 	if !d.isIdle() {
 		return nil
@@ -206,16 +225,16 @@ func (d *domain) demandOf(j *job, weight func(*job) float64) (demand planner.Dem
 	return demand, true
 }
 
-// gainIterations is over how many iterations of a job a gain counts.
+// gainIterations is how many iterations of a job a gain counts for.
 func (d *domain) gainIterations(j *job) int {
 	return max(0, min(d.config.Horizon, j.record.Spec.Iterations-j.record.Iteration))
 }
 
-// plannedSlowdown is the slowdown that is expected of a job by its plan.
+// plannedSlowdown is the slowdown that is expected of a job by its plan. 1: nothing is.
 func (j *job) plannedSlowdown() float64 { return cmp.Or(j.record.Slowdown, 1) }
 
-// findMigrations are the moves that may pay by bounds, the best first. Of equal ones, as to devices that are alike,
-// there is the first by name.
+// findMigrations are the migrations that may pay by the lower bounds, the best first. Of equal ones, as to devices that
+// are alike, only the first by name is among them.
 func (m *Machine) findMigrations() (options []migrationOption) {
 	v := &m.migrations
 	v.dirty, v.notBefore = false, m.now+lookEvery
@@ -276,8 +295,8 @@ func (m *Machine) findMigrations() (options []migrationOption) {
 	return options[:min(len(options), maxOptions)]
 }
 
-// migrationPause is for how long a job that moves is expected not to train, but for the copies out of Home where it
-// goes.
+// migrationPause is for how long a job that migrates is expected not to train, without the copies out of Home at its
+// target.
 func (m *Machine) migrationPause(j *job) time.Duration {
 	flying := scaleTime(j.timeAlone(), j.plannedSlowdown())
 	pause := m.migrations.pause + flying + 2*j.checkpointTime()
@@ -297,7 +316,7 @@ func (j *job) checkpointTime() time.Duration {
 	return time.Duration(float64(bytes) / CheckpointRate * float64(time.Second))
 }
 
-// requestMigrationPlans has plans made for the target of a move.
+// requestMigrationPlans requests plans for the target of a migration.
 func (m *Machine) requestMigrationPlans(o migrationOption) {
 	t := &migration{migrationOption: o, weight: m.jobWorth(), pause: m.migrationPause(o.job)}
 	t.fromOffer.domain, t.toOffer.domain = o.job.domain, o.to
@@ -306,18 +325,18 @@ func (m *Machine) requestMigrationPlans(o migrationOption) {
 	t.toOffer.index = len(t.toOffer.request.jobs) - 1
 }
 
-// requestFixed has plans made for jobs on a device, all of which are to fit.
+// requestFixed requests plans for jobs on the device, all of which are to fit.
 func (a *offer) requestFixed(jobs []*job) {
 	a.request = &openRequest{jobs: jobs, admitted: len(jobs)}
 	a.domain.sendRequest(a.request)
 }
 
-// ownsRequest reports whether an errand is for a move.
+// ownsRequest reports whether a request is for a migration.
 func (v *migrations) ownsRequest(e *openRequest) bool {
 	return v.current != nil && (v.current.toOffer.request == e || v.current.fromOffer.request == e)
 }
 
-// takeAnswer takes the plans for a device of a move.
+// takeAnswer takes the plans for a device of a migration.
 func (v *migrations) takeAnswer(d *domain, p *PlanResult) {
 	a := &v.current.toOffer
 	if v.current.fromOffer.request == d.request {
@@ -326,13 +345,13 @@ func (v *migrations) takeAnswer(d *domain, p *PlanResult) {
 	a.answer = p
 }
 
-// hasUrgentWork reports whether plans are wanted that come before those for a move.
+// hasUrgentWork reports whether plans are wanted that come before those for a migration.
 func (d *domain) hasUrgentWork() bool {
 	return d.inSearch || !d.pending.replan.isZero() || len(d.waitingJobs()) > 0 || d.isOverfull() || d.hasUnplannedJob()
 }
 
-// advanceMigration goes on with the move that is planned for, or gives it up: what else is to be planned for comes
-// first.
+// advanceMigration goes on with the migration that is being planned for, or gives it up if something else is to be
+// planned for first.
 func (m *Machine) advanceMigration() {
 	t := m.migrations.current
 	off := func(a *offer) bool {
@@ -359,7 +378,7 @@ func (m *Machine) advanceMigration() {
 	}
 }
 
-// dropTransfer gives up the plans of a move.
+// dropTransfer gives up the plans of a migration.
 func (m *Machine) dropTransfer() {
 	t := m.migrations.current
 	m.migrations.current = nil
@@ -371,7 +390,7 @@ func (m *Machine) dropTransfer() {
 	}
 }
 
-// decideMigration has a job move if that gains more than it costs.
+// decideMigration has a job migrate if that gains more than it costs.
 func (m *Machine) decideMigration() {
 	t := m.migrations.current
 	gain, cost, falls := t.gainAndCost()
@@ -393,8 +412,8 @@ func (m *Machine) decideMigration() {
 	m.changed = true
 }
 
-// gainAndCost is what a move gains and costs by the plans for both devices, and whether the sum of weighted slowdowns
-// falls.
+// gainAndCost is what a migration gains and costs by the plans for both devices, and whether the sum of weighted
+// slowdowns falls.
 func (t *migration) gainAndCost() (gain, cost time.Duration, falls bool) {
 	var saves, costs, falling float64
 	takes := func(d *domain, o *job, was, is time.Duration) {
@@ -427,13 +446,14 @@ func (t *migration) gainAndCost() (gain, cost time.Duration, falls bool) {
 	return saturate(saves), saturate(costs), falling > 0
 }
 
-// scaleTime is a time multiplied.
+// scaleTime is a time multiplied by a factor, or the largest time.
 func scaleTime(d time.Duration, factor float64) time.Duration { return saturate(float64(d) * factor) }
 
-// saturate is a time of so many nanoseconds, which may be too many.
+// saturate is a time of so many nanoseconds, or the largest time.
 func saturate(x float64) time.Duration { return time.Duration(min(x, math.MaxInt64/2)) }
 
-// fastestAlone is how long an iteration of a job that trains takes alone on the fastest of the devices on which it may.
+// fastestAlone is how long an iteration of a job that trains takes alone on the fastest of the devices on which it may
+// train.
 func (j *job) fastestAlone() time.Duration {
 	fastest := j.timeAlone()
 	for _, d := range j.domain.m.domains {
@@ -444,8 +464,8 @@ func (j *job) fastestAlone() time.Duration {
 	return max(1, fastest)
 }
 
-// arriveAtTarget has a job that has left its device for another wait for that one alone or, if that does not take it
-// any more, for any.
+// arriveAtTarget has a job that has left its device for another wait for that one alone. If the target does not take it
+// any more, it waits for any device.
 func (m *Machine) arriveAtTarget(j *job) {
 	to, from := m.domainByRecord(j.record.Target), j.domain
 	j.record.Target, j.record.Preempted = "", false
@@ -463,7 +483,7 @@ func (m *Machine) arriveAtTarget(j *job) {
 	j.deviceChosen, to.pending.admission = true, true
 }
 
-// stayOnDevice has a job whose checkpoint cannot be written go on at its device, until a newer one was.
+// stayOnDevice has a job whose checkpoint cannot be written go on at its device, until a newer checkpoint was written.
 func (m *Machine) stayOnDevice(j *job, why string) {
 	j.pinned, j.trainingSince = true, m.now
 	if err := m.resumeJob(j); err != nil {
@@ -473,7 +493,7 @@ func (m *Machine) stayOnDevice(j *job, why string) {
 	m.emitEvent(Event{Kind: Troubled, Job: j.record.Spec.Name, Why: "stays where it is: " + why})
 }
 
-// migrationText says in words that a job moves.
+// migrationText says in words that a job migrates.
 func (e Event) migrationText() string {
 	if e.Why != "" {
 		return fmt.Sprintf("moves to device %s: %s", e.Device, e.Why)
@@ -482,7 +502,7 @@ func (e Event) migrationText() string {
 		text.Duration(e.Gain), e.Iterations, text.Duration(e.Transition))
 }
 
-// inVainText says in words that a move was in vain.
+// inVainText says in words that a migration was in vain.
 func (e Event) inVainText() string {
 	saved := "nothing"
 	if e.Saved > 0 {

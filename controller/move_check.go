@@ -19,32 +19,41 @@ const (
 	firstBackoff    = 10 * time.Minute // that nothing moves on a host after the first move in vain
 )
 
-// moveCheck compares how fast the jobs of two devices are after a move with how fast they were before.
+// moveCheck times the jobs of two devices after a migration, and compares that with the time before.
 type moveCheck struct {
 	mover    *job
 	from, to *domain
-	gain     time.Duration // that was promised, weighted
-	arrived  bool
-	jobs     []timedJob
+	// gain is the weighted time that plans promised to save.
+	gain time.Duration
+	// arrived says that mover trains at its target: timing has begun.
+	arrived bool
+	jobs    []timedJob
 }
 
 // timedJob is a job whose iterations are timed.
 type timedJob struct {
 	*job
-	domain *domain // where it is after the move
-	weight float64 // what a second less in each iteration is worth, of the iterations that count
+	// domain is where the job is after the migration.
+	domain *domain
+	// weight is what a second less per iteration is worth, over the iterations that count.
+	weight float64
+	// before is the time of an iteration before the migration.
 	before time.Duration
-	total  time.Duration // all that were timed
-	count  int           // iterations since the move, the first of which is not timed: it may have begun before
+	// total is the time of all iterations that were timed.
+	total time.Duration
+	// count is how many iterations were reported since the migration. The first is not timed, as it may have begun
+	// before.
+	count int
 }
 
-// backoff is for how long nothing moves on a host, where moves were in vain.
+// backoff is for how long no job migrates on a host, after migrations that did not pay.
 type backoff struct {
 	length time.Duration
-	until  time.Duration
+	until  time.Duration // since the Unix epoch
 }
 
-// newMoveCheck returns what times the jobs of both devices of a move; nil: of one it is not known how fast it is now.
+// newMoveCheck returns the check of a migration, which times the jobs of both devices. nil: of one of them it is not
+// known how fast it is now.
 func (t *migration) newMoveCheck(gain time.Duration) *moveCheck {
 	p := &moveCheck{mover: t.job, from: t.fromOffer.domain, to: t.to, gain: gain}
 	add := func(j *job, on *domain) {
@@ -69,7 +78,7 @@ func (t *migration) newMoveCheck(gain time.Duration) *moveCheck {
 	return p
 }
 
-// timeIteration takes down what an iteration of a job took, for moves whose gain is being timed.
+// timeIteration records what an iteration of a job took, for the migrations whose gain is being timed.
 func (v *migrations) timeIteration(j *job, took time.Duration) {
 	for _, p := range v.checks {
 		at := slices.IndexFunc(p.jobs, func(o timedJob) bool { return o.job == j })
@@ -83,8 +92,8 @@ func (v *migrations) timeIteration(j *job, took time.Duration) {
 	}
 }
 
-// judgeMoveChecks ends the proofs of moves after which all jobs were timed, and of those that show nothing, as jobs
-// have come or gone.
+// judgeMoveChecks ends the checks after which all jobs were timed, and those that show nothing, as jobs have come or
+// gone.
 func (m *Machine) judgeMoveChecks() {
 	v := &m.migrations
 	v.checks = slices.DeleteFunc(v.checks, func(p *moveCheck) bool {
@@ -116,7 +125,7 @@ func (m *Machine) judgeMoveChecks() {
 	})
 }
 
-// isValid reports whether the jobs of both devices are still those that the move has left there, all training.
+// isValid reports whether the jobs of both devices are still those that the migration has left there, and all train.
 func (p *moveCheck) isValid() bool {
 	for _, j := range p.jobs {
 		if j.domain != j.domain || j.record.State != wire.Training {
@@ -126,7 +135,7 @@ func (p *moveCheck) isValid() bool {
 	return len(p.from.reachableJobs())+len(p.to.reachableJobs()) == len(p.jobs)
 }
 
-// savedTime is what the move has saved, weighted as its gain was.
+// savedTime is what the migration has saved, weighted as its gain was.
 func (p *moveCheck) savedTime() time.Duration {
 	var saved float64
 	for _, j := range p.jobs {
@@ -135,10 +144,11 @@ func (p *moveCheck) savedTime() time.Duration {
 	return saturate(saved)
 }
 
-// awaitsCheck reports whether a device waits for what a move has saved, so that no job is to come or go by another.
+// awaitsCheck reports whether the gain of a migration from or to a device is being timed, so that no other job is to
+// migrate there.
 func (v *migrations) awaitsCheck(d *domain) bool {
 	return slices.ContainsFunc(v.checks, func(p *moveCheck) bool { return p.from == d || p.to == d })
 }
 
-// isInBackoff reports whether nothing is to move on a host now, since moves there were in vain.
+// isInBackoff reports whether no job is to migrate on a host now, because migrations there did not pay.
 func (m *Machine) isInBackoff(host string) bool { return m.now < m.migrations.backoffs[host].until }

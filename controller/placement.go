@@ -14,11 +14,12 @@ import (
 // isFree reports whether a job is at no executor, and may begin on any device.
 func (j *job) isFree() bool { return j.record.State == wire.Queued && j.record.Executor == "" }
 
-// candidateDevices are the devices on which a job may begin now, of a replica those that have fewest of its siblings.
+// candidateDevices are the devices on which a job may begin now. For a replica they are those that have fewest of its
+// peers.
 func (m *Machine) candidateDevices(j *job) []*domain { return m.spreadReplica(j, m.allowedDevices(j)) }
 
-// allowedDevices are the devices that may take a job: where it is known that some find its newest checkpoint, those
-// alone.
+// allowedDevices are the devices that may take a job. If it is known that some find the job's newest checkpoint, they
+// are these alone.
 func (m *Machine) allowedDevices(j *job) []*domain {
 	var list, finding []*domain
 	c := j.record.Checkpoint
@@ -41,15 +42,15 @@ func (m *Machine) allowedDevices(j *job) []*domain {
 	return list
 }
 
-// boundToBits reports whether a job goes on with the bits alone with which it has begun: there is a checkpoint of it,
-// or an executor was lost that may have written one of which nobody has heard.
+// boundToBits reports whether a job must go on with the bits with which it has begun: there is a checkpoint of it, or
+// an executor was lost that may have written one of which nobody has heard.
 func (j *job) boundToBits() bool {
 	r := &j.record
 	lost := r.Spec.Checkpoint != wire.Interval{} && r.Incarnation > 0
 	return (r.Checkpoint != nil || lost) && !r.Spec.AnyDevice && r.Device != ""
 }
 
-// mayTake reports whether a job may begin on a device: one of the bits with which it has begun, which executors have.
+// mayTake reports whether a job may begin on the device: it has the bits with which the job has begun, and an executor.
 func (d *domain) mayTake(j *job) bool {
 	r := &j.record
 	switch {
@@ -69,7 +70,7 @@ func (d *domain) mayTake(j *job) bool {
 	return d.vacantExecutor(j, nil) != ""
 }
 
-// isDrained reports whether the device takes no jobs since somebody says so.
+// isDrained reports whether an administrator has drained the device: it takes no jobs.
 func (d *domain) isDrained() bool { return d.registered != nil && d.registered.Drained }
 
 // hasExecutor reports whether an executor of a name has the device open.
@@ -78,7 +79,7 @@ func (d *domain) hasExecutor(executor string) bool {
 	return x != nil && x.domain == d
 }
 
-// needsSearch reports whether a job that waits is tried on several devices.
+// needsSearch reports whether a queued job is to be tried on several devices.
 func (m *Machine) needsSearch(j *job) bool {
 	return len(m.domains) > 1 && j.isFree() && !j.deviceChosen && len(m.candidateDevices(j)) > 1
 }
@@ -108,7 +109,7 @@ func (m *Machine) unbindDevice(j *job) {
 	j.blocked, j.hostLack, j.record.Need, j.record.Slowdown = false, 0, 0, 0
 }
 
-// assignDevices has jobs that wait belong to the one device that may take them, where there is just one.
+// assignDevices has queued jobs belong to the device that may take them, where there is just one.
 func (m *Machine) assignDevices() {
 	for _, j := range m.jobs {
 		// not any more
@@ -139,13 +140,13 @@ func (m *Machine) assignDevices() {
 	}
 }
 
-// isBeingPlanned reports whether plans with a job that waits are being made.
+// isBeingPlanned reports whether plans with a queued job are being made.
 func (m *Machine) isBeingPlanned(j *job) bool {
 	return m.search != nil && m.search.job == j ||
 		j.domain != nil && j.domain.request != nil && slices.Contains(j.domain.request.jobs, j)
 }
 
-// explainNoDevice says what device a job waits for that none takes.
+// explainNoDevice records what device a job waits for that no present device may take.
 func (m *Machine) explainNoDevice(j *job) {
 	if j.batch != nil {
 		m.takeBatch(j.batch)
@@ -174,7 +175,7 @@ func (m *Machine) explainNoDevice(j *job) {
 	}
 }
 
-// startSearch has the first job of the queue that several devices may take planned for on these. A job behind one that
+// startSearch searches a device for the first job of the queue that several devices may take. A job behind one that
 // fits nowhere is tried on the devices that the other may not have.
 func (m *Machine) startSearch() {
 	for _, d := range m.domains {
@@ -241,15 +242,15 @@ func (m *Machine) waitBehind(j, before *job) {
 	}
 }
 
-// hasUnplaced reports whether the device of one of the jobs is not known yet.
+// hasUnplaced reports whether the device of one of the jobs is not chosen yet.
 func (b *batch) hasUnplaced() bool {
 	return slices.ContainsFunc(b.jobs, func(j *job) bool {
 		return j.record.State == wire.Queued && j.domain == nil && !j.noRoom
 	})
 }
 
-// largerDeviceHint is what to say of a job that is refused on the one device that it asks for, if others have more
-// memory.
+// largerDeviceHint ends the refusal of a job on the one device that it asks for with the device that has more memory.
+// "": none has.
 func (m *Machine) largerDeviceHint(d *domain) string {
 	var most *domain
 	for _, o := range m.domains {

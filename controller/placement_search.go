@@ -14,42 +14,54 @@ import (
 	"tensile/wire"
 )
 
-// placementSearch is a job that is tried on several devices. Where it is, plans are made for the jobs that are there,
-// those that wait there and the job. It goes where the sum over jobs of weight x slowdown grows least by these plans,
-// with the plan that was made; equal sums are decided by name.
+// placementSearch tries a job on several devices. A device is asked for plans for the jobs that train there, those that
+// wait for it alone and the job. The job goes to the device where the sum over jobs of weight x slowdown grows least by
+// these plans, and the plans are adopted. Of equal sums the first device by name is taken.
 //
-// Not all devices are asked for plans. From the latencies of the jobs there follows by how much the sum grows at least,
-// whatever the plans. Devices are asked one after the other, in the order of these bounds, until none of those that are
-// left can be better than the best answer; and of devices that are alike the first by name alone.
+// Not all devices are asked. The latencies of the jobs give a lower bound of the growth, whatever the plans. Devices
+// are asked in the order of these bounds until none of the others can be better than the best answer; of devices that
+// are alike only the first by name is asked.
 type placementSearch struct {
-	job    *job
-	offers []*offer // by name
+	job *job
+	// offers has one offer for each device, by name.
+	offers []*offer
+	// weight is what a job's slowdown is worth (jobWorth).
 	weight func(*job) float64
 }
 
-// offer is a trial on one device.
+// offer is one device of a search or of a migration, with the plans that it has been asked for.
 type offer struct {
-	domain   *domain
-	prospect *prospect    // nil: latencies of a job there are not known yet
-	request  *openRequest // nil: it was not asked
-	index    int          // of the job in the errand
-	answer   *PlanResult  // nil: it has not come
+	domain *domain
+	// prospect is the device with the job. nil: latencies of a job there are not known yet.
+	prospect *prospect
+	// request asks for the plans. nil: the device was not asked.
+	request *openRequest
+	// index is where the job is among the jobs of request.
+	index int
+	// answer is nil until the plans have come.
+	answer *PlanResult
 }
 
-// prospect is a device with the job, as it was when it was looked at first: what its plans depend on.
+// prospect is a device with the job of a search, as it was when it was first looked at: all that plans depend on.
 type prospect struct {
-	jobs         []Candidate // that are planned for, the job last
-	slowdowns    []float64   // that the others have now
-	demands      []planner.Demand
-	timeAlone    time.Duration // of an iteration of the job
-	tooSmall     bool          // single ops need more memory than there is
+	// jobs are those that are planned for, the job of the search last.
+	jobs []Candidate
+	// slowdowns are the present ones of the other jobs.
+	slowdowns []float64
+	// demands are those of jobs.
+	demands []planner.Demand
+	// timeAlone is how long an iteration of the job of the search takes alone.
+	timeAlone time.Duration
+	// tooSmall says that single ops need more memory than there is.
+	tooSmall     bool
 	reserved     graph.Bytes
 	hostReserved graph.Bytes
 	contexts     wire.Contexts
-	hasWaiting   bool // others wait for the device
+	// hasWaiting says that other jobs wait for the device.
+	hasWaiting bool
 }
 
-// beginSearch has plans with a job made on some of several devices.
+// beginSearch begins to search a device for a job, of several.
 func (m *Machine) beginSearch(j *job, list []*domain) {
 	m.search = &placementSearch{job: j, weight: m.jobWorth(j)}
 	for _, d := range list {
@@ -58,8 +70,8 @@ func (m *Machine) beginSearch(j *job, list []*domain) {
 	m.advanceSearch()
 }
 
-// advanceSearch asks the next device of a trial, when the one before has answered, or decides. Those that may still be
-// asked plan for nothing that is only better.
+// advanceSearch asks the next device of the search when the one before has answered, or decides. Devices that may still
+// be asked request no plans that are only better.
 func (m *Machine) advanceSearch() {
 	t := m.search
 	for _, a := range t.offers {
@@ -80,7 +92,7 @@ func (m *Machine) advanceSearch() {
 	}
 }
 
-// requestWith has plans made with a job.
+// requestWith requests plans with a job.
 func (a *offer) requestWith(j *job) {
 	d := a.domain
 	with := append(d.otherWaitingJobs(j), j)
@@ -89,12 +101,12 @@ func (a *offer) requestWith(j *job) {
 	a.index = slices.Index(a.request.jobs, j)
 }
 
-// otherWaitingJobs are the jobs that wait for this device alone, beside one that is tried.
+// otherWaitingJobs are the jobs that wait for this device alone, beside the one of a search.
 func (d *domain) otherWaitingJobs(j *job) []*job {
 	return slices.DeleteFunc(d.waitingJobs(), func(o *job) bool { return o == j || d.m.needsSearch(o) })
 }
 
-// nextOffer is the device that is to be asked next; nil: no other can be better than the best answer.
+// nextOffer is the device that is to be asked next. nil: no other can be better than the best answer.
 func (t *placementSearch) nextOffer() *offer {
 	for _, a := range t.offers {
 		if a.prospect == nil {
@@ -141,7 +153,7 @@ func (t *placementSearch) fastestAlone() time.Duration {
 	return fastest
 }
 
-// prospectFor looks at a device with a job; nil: something that plans depend on is not known.
+// prospectFor looks at a device with a job. nil: something that plans depend on is not known.
 func (d *domain) prospectFor(j *job, weight func(*job) float64) *prospect {
 	if d.registered == nil {
 		return nil // plans for it may reckon with other latencies under load
@@ -176,7 +188,7 @@ func (d *domain) prospectFor(j *job, weight func(*job) float64) *prospect {
 	return s
 }
 
-// largestWorkingSet is the largest working set of a job.
+// largestWorkingSet is the largest working set of an op of a job, in bytes.
 func (d *domain) largestWorkingSet(j *job, p *planner.Profile) graph.Bytes {
 	if k := d.m.profiles[d.profileKeyOf(j)]; k != nil {
 		return k.workingSet
@@ -184,7 +196,7 @@ func (d *domain) largestWorkingSet(j *job, p *planner.Profile) graph.Bytes {
 	return scheduler.WorkingSetOf(p.Job("", 0, j.graph), d.config.Align).Bytes
 }
 
-// isTooSmall reports whether no plans fit the device's budget since single ops of the jobs need more.
+// isTooSmall reports whether no plans fit the device's budget because single ops of the jobs need more.
 func (d *domain) isTooSmall(needs []graph.Bytes) bool {
 	var sum graph.Bytes
 	for _, need := range needs {
@@ -197,7 +209,7 @@ func (d *domain) isTooSmall(needs []graph.Bytes) bool {
 	return d.config.Budget > 0 && sum > d.config.Budget-d.reservedBytes()-d.stayingContexts().Sum()
 }
 
-// lowerBound is by how much the sum of weighted slowdowns grows on a device at least.
+// lowerBound is by how much the sum of weighted slowdowns grows at least on a device.
 func (a *offer) lowerBound(fastest time.Duration) float64 {
 	s := a.prospect
 	switch {
@@ -216,8 +228,8 @@ func (a *offer) lowerBound(fastest time.Duration) float64 {
 	return planner.LeastSlowdowns(demands) - was
 }
 
-// isAlike reports whether plans with the job on a device are those on another, and by as much better or worse than what
-// is there now.
+// isAlike reports whether plans with the job on a device are those on another, and as much better or worse than the
+// present ones.
 func (a *offer) isAlike(b *offer) bool {
 	s, o := a.prospect, b.prospect
 	if s == nil || o == nil || s.hasWaiting || o.hasWaiting || s.reserved != o.reserved ||
@@ -231,7 +243,7 @@ func (a *offer) isAlike(b *offer) bool {
 	return reflect.DeepEqual(c, e)
 }
 
-// sameCandidate reports whether a job is planned for as another.
+// sameCandidate reports whether two jobs get the same plans.
 func sameCandidate(c, e Candidate) bool {
 	return c.LastReport == nil && e.LastReport == nil && c.Spec.Graph == e.Spec.Graph &&
 		c.Spec.Priority == e.Spec.Priority &&
@@ -241,7 +253,7 @@ func sameCandidate(c, e Candidate) bool {
 		c.StartsProcess == e.StartsProcess && slices.Equal(c.Latency, e.Latency) && slices.Equal(c.Slack, e.Slack)
 }
 
-// takeSearchResult takes the plans of a trial on a device.
+// takeSearchResult takes the plans of the search on a device.
 func (m *Machine) takeSearchResult(d *domain, p *PlanResult) {
 	for _, a := range m.search.offers {
 		if a.domain == d {
@@ -255,7 +267,7 @@ func (m *Machine) takeSearchResult(d *domain, p *PlanResult) {
 	m.advanceSearch()
 }
 
-// decideSearch ends a trial by what the devices have answered.
+// decideSearch ends a search by what the devices have answered.
 func (m *Machine) decideSearch() {
 	t := m.search
 	m.search = nil
@@ -282,8 +294,8 @@ func (m *Machine) decideSearch() {
 	m.rejectEverywhere(t)
 }
 
-// chooseDevice has a job belong to the device of an attempt, with the plans that were made unless others of its batch
-// are still to be tried.
+// chooseDevice has the job of a search belong to the device of an offer, and adopts its plans unless devices are still
+// to be searched for other jobs of its batch or gang.
 func (m *Machine) chooseDevice(t *placementSearch, on *offer) {
 	j := t.job
 	for _, a := range t.offers {
@@ -310,7 +322,7 @@ func (m *Machine) chooseDevice(t *placementSearch, on *offer) {
 	on.domain.applyResult(on.answer)
 }
 
-// release gives up the plans of an attempt.
+// release gives up the plans of an offer.
 func (a *offer) release() {
 	d := a.domain
 	if a.request == nil || d.request != a.request {
@@ -327,7 +339,7 @@ func (a *offer) release() {
 	}
 }
 
-// abandonSearch ends a trial whose job waits for no device any more, or of which a device has gone.
+// abandonSearch ends a search whose job waits for no device any more, or of which a device has gone.
 func (m *Machine) abandonSearch() {
 	for _, a := range m.search.offers {
 		a.release()
@@ -335,7 +347,7 @@ func (m *Machine) abandonSearch() {
 	m.search, m.needsPlacement = nil, true
 }
 
-// jobPlan are the plans for the job of the trial; nil: it does not fit there now.
+// jobPlan is the plan for the job of the search. nil: the job does not fit there now.
 func (a *offer) jobPlan() *PlannedJob {
 	if len(a.answer.NeverFit) > 0 || a.index >= len(a.answer.Jobs) {
 		return nil
@@ -343,8 +355,9 @@ func (a *offer) jobPlan() *PlannedJob {
 	return &a.answer.Jobs[a.index]
 }
 
-// bestOffer is the attempt by which the sum of weighted slowdowns grows least, of those with plans; nil: the job fits
-// none of these now. The job's own slowdown counts against its speed alone on the fastest of all devices.
+// bestOffer is the offer by which the sum of weighted slowdowns grows least, of those with plans. nil: the job fits
+// none of the devices that were asked. The job's own slowdown counts against its speed alone on the fastest of all
+// devices.
 func (t *placementSearch) bestOffer(fastest time.Duration) (best *offer) {
 	var least float64
 	for _, a := range t.offers { // by name
@@ -358,7 +371,7 @@ func (t *placementSearch) bestOffer(fastest time.Duration) (best *offer) {
 	return best
 }
 
-// growth is by how much the sum of weighted slowdowns grows.
+// growth is by how much the sum of weighted slowdowns grows by the plans of the offer.
 func (a *offer) growth(fastest time.Duration, weight func(*job) float64) (sum float64) {
 	for i, j := range a.request.jobs[:a.request.admitted] {
 		sum += weight(j) * (a.answer.Jobs[i].Slowdown - cmp.Or(j.record.Slowdown, 1))
@@ -367,8 +380,8 @@ func (a *offer) growth(fastest time.Duration, weight func(*job) float64) (sum fl
 	return sum + weight(a.request.jobs[a.index])*p.Slowdown*float64(p.Alone)/float64(fastest)
 }
 
-// nearestOffer is the attempt that lacks least of the memory that the job needs, of those on which it might fit; nil:
-// there is none.
+// nearestOffer is the offer that lacks least of the memory that the job needs, of the devices on which it might fit.
+// nil: there is none.
 func (t *placementSearch) nearestOffer() (found *offer) {
 	var least graph.Bytes
 	for _, a := range t.offers {
@@ -389,8 +402,8 @@ func (t *placementSearch) nearestOffer() (found *offer) {
 	return found
 }
 
-// rejectEverywhere refuses a job that can run on no device, not even alone, or has it fail if it was taken already;
-// where a larger device may take it some day it waits for that one. Of the reasons that of the largest device is said,
+// rejectEverywhere refuses a job that can run on no device, not even when it is alone; a job that was taken already
+// fails. Where a larger device may take it some day, it waits for that. The reason given is that of the largest device,
 // of equal ones the first by name.
 func (m *Machine) rejectEverywhere(t *placementSearch) {
 	var on *offer
@@ -415,8 +428,8 @@ func (d *domain) hasMoreMemory(o *domain) bool {
 	return o.config.Budget > 0 && (d.config.Budget == 0 || d.config.Budget > o.config.Budget)
 }
 
-// largerUnavailable is a device larger than d that may take a job some day: it is out of reach or drained; nil: there
-// is none.
+// largerUnavailable is a device larger than d that may take a job some day: it is out of reach or drained now. nil:
+// there is none.
 func (m *Machine) largerUnavailable(j *job, d *domain) *domain {
 	i := slices.IndexFunc(m.domains, func(o *domain) bool {
 		pinned := j.record.Spec.Device != "" && j.record.Spec.Device != o.config.Name
@@ -430,9 +443,9 @@ func (m *Machine) largerUnavailable(j *job, d *domain) *domain {
 	return m.domains[i]
 }
 
-// waitForLarger has a job that can run on no device that may take it now, d being the largest, wait for a larger one
-// that is out of reach or drained, or for a larger budget if it fitted once; else it fails. It reports whether it
-// waits.
+// waitForLarger is for a job that can run on none of the devices that may take it now, of which d is the largest. The
+// job waits for a larger device that is out of reach or drained, or for a larger budget if it fitted once; otherwise it
+// fails. It reports whether the job waits.
 func (m *Machine) waitForLarger(j *job, d *domain, text string) bool {
 	why, away := "waits for a larger budget: ", m.largerUnavailable(j, d)
 	if away == nil {

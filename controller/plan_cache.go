@@ -17,34 +17,40 @@ import (
 	"tensile/scheduler/planner"
 )
 
-// PlanCache keeps plans that were made, so that they are made once for equal jobs on equal devices, whatever their
-// names and the order in which they came. Any goroutine may use it.
+// PlanCache keeps plans, so that they are made once for equal jobs on equal devices, whatever the jobs' names and the
+// order in which they came. Any goroutine may use it.
 type PlanCache struct {
-	limit   int // of commands of all programs
+	// limit is how many commands all programs may have together.
+	limit int
+	// mu protects the fields below.
 	mu      sync.Mutex
-	entries map[key]*list.Element // of makings
-	recent  *list.List            // most lately first
-	size    int
+	entries map[key]*list.Element
+	// recent holds the planSets of entries, the most recently used first.
+	recent *list.List
+	// size is how many commands all programs have, and one for each entry.
+	size int
 }
 
-// NewPlanCache returns a store of plans of up to so many commands together, each of which takes some hundred bytes.
-// What was not asked for for longest is dropped first.
+// NewPlanCache returns a store of plans of up to so many commands together, each of which takes some hundred bytes. The
+// plans that were not asked for for the longest time are dropped first.
 func NewPlanCache(commands int) *PlanCache {
 	return &PlanCache{limit: commands, entries: make(map[key]*list.Element), recent: list.New()}
 }
 
-// key stands for all that plans depend on.
+// key is a digest of all that plans depend on.
 type key [sha256.Size]byte
 
-// planSet is what became of a request: plans with what their jobs count with, or why there are none.
+// planSet is what became of a scheduler's request: plans and what their jobs claim, or why there are none.
 type planSet struct {
 	key     key
 	planned *planner.Planned
-	claims  []*Claim
-	err     error // unwraps to scheduler.ErrNoPlan
+	// claims has one claim per job. nil: the job claims its arena.
+	claims []*Claim
+	// err unwraps to scheduler.ErrNoPlan where it is kept. nil: there are plans.
+	err error
 }
 
-// countCommands is how many the programs have.
+// countCommands is how many commands the programs have.
 func (m *planSet) countCommands() (n int) {
 	if m.planned == nil {
 		return 0
@@ -57,6 +63,7 @@ func (m *planSet) countCommands() (n int) {
 	return n
 }
 
+// lookUp finds what became of an equal request. nil: none was made.
 func (p *PlanCache) lookUp(k key) *planSet {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,6 +75,7 @@ func (p *PlanCache) lookUp(k key) *planSet {
 	return e.Value.(*planSet)
 }
 
+// store keeps what became of a request.
 func (p *PlanCache) store(m *planSet) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,8 +91,8 @@ func (p *PlanCache) store(m *planSet) {
 	}
 }
 
-// findOrMake makes the plans for a request, or finds them. They are made for the jobs in the order of their content, so
-// that they are the same whether they are found or not.
+// findOrMake finds the plans for a scheduler's request, or makes them. They are made for the jobs in the order of their
+// content, so that they are the same whether they are found or not.
 func (w *planJob) findOrMake(r scheduler.Request) (*planSet, error) {
 	own := func(c Candidate) bool { return c.Spec.Script || c.LastReport != nil }
 	if w.Plans == nil || slices.ContainsFunc(w.message.Jobs[:len(r.Jobs)], own) {
@@ -123,7 +131,7 @@ func (w *planJob) findOrMake(r scheduler.Request) (*planSet, error) {
 	return m.forRequest(r, order)
 }
 
-// candidateKey stands for what plans depend on of a job.
+// candidateKey is a digest of what plans depend on of a job.
 func (w *planJob) candidateKey(j *scheduler.Job, digest graph.Digest) key {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %d %v %d %d %d %v", digest, j.Worth(), j.MaxSwapRate, j.Held, j.Least, j.OnHost,
@@ -140,13 +148,15 @@ func (w *planJob) candidateKey(j *scheduler.Job, digest graph.Digest) key {
 	return key(h.Sum(nil))
 }
 
+// hashNumbers adds numbers, or a slice of them, to a hash.
 func hashNumbers(to hash.Hash, numbers any) {
 	if err := binary.Write(to, binary.LittleEndian, numbers); err != nil {
 		panic(fmt.Sprintf("controller: %v", err))
 	}
 }
 
-// forRequest returns the plans for the jobs of a request, of which they were made for an order.
+// forRequest returns the plans for the jobs of a request. The set was made for these jobs in another order, which is
+// given.
 func (m *planSet) forRequest(r scheduler.Request, order []int) (*planSet, error) {
 	over, ok := errors.AsType[*scheduler.OverBudgetError](m.err)
 	if ok {
@@ -178,8 +188,8 @@ func (m *planSet) forRequest(r scheduler.Request, order []int) (*planSet, error)
 	return own, nil
 }
 
-// planWithinBudget has plans made until what jobs claim by their programs fits the budget. Policies reckon with whole
-// pages, too, but pack arenas last: one that ends in another page needs a second attempt with so much less.
+// planWithinBudget makes plans until what jobs claim by their programs fits the budget. Policies plan with whole pages,
+// too, but pack arenas last: an arena that ends in another page needs a second attempt with so much less.
 func (w *planJob) planWithinBudget(r scheduler.Request) *planSet {
 	budget := r.Budget
 	for range maxAttempts {
@@ -208,5 +218,5 @@ func (w *planJob) planWithinBudget(r scheduler.Request) *planSet {
 		Why: fmt.Sprintf("in whole pages of %s", w.Page)}}
 }
 
-// maxAttempts is how often at most plans are made for one request.
+// maxAttempts is how many times plans are made for one request at most.
 const maxAttempts = 3

@@ -10,41 +10,53 @@ import (
 	"tensile/wire"
 )
 
-// pendingPlans are the plans that are to be made, when nothing else is being planned.
+// pendingPlans is what plans are to be requested for as soon as no request of the device is open.
 type pendingPlans struct {
-	admission bool   // jobs that wait may fit now
-	mandatory bool   // the plans for these are to be adopted, whatever they gain
-	replan    reason // why the admitted jobs are to be planned for again; none: they are not
+	// admission says that queued jobs may fit now.
+	admission bool
+	// mandatory says that the plans for replan are to be adopted whatever they gain.
+	mandatory bool
+	// replan is why the admitted jobs are to be planned for again. Zero: they are not.
+	replan reason
 }
 
-// openRequest is a Plan that is being made.
+// openRequest is a plan request that was sent and is not answered yet.
 type openRequest struct {
-	ticket      int64
-	jobs        []*job // in the order of the Plan
-	admitted    int
-	message     *PlanRequest
-	mandatory   bool   // the plans are to be adopted whatever they gain
-	incremental bool   // jobs have come or gone since there were plans, and most may keep theirs
-	reason      reason // why those that are admitted are planned for again, if nothing else is
-	sentAt      time.Duration
-	budget      graph.Bytes // of then
+	// ticket is the request's number. Answers to others are ignored.
+	ticket int64
+	// jobs are the candidates, in the order of the message; the first ones, as many as admitted says, have begun or are
+	// about to, and the others are queued.
+	jobs     []*job
+	admitted int
+	// message is the request as it was sent.
+	message *PlanRequest
+	// mandatory says that the plans are to be adopted whatever they gain.
+	mandatory bool
+	// incremental says that jobs have come or gone since the present plans were made, and most may keep theirs.
+	incremental bool
+	// reason is why the admitted jobs are planned for again. Zero: only for those that wait.
+	reason reason
+	// sentAt is when the request was sent, since the Unix epoch.
+	sentAt time.Duration
+	// budget is the budget of the device when the request was sent, in bytes. 0: there was no limit.
+	budget graph.Bytes
 }
 
-// coolDownFactor is how many times as long as plans were made no drift of latencies has plans made again, so that
-// planning for noise takes at most a tenth of a core.
+// coolDownFactor is how many times as long as plans were made no drift has plans made again. So planning for noise
+// takes at most a tenth of a core.
 const coolDownFactor = 9
 
-// memoryUnchanged reports whether there is as much memory as when plans were asked for.
+// memoryUnchanged reports whether there is as much memory as when plans were requested.
 func (d *domain) memoryUnchanged(e *openRequest) bool {
 	return e.budget == d.config.Budget && e.message.Reserved == d.reservedBytes() &&
 		e.message.Contexts == d.stayingContexts()
 }
 
-// onlyImproves reports whether the errand is for better plans alone.
+// onlyImproves reports whether the request is for better plans alone: no queued job is among its candidates.
 func (e *openRequest) onlyImproves() bool { return e.admitted == len(e.jobs) }
 
-// requestDuePlans has plans made, unless some are being made already. Those that memory waits for come first, then the
-// jobs that wait, then what may be better.
+// requestDuePlans requests plans that are due, unless a request is open. Plans for which memory waits come first, then
+// those for queued jobs, then better ones.
 func (d *domain) requestDuePlans() {
 	if d.request == nil && !d.pending.admission && d.pending.replan.isZero() {
 		return
@@ -66,7 +78,7 @@ func (d *domain) requestDuePlans() {
 	d.requestPlans(waiting)
 }
 
-// requestPlans has plans made for the jobs that are admitted, and those that wait.
+// requestPlans requests plans for the admitted jobs and some that wait.
 func (d *domain) requestPlans(waiting []*job) *openRequest {
 	active := d.reachableJobs()
 	e := &openRequest{jobs: active, admitted: len(active), reason: d.pending.replan, mandatory: d.pending.mandatory}
@@ -85,7 +97,7 @@ func (d *domain) requestPlans(waiting []*job) *openRequest {
 	return e
 }
 
-// sendRequest sends an errand out.
+// sendRequest sends a request out.
 func (d *domain) sendRequest(e *openRequest) {
 	d.m.lastTicket++
 	e.ticket, e.sentAt, e.budget, e.message = d.m.lastTicket, d.m.now, d.config.Budget, d.planRequestFor(e.jobs,
@@ -95,7 +107,8 @@ func (d *domain) sendRequest(e *openRequest) {
 	d.m.emit(Output{PlanRequest: e.message})
 }
 
-// planRequestFor is what planners need to know to plan for jobs, of which so many are admitted.
+// planRequestFor is the message that asks for plans for jobs, of which the first ones, as many as admitted says, are
+// admitted.
 func (d *domain) planRequestFor(jobs []*job, admitted int) *PlanRequest {
 	p := &PlanRequest{Device: d.registered, WantSlowdowns: len(d.m.domains) > 1, Admitted: admitted,
 		Budget: d.config.Budget, Reserved: d.reservedBytes(), Correction: d.lineOrEqual(),
@@ -117,7 +130,7 @@ func (d *domain) planRequestFor(jobs []*job, admitted int) *PlanRequest {
 	return p
 }
 
-// candidateFor is a job as planners take it.
+// candidateFor is a job as workers take it.
 func (d *domain) candidateFor(j *job) Candidate {
 	c := Candidate{Spec: j.record.Spec, Epoch: j.record.Epoch + 1, Graph: j.graph, LastReport: j.policyReport,
 		Unchecked: j.unchecked,
@@ -137,7 +150,7 @@ func (d *domain) candidateFor(j *job) Candidate {
 	return c
 }
 
-// cancelRequest gives an errand up that has become pointless: all its jobs are over, or it only looks for better plans
+// cancelRequest gives up a request that has become pointless: all its jobs are over, or it only looks for better plans
 // while jobs wait that are to be planned for together with all others.
 func (d *domain) cancelRequest() {
 	e := d.request
@@ -162,7 +175,7 @@ func (d *domain) cancelRequest() {
 	}
 }
 
-// takeResult takes what an errand has brought. An answer to another errand than the newest of a device is dropped.
+// takeResult takes the answer to a plan request. An answer to another request than the open one of a device is ignored.
 func (m *Machine) takeResult(p *PlanResult) {
 	for _, d := range m.domains {
 		if d.request != nil && d.request.ticket == p.Ticket {
@@ -184,14 +197,14 @@ func (m *Machine) takeResult(p *PlanResult) {
 	}
 }
 
-// isSearching reports whether the errand is part of a trial.
+// isSearching reports whether the open request belongs to a placement search.
 func (d *domain) isSearching() bool {
 	t := d.m.search
 	return t != nil && slices.ContainsFunc(t.offers, func(a *offer) bool { return a.request == d.request })
 }
 
-// applyResult takes the plans that the domain's errand has brought. What has changed since it was sent out counts:
-// plans of jobs that are over are dropped.
+// applyResult adopts the plans of the open request. The present state counts, not the one in which the request was
+// sent: plans of jobs that are over are ignored.
 func (d *domain) applyResult(p *PlanResult) {
 	e := d.request
 	d.request, d.m.changed = nil, true
@@ -224,8 +237,8 @@ func (d *domain) applyResult(p *PlanResult) {
 	}
 }
 
-// rejectImpossible refuses jobs that can not even run alone, or has them fail if they were taken already. The others of
-// the errand are tried again.
+// rejectImpossible refuses the jobs that cannot run here even when they are alone; jobs that were taken already fail.
+// The other jobs of the request are tried again.
 func (d *domain) rejectImpossible(e *openRequest, why map[int]string) {
 	if e.budget != d.config.Budget {
 		why = nil // within another budget they may
@@ -251,8 +264,8 @@ func (d *domain) rejectImpossible(e *openRequest, why map[int]string) {
 	}
 }
 
-// admitPlanned admits jobs that waited, with plans for them and those that ran already. The others go on waiting, each
-// for what is in its way: none overtakes another that waits for bytes.
+// admitPlanned admits queued jobs, with plans for them and for the jobs that were admitted already. The others go on
+// waiting, each with the reason. No job overtakes another that waits for memory.
 func (d *domain) admitPlanned(e *openRequest, p *PlanResult) {
 	if j, why := d.gangNeverFits(e, p); why != "" {
 		only := d.reservedBytes() == 0 && (len(d.m.domains) == 1 || j.record.Spec.Device != "") // it will fit nowhere
@@ -320,12 +333,12 @@ func (d *domain) admitPlanned(e *openRequest, p *PlanResult) {
 	}
 }
 
-// stillQueued are those of some jobs that are queued still.
+// stillQueued are those of some jobs that are still Queued.
 func stillQueued(jobs []*job) []*job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.record.State != wire.Queued })
 }
 
-// keepWaiting says why a job waits.
+// keepWaiting records why a job goes on waiting.
 func (d *domain) keepWaiting(j *job, why *NoPlan) {
 	before, need := j.record.Why, "it and the running jobs need"
 	if slices.ContainsFunc(d.m.gang(j), func(o *job) bool { return o != j && o.domain == d }) {
@@ -353,14 +366,14 @@ func (d *domain) keepWaiting(j *job, why *NoPlan) {
 	d.m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Bytes: j.record.Need, Reason: j.record.Why})
 }
 
-// adoption is a plan that a job may change to.
+// adoption is a plan that an admitted job may change to.
 type adoption struct {
 	job *job
 	PlannedJob
 }
 
-// admittedPlans are the plans of an errand whose jobs are admitted. A job that was told to stop or to park keeps the
-// plan that it has, and changes to its new share of the link only.
+// admittedPlans are the plans of a request whose jobs are admitted. A job that was told to stop or to park keeps its
+// plan, and changes to its new share of the link only.
 func (d *domain) admittedPlans(e *openRequest, plans []PlannedJob) []adoption {
 	var list []adoption
 	for i, p := range plans {
@@ -377,8 +390,8 @@ func (d *domain) admittedPlans(e *openRequest, plans []PlannedJob) []adoption {
 	return list
 }
 
-// adoptIfBetter adopts plans for the jobs that are admitted if they are worth the time of the transitions, or if jobs
-// have none or have to shrink.
+// adoptIfBetter adopts plans for the admitted jobs if they are worth the time of the transitions, or if jobs have no
+// plan or have to shrink.
 func (d *domain) adoptIfBetter(e *openRequest, jobs []PlannedJob) {
 	d.lastNoPlan = ""
 	plans := d.admittedPlans(e, jobs)
@@ -407,8 +420,8 @@ func (d *domain) adoptIfBetter(e *openRequest, jobs []PlannedJob) {
 	}
 }
 
-// keepOldPlans goes on without new plans. Where jobs have to shrink, or have no plan, those that have nothing yet wait
-// again.
+// keepOldPlans goes on when a request had no plans. Where jobs have to shrink, or have no plan, those that have no
+// memory yet wait again.
 func (d *domain) keepOldPlans(e *openRequest, why *NoPlan) {
 	if (d.isOverfull() || d.hasUnplannedJob()) && d.requeueAllAdmitted(e.reason.text) {
 		d.pending.replan, d.pending.admission = e.reason, true
@@ -430,7 +443,7 @@ func (d *domain) keepOldPlans(e *openRequest, why *NoPlan) {
 }
 
 // requeueAllAdmitted has the admitted jobs wait again that have no memory yet, and reports whether there are any. They
-// may never fit the budget that there is now.
+// may never fit the present budget.
 func (d *domain) requeueAllAdmitted(reason string) (any bool) {
 	for _, j := range d.activeJobs() {
 		if j.record.State == wire.Starting && j.claim().isZero() {
@@ -441,7 +454,7 @@ func (d *domain) requeueAllAdmitted(reason string) (any bool) {
 	return any
 }
 
-// requeueAdmitted has a job wait again that was admitted and has no memory yet.
+// requeueAdmitted has an admitted job wait again that has no memory yet.
 func (d *domain) requeueAdmitted(j *job) {
 	d.m.dropDelivered(j, j.deliveredLayouts(), j.record.Park == "" && !j.record.Spec.Script)
 	j.record.State, j.layouts, j.unchecked = wire.Queued, nil, true
@@ -474,7 +487,8 @@ func (d *domain) adopt(plans []adoption, e Event) {
 	d.m.wakeMigrations()
 }
 
-// isOverfull reports whether the newest plans of all jobs do not fit the budget together, which was larger before.
+// isOverfull reports whether the newest plans of all jobs do not fit the budget together, which was larger when they
+// were made.
 func (d *domain) isOverfull() bool {
 	var sum ClaimSum
 	for _, j := range d.reachableJobs() {
@@ -486,8 +500,8 @@ func (d *domain) isOverfull() bool {
 	return d.config.Budget > 0 && taken > d.config.Budget || d.isHostOverfull()
 }
 
-// hasUnplannedJob reports whether an admitted job has no plan for what it does, as one that was planned for just before
-// a controller died.
+// hasUnplannedJob reports whether an admitted job has no plan for its present graph. The controller may have been
+// killed just when the plan was made.
 func (d *domain) hasUnplannedJob() bool {
 	for j := range d.jobs() {
 		if j.canChangePlan() && (j.newestLayout() == nil || j.isStale(j.newestLayout())) {

@@ -17,20 +17,22 @@ import (
 	"tensile/wire"
 )
 
-// PlanWorker makes the plans that a [Machine] asks for. It is pure, and slow: whoever runs a machine has it work beside
-// that.
+// PlanWorker makes the plans that a [Machine] requests. It is pure, and slow: whoever runs a machine has it work on a
+// goroutine of its own.
 type PlanWorker struct {
 	Config
+	// PlanDevice describes the device that is planned for.
 	PlanDevice planner.Device
 
-	// Known returns what is planned already for a request, nil where nothing is; may be nil. Equal requests have equal
-	// plans.
+	// Known returns the plans for a scheduler's request if they are made already, and nil otherwise. Equal requests
+	// have equal plans. It may be nil.
 	Known func(scheduler.Request) *planner.Planned
 
-	Plans *PlanCache // that were made; nil: all are made anew
+	// Plans keeps the plans that were made. nil: all are made anew.
+	Plans *PlanCache
 }
 
-// Plan does an errand. Once ctx is done it returns soon, and what it returns is worth nothing.
+// Plan answers a plan request. Once ctx is done it returns soon, and what it returns is worth nothing.
 func (p *PlanWorker) Plan(ctx context.Context, q *PlanRequest) *PlanResult {
 	w := planJob{PlanWorker: p, ctx: ctx, message: q, result: &PlanResult{Ticket: q.Ticket},
 		profiles: make(map[graph.Digest]*planner.Profile)}
@@ -52,21 +54,26 @@ func (p *PlanWorker) Plan(ctx context.Context, q *PlanRequest) *PlanResult {
 	return w.result
 }
 
-// planJob is one errand of a planner.
+// planJob is one plan request that a worker is answering.
 type planJob struct {
 	*PlanWorker
-	PlanDevice  planner.Device // as the jobs share it for which plans are being made: see sharing
-	ctx         context.Context
-	message     *PlanRequest
-	result      *PlanResult
-	profiles    map[graph.Digest]*planner.Profile // that were made
-	jobs        []scheduler.Job                   // per candidate
-	failedCount int                               // for so many there was no plan, when there was none last
+	// PlanDevice is the worker's, as the candidates that are planned for share its memory: see setSharing.
+	PlanDevice planner.Device
+	// ctx ends the work when nobody wants the plans any more.
+	ctx     context.Context
+	message *PlanRequest
+	result  *PlanResult
+	// profiles are those that were made for the request.
+	profiles map[graph.Digest]*planner.Profile
+	// jobs are the candidates as the scheduler takes them.
+	jobs []scheduler.Job
+	// failedCount is for how many candidates there was no plan, the last time that there was none.
+	failedCount int
 }
 
-// setSharing has plans made for candidates as they share memory together. A script cannot give a part of its arena back
-// within an iteration, and a replica must not: it would wait for memory with others that have some and wait for it. So
-// beside one of them each job has an arena for itself.
+// setSharing chooses how candidates that are planned for share memory together. A script cannot give a part of its
+// arena back within an iteration. A replica must not: it would wait for memory with others that have some and wait for
+// it. So beside one of them each job has an arena for itself.
 func (w *planJob) setSharing(candidates []Candidate) {
 	w.PlanDevice = w.PlanWorker.PlanDevice
 	alone := func(c Candidate) bool { return c.Spec.Script || c.Graph.Replicas() > 1 }
@@ -75,8 +82,8 @@ func (w *planJob) setSharing(candidates []Candidate) {
 	}
 }
 
-// profileCandidates gives candidates what they have not: profiles, and latencies by these and by what other jobs have
-// taught. Copies share their profile.
+// profileCandidates gives candidates the profiles that they lack, and latencies by these and by what other jobs have
+// taught. Equal graphs share their profile.
 func (w *planJob) profileCandidates() {
 	for i, c := range w.message.Jobs {
 		if c.Profile == nil {
@@ -109,7 +116,7 @@ func (w *planJob) profileCandidates() {
 	}
 }
 
-// reportOf is the last report of a candidate as policies take it; nil: there is none.
+// reportOf is the last report of a candidate as policies take it. nil: there is none.
 func reportOf(c *Candidate) *scheduler.Report {
 	if c.LastReport == nil || c.Current == nil || c.LastReport.Epoch != c.Current.epoch() {
 		return nil
@@ -121,6 +128,7 @@ func reportOf(c *Candidate) *scheduler.Report {
 	return r
 }
 
+// markNeverFits records why a candidate can never run here.
 func (w *planJob) markNeverFits(candidate int, why string) {
 	if w.result.NeverFit == nil {
 		w.result.NeverFit = make(map[int]string)
@@ -151,7 +159,7 @@ func (w *planJob) schedule(n int) ([]PlannedJob, error) {
 	return jobs, err
 }
 
-// planTogether makes the plans for a request for the first candidates, and proves them.
+// planTogether makes the plans for a scheduler's request for the first candidates, and proves them.
 func (w *planJob) planTogether(r scheduler.Request) ([]PlannedJob, error) {
 	plans, err := w.findOrMake(r)
 	if err != nil {
@@ -184,7 +192,7 @@ func (w *planJob) planTogether(r scheduler.Request) ([]PlannedJob, error) {
 	return jobs, nil
 }
 
-// claimOfCandidate is what a candidate counts with by a program; nil: its arena.
+// claimOfCandidate is what a candidate claims by a program. nil: it claims its arena.
 func (w *planJob) claimOfCandidate(candidate int, p *program.Program) *Claim {
 	c := &w.message.Jobs[candidate]
 	if !c.Spec.Script || !w.sharesMemory() {
@@ -194,7 +202,7 @@ func (w *planJob) claimOfCandidate(candidate int, p *program.Program) *Claim {
 	return &all
 }
 
-// findKnownOrPlan are plans for a request, which may be made already.
+// findKnownOrPlan returns the plans for a scheduler's request that Known has, or makes them.
 func (w *planJob) findKnownOrPlan(r scheduler.Request) (*planner.Planned, error) {
 	if w.Known != nil {
 		if p := w.Known(r); p != nil {
@@ -215,7 +223,8 @@ func (w *planJob) contexts(n int) wire.Contexts {
 	return c
 }
 
-// request is for jobs in the budgets but for the bytes that are reserved.
+// request is the scheduler's request for jobs, within the budgets less the bytes that are reserved of the device and of
+// the host.
 func (w *planJob) request(jobs []scheduler.Job, reserved, host graph.Bytes) scheduler.Request {
 	r := w.PlanDevice.Request(jobs...)
 	r.Policy, r.Options, r.Reports, r.Explain = w.Policy, w.Options, true, true
@@ -231,7 +240,7 @@ func (w *planJob) request(jobs []scheduler.Job, reserved, host graph.Bytes) sche
 	return r
 }
 
-// findImpossible finds the fresh candidates that do not even fit alone. Copies are tried once.
+// findImpossible finds the unchecked candidates that do not fit even when they are alone. Equal ones are tried once.
 func (w *planJob) findImpossible() {
 	type kind struct {
 		graph    graph.Digest
@@ -258,8 +267,8 @@ func (w *planJob) findImpossible() {
 	}
 }
 
-// contextsAlone are the contexts that there are beside a job that is alone: those of its executor, and of the
-// controller where that has the device.
+// contextsAlone are the contexts that there are beside a job that is alone: that of its executor, and that of the
+// controller where it has the device.
 func (w *planJob) contextsAlone() wire.Contexts {
 	c := wire.Contexts{Processes: 2, Each: w.message.Contexts.Each}
 	if w.message.Device != nil {
@@ -268,7 +277,7 @@ func (w *planJob) contextsAlone() wire.Contexts {
 	return c
 }
 
-// whyNeverFits says why a candidate can never run here.
+// whyNeverFits says why a candidate can never run here, given the error of a plan for it alone.
 func (w *planJob) whyNeverFits(candidate int, err error) string {
 	if over, ok := errors.AsType[*scheduler.OverHostError](err); ok {
 		return fmt.Sprintf("it needs %s of host memory, of which there are %s: %s", over.Need, over.Budget, over.Why)
@@ -288,10 +297,10 @@ func (w *planJob) whyNeverFits(candidate int, err error) string {
 	return fmt.Sprintf("it needs %s%s and the budget is %s%s; %s", need, at, budget, why, SmallerHint)
 }
 
-// SmallerHint is what an answer advises that refuses a job for its size.
+// SmallerHint is what the refusal of a job for its size advises.
 const SmallerHint = "try a smaller --batch or --image"
 
-// bisect finds how many of the candidates fit, from the first on, given why all do not.
+// bisect finds how many of the candidates fit, from the first on, and their plans. err is why not all fit.
 func (w *planJob) bisect(err error) ([]PlannedJob, error) {
 	var plans []PlannedJob
 	fits, fails := w.message.Admitted, len(w.message.Jobs)
@@ -307,6 +316,7 @@ func (w *planJob) bisect(err error) ([]PlannedJob, error) {
 	return plans, err
 }
 
+// explainNoPlan is why there are no plans for more candidates, given the error of the last attempt.
 func (w *planJob) explainNoPlan(err error) *NoPlan {
 	n := &NoPlan{Why: err.Error()}
 	limit, limited := errors.AsType[*scheduler.WorkLimitError](err)
@@ -338,9 +348,9 @@ func sameLayout(a, b *wire.Layout) bool {
 		reflect.DeepEqual(p, q)
 }
 
-// gainOf is what a job saves over its next iterations by a new layout, weighed by priority, and what changing to it
-// takes; zero for its first, and against one of a graph that a script had when another controller led, which nobody has
-// proven here.
+// gainOf is what a job saves over its next iterations by a new layout, and what the change to it takes, both weighted
+// by priority. Both are zero for the first layout of a job, and where the present one is of a graph that a script had
+// when another controller led, which was not proven here.
 func gainOf(c *Candidate, l *ProvenLayout, latency []time.Duration, out, in cost.Link) (gain,
 	transition time.Duration) {
 	if c.Current == nil || c.Current.program == nil {
@@ -352,7 +362,7 @@ func gainOf(c *Candidate, l *ProvenLayout, latency []time.Duration, out, in cost
 	return gain, weight * (copyTime(&c.Current.program.Epilogue, out, in) + copyTime(&l.program.Prologue, out, in))
 }
 
-// copyTime is how long the copies of a section take, lanes one after the other: an upper bound.
+// copyTime is how long the copies of a section take, one lane after the other: an upper bound.
 func copyTime(s *program.Section, out, in cost.Link) time.Duration {
 	var sum time.Duration
 	for _, c := range s.Commands {
@@ -374,14 +384,15 @@ func totalTime(latency []time.Duration) (sum time.Duration) {
 	return sum
 }
 
+// learntLatency is the latency of a signature, if the request has it.
 func (w *planJob) learntLatency(s graph.Signature) (latency time.Duration, ok bool) {
 	latency, ok = w.message.Learnt[s]
 	return latency, ok
 }
 
-// expectedLatencies are the latencies of a graph's ops as other jobs have taught them, or else by its profile and the
-// line by which that is wrong, and by how much they may be off: nothing where it was learnt (nil if the profile does
-// not say). measured says that all of them were learnt.
+// expectedLatencies are the latencies of a graph's ops. An op has what other jobs have taught, or else its profile,
+// corrected by the line. slack is by how much each may be off: 0 where it was learnt; nil if the profile does not say.
+// measured says that all of them were learnt.
 func expectedLatencies(g *graph.Graph, p *planner.Profile, line correct.Line,
 	learnt func(graph.Signature) (time.Duration, bool)) (latency, slack []time.Duration, measured bool) {
 	latency = make([]time.Duration, len(p.Latency))

@@ -9,11 +9,12 @@ import (
 	"tensile/wire"
 )
 
-// teachingIterations is how many iterations of a job, after the first, teach by what profiles are wrong on the device.
+// teachingIterations is how many iterations of a job, after the first, teach by how much profiles are wrong on the
+// device.
 const teachingIterations = 8
 
-// withoutSlowdown are steps that a job has reported, as if it had run alone: without what the other jobs that train
-// have slowed it down. Latencies are kept so, and a request has what they become beside the jobs that it is for.
+// withoutSlowdown returns the times of steps that a job has reported as if it had run alone. Latencies are kept in this
+// form; a plan request has what they become beside the jobs of the request.
 func (d *domain) withoutSlowdown(j *job, steps []time.Duration) []time.Duration {
 	training := slices.DeleteFunc(d.activeJobs(), func(j *job) bool { return j.record.State != wire.Training })
 	if !slices.Equal(training, d.sharers) {
@@ -36,8 +37,8 @@ func (d *domain) withoutSlowdown(j *job, steps []time.Duration) []time.Duration 
 	return alone
 }
 
-// firstVariantTimes returns what the steps of a plan would have taken in the first variants of their ops, of which all
-// latencies are.
+// firstVariantTimes returns what the steps of a plan would have taken in the first variants of their ops, to which all
+// latencies refer.
 func (j *job) firstVariantTimes(l *layout, steps []time.Duration) []time.Duration {
 	all := make([]time.Duration, len(steps))
 	for i, s := range l.Wire.Plan.Steps {
@@ -46,8 +47,8 @@ func (j *job) firstVariantTimes(l *layout, steps []time.Duration) []time.Duratio
 	return all
 }
 
-// correctLine compares the steps of an iteration, as if the job had run alone, with its profile, and moves the line by
-// which profiles of coming jobs are corrected.
+// correctLine compares the steps of an iteration, as if the job had run alone, with the job's profile, and moves the
+// line that corrects the profiles of later jobs.
 func (d *domain) correctLine(j *job, l *layout, iteration int, steps []time.Duration) {
 	if iteration < 1 || iteration > teachingIterations {
 		return
@@ -64,9 +65,9 @@ func (d *domain) correctLine(j *job, l *layout, iteration int, steps []time.Dura
 	d.correction = line.Toward(correct.Fit(reports), d.config.Alpha)
 }
 
-// lineOrEqual is the line by which profiles of coming jobs are corrected: as long as no job has taught one on the
-// device, that of the first other of equal identity on which one has. Without, a device on which nothing was measured
-// yet would seem faster or slower than an equal one, and jobs would move there in vain.
+// lineOrEqual is the line that corrects the profiles of later jobs. As long as no job has taught one on the device, it
+// is that of the first other device of equal identity which has one. Otherwise a device on which nothing was measured
+// yet would seem faster or slower than an equal one, and jobs would migrate there in vain.
 func (d *domain) lineOrEqual() correct.Line {
 	if d.correction.Factor == 0 {
 		for _, o := range d.m.domains {
@@ -78,7 +79,7 @@ func (d *domain) lineOrEqual() correct.Line {
 	return d.correction
 }
 
-// initLatencies gives a job that comes or comes back the latencies that were learnt of its ops, and of the others those
+// initLatencies gives a job that comes or comes back the latencies that were learnt of its ops, and the other ops those
 // of its profile, corrected by what other jobs have taught.
 func (d *domain) initLatencies(j *job) {
 	if j.record.Spec.Script { // which has measured them itself

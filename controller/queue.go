@@ -10,8 +10,8 @@ import (
 	"tensile/wire"
 )
 
-// waitingJobs are the jobs that are queued and may begin: by what their priority has become, then in the order in which
-// they came; none behind one that returns.
+// waitingJobs are the queued jobs that may begin, in the order of sortQueue. No job is among them that comes behind one
+// that is restarting.
 func (d *domain) waitingJobs() []*job {
 	waiting := slices.DeleteFunc(slices.Clone(d.m.jobs), func(j *job) bool {
 		if j.damage != "" {
@@ -36,18 +36,18 @@ func (d *domain) waitingJobs() []*job {
 	return unheld
 }
 
-// isRestarting reports whether a job goes on in a moment that has lost its executor for the first time in a row: until
-// then nothing that comes behind it gets the memory that it had.
+// isRestarting reports whether a job has lost its executor once and will restart shortly. Until then no job behind it
+// gets the memory that it had.
 func (m *Machine) isRestarting(j *job) bool {
 	return j.damage == "" && j.record.State == wire.Queued && j.notBefore > m.now && j.record.Restarts <= 1
 }
 
-// mayTakeFree reports whether the device takes a job that has a choice of devices.
+// mayTakeFree reports whether the device may take a job, if that has a choice of devices. It is true for other jobs.
 func (d *domain) mayTakeFree(j *job) bool {
 	return !j.isFree() || d.mayTake(j)
 }
 
-// unblock has the jobs looked at again that wait for a larger budget, or for what executors out of reach may have.
+// unblock has the blocked jobs looked at again, because there is more memory.
 func (m *Machine) unblock() {
 	for _, j := range m.jobs {
 		if j.blocked {
@@ -57,8 +57,8 @@ func (m *Machine) unblock() {
 	}
 }
 
-// rank is the priority of a job that waits: it rises by one with each Config.Aging. So only jobs of higher priority
-// that came soon after it are ever before it, and nobody starves.
+// rank is the priority of a queued job, which rises by one with each Config.Aging. So only jobs of higher priority that
+// came soon after it ever overtake it, and nobody starves.
 func (m *Machine) rank(j *job) int64 {
 	return int64(j.priority()) + int64(max(0, m.now-j.record.Waiting)/m.config.Aging)
 }
@@ -74,8 +74,8 @@ func (m *Machine) enqueue(j *job, why string) {
 	m.retryAdmission(j.domain)
 }
 
-// requeueInPlace has a job wait that did not leave its device for those that wait: it keeps its place before jobs that
-// came later.
+// requeueInPlace has a job wait again that did not leave its device for a queued job: it keeps its place before jobs
+// that came later.
 func (m *Machine) requeueInPlace(j *job, why string) {
 	m.enqueue(j, why)
 	j.record.Waiting = cmp.Or(j.record.Submitted, m.now)
@@ -85,7 +85,7 @@ func (m *Machine) requeueInPlace(j *job, why string) {
 // twice the one before.
 const maxBackOff = time.Minute
 
-// restartJob has a job of an executor that was lost go on from its newest checkpoint, and reports whether it may.
+// restartJob has a job of a lost executor go on from its newest checkpoint, and reports whether it may.
 func (m *Machine) restartJob(j *job, why string) bool {
 	if j.record.Restarts >= j.record.Spec.Restarts {
 		return false
@@ -100,9 +100,9 @@ func (m *Machine) restartJob(j *job, why string) bool {
 	return true
 }
 
-// handleMissingCheckpoint has a job that has found no checkpoint of its own at an executor begin at another, or, as
-// long as no other can take it, wait for one that has it: the host where that is may come back. It reports whether it
-// does.
+// handleMissingCheckpoint has a job begin elsewhere that has not found its checkpoint at an executor. As long as no
+// other executor can take it, it waits for one that has the checkpoint, as the host may come back. It reports whether
+// it does.
 func (m *Machine) handleMissingCheckpoint(j *job, x *executor, why string) bool {
 	c := j.record.Checkpoint
 	switch {
@@ -133,9 +133,8 @@ func (m *Machine) handleMissingCheckpoint(j *job, x *executor, why string) bool 
 	return true
 }
 
-// shrinkToFree has all jobs planned for again within what is really free, when the device has no room for the arena of
-// one: programs that are not ours have the rest. That job goes on from its newest checkpoint. It reports whether it
-// does.
+// shrinkToFree has all jobs planned for again within what is really free, after a device had no room for the arena of a
+// job: other programs have the rest. The job goes on from its newest checkpoint. It reports whether it does.
 func (m *Machine) shrinkToFree(j *job, free graph.Bytes, why string) bool {
 	if s := j.record.State; j.record.Spec.Script || s != wire.Starting && s != wire.Training ||
 		j.record.Restarts >= max(maxMoves, j.record.Spec.Restarts) {
@@ -163,7 +162,7 @@ func (m *Machine) shrinkToFree(j *job, free graph.Bytes, why string) bool {
 	return true
 }
 
-// failMissingCheckpoints has jobs fail for whose checkpoints nobody has come.
+// failMissingCheckpoints has jobs fail that have waited too long for an executor with their checkpoint.
 func (m *Machine) failMissingCheckpoints() {
 	for _, j := range m.jobs {
 		if j.record.State == wire.Queued && j.checkpointDeadline > 0 && j.checkpointDeadline <= m.now &&
@@ -182,8 +181,8 @@ func (m *Machine) failMissingCheckpoints() {
 	}
 }
 
-// isCheckpointReachable reports whether an executor is heard that finds a job's newest checkpoint, and only may not
-// take it now: its device is drained, or another than the one that the job asks for.
+// isCheckpointReachable reports whether an executor can be reached that finds a job's newest checkpoint but may not
+// take the job now: its device is drained, or is another than the one that the job asks for.
 func (m *Machine) isCheckpointReachable(j *job) bool {
 	for _, x := range m.executors {
 		if len(m.domains) > 1 && x.joined && !x.gone && !x.silent && x.findsCheckpoint(j.record.Checkpoint) &&
@@ -211,8 +210,8 @@ func (m *Machine) detachJob(j *job) {
 	m.changed = true
 }
 
-// clearPlans takes from a job all that was planned for it: it has nothing of the device. leaves: nor does its executor
-// keep it.
+// clearPlans drops all plans of a job: it has nothing of the device any more. leaves says that its executor does not
+// keep it either.
 func (m *Machine) clearPlans(j *job, leaves bool) {
 	m.dropDelivered(j, j.deliveredLayouts(), leaves)
 	j.layouts, j.formerLayout, j.policyReport, j.wantsReport = nil, nil, nil, false
@@ -234,7 +233,7 @@ func (m *Machine) parkJob(j *job, to wire.Place) error {
 	return nil
 }
 
-// sendGangHome has a job leave the device, and its siblings.
+// sendGangHome has a job leave the device, and its peers too.
 func (m *Machine) sendGangHome(j *job, to wire.Place) {
 	g := m.gangOrSelf(j)
 	trains := func(o *job) bool { return !o.claim().isZero() }
@@ -247,8 +246,8 @@ func (m *Machine) sendGangHome(j *job, to wire.Place) {
 	}
 }
 
-// sendHome has a job leave the device: one that no executor has, or that was granted nothing where it is, at once,
-// another when it has come Home.
+// sendHome has one job leave the device. A job that no executor has, or that was granted nothing where it is, leaves at
+// once; another one when it has come Home.
 func (m *Machine) sendHome(j *job, to wire.Place) {
 	if j.hasExecutor() && !j.record.Spec.Script && j.claim().isZero() && j.hostClaim() == 0 {
 		m.detachJob(j)
@@ -262,7 +261,7 @@ func (m *Machine) sendHome(j *job, to wire.Place) {
 	}
 }
 
-// recordParked takes down that a job rests.
+// recordParked records that a job is parked.
 func (m *Machine) recordParked(j *job) {
 	m.clearPlans(j, false)
 	j.record.Arena, j.record.SlotPeak = 0, 0
@@ -313,9 +312,9 @@ func (m *Machine) resumeJob(j *job) error {
 	return nil
 }
 
-// preempt parks the job of the lowest priority for the first one that waits for memory, if that has a higher one. It
-// does so once at a time: plans show whether that was enough. For device memory it rests in host memory; for that it
-// leaves with a checkpoint.
+// preempt parks the job of the lowest priority for the first job that waits for memory, if that has a higher one. It
+// parks one job at a time: plans show whether that was enough. If device memory is missing the job rests in host
+// memory; if host memory is, it leaves with a checkpoint.
 func (d *domain) preempt() {
 	if !d.config.Preempt || d.request != nil || d.pending.admission {
 		return
@@ -356,10 +355,10 @@ func (d *domain) preempt() {
 	d.m.emitEvent(Event{Kind: Preempted, Job: victim.record.Spec.Name, Reason: first.record.Spec.Name})
 }
 
-// unloadParked has a job leave its executor, for disk, that gave way and rests in memory, when the first one that waits
-// lacks no more than such jobs have: host memory, and the contexts of their executors. It does so once at a time, as
-// preempt does. If that does not help either, and nothing trains on the device, that one lets the others pass, and its
-// siblings with it.
+// unloadParked has a job that gave way, and rests in memory, leave its executor for disk, if the first queued job lacks
+// no more than such jobs have: host memory, and the contexts of their executors. It unloads one job at a time, as
+// preempt does. If that does not help either, and nothing trains on the device, the first job and its peers let the
+// others pass.
 func (d *domain) unloadParked() {
 	if d.request != nil || d.pending.admission {
 		return
@@ -407,10 +406,10 @@ func (d *domain) unloadParked() {
 	d.m.emitEvent(Event{Kind: Preempted, Job: last.record.Spec.Name, Reason: first.record.Spec.Name, Why: ReasonParked})
 }
 
-// ReasonParked is why a job gives way that did so before.
+// ReasonParked is why a job gives way that already did so before.
 const ReasonParked = "it rests in memory"
 
-// contextFreedBy is what would be free of the device if a job that rests left its executor.
+// contextFreedBy is how many bytes of contexts would be free if a job that rests left its executor.
 func (d *domain) contextFreedBy(j *job) graph.Bytes {
 	x := d.m.executors[j.record.Executor]
 	if d.config.OneExecutor || x == nil || !x.forJobs || j.record.Spec.Checkpoint == (wire.Interval{}) {
@@ -419,7 +418,7 @@ func (d *domain) contextFreedBy(j *job) graph.Bytes {
 	return d.config.Context
 }
 
-// freedWithout is what would be free of the device without some jobs.
+// freedWithout is how many bytes of the device would be free without some jobs.
 func (d *domain) freedWithout(jobs ...*job) graph.Bytes {
 	var left ClaimSum
 	for j := range d.jobs() {
@@ -432,7 +431,7 @@ func (d *domain) freedWithout(jobs ...*job) graph.Bytes {
 	return d.totalClaims().Bytes() - left.Bytes()
 }
 
-// hostFreedBy is what jobs have on the host that they can give back: those without checkpoints keep all of it.
+// hostFreedBy is how many bytes of the host jobs can give back. A job without checkpoints gives back nothing.
 func hostFreedBy(jobs ...*job) (sum graph.Bytes) {
 	for _, j := range jobs {
 		if j.record.Spec.Checkpoint != (wire.Interval{}) {

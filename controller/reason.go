@@ -2,7 +2,7 @@ package controller
 
 import "fmt"
 
-// Cause is a kind of reason for which jobs are planned for, of which there are few: for counters.
+// Cause is the kind of a reason for which jobs are planned for. There are few, for counters.
 type Cause string
 
 const (
@@ -22,17 +22,18 @@ func Causes() []Cause {
 	return []Cause{Arrival, Departure, Drifted, Asked, Memory, Reweighed, Processes, Recorded, Resumed}
 }
 
-// reason is why jobs are planned for, in words, and of which kind that is.
+// reason is why jobs are planned for, and of which kind that is. Zero: there is no reason.
 type reason struct {
 	cause Cause
 	text  string
 }
 
+// newReason returns a reason with its text.
 func newReason(cause Cause, format string, args ...any) reason {
 	return reason{cause, fmt.Sprintf(format, args...)}
 }
 
 func (r reason) isZero() bool { return r == reason{} }
 
-// newEvent is the beginning of an event about plans that are made for the reason.
+// newEvent begins an event about plans that are made for the reason.
 func (r reason) newEvent() Event { return Event{Reason: r.text, Cause: r.cause} }

@@ -14,14 +14,14 @@ import (
 	"tensile/wire/recording"
 )
 
-// Recorder writes down all that a machine starts from, is told and answers, so that [Replay] can have another machine
-// go through the same. Graphs are written once. In what the machine answers large things stand as their digests.
+// Recorder writes what a machine starts from, its inputs and its outputs, so that [Replay] can have another machine go
+// through the same. A graph is written once. Large parts of outputs are written as their digests.
 type Recorder struct {
 	to     *recording.Writer
 	graphs map[graph.Digest]bool // that were written
 }
 
-// NewRecorder returns a recorder. trouble is told once if it can not go on.
+// NewRecorder returns a recorder. trouble is called once if it cannot go on.
 func NewRecorder(out io.Writer, trouble func(error)) *Recorder {
 	return &Recorder{recording.NewWriter(out, trouble), make(map[graph.Digest]bool)}
 }
@@ -29,8 +29,8 @@ func NewRecorder(out io.Writer, trouble func(error)) *Recorder {
 // machineName is the name of controllers in recordings.
 const machineName = "controller"
 
-// line is a line of a recording: the first names the machine; then come its beginning, which follows the graphs that it
-// needs, the first outputs, and the steps.
+// line is a line of a recording. The first names the machine. Then come the machine's beginning, which follows the
+// graphs that it needs, the first outputs, and the steps.
 type line struct {
 	Machine string            `json:"machine,omitzero"`
 	Graph   *graph.Graph      `json:"graph,omitzero"`
@@ -71,6 +71,7 @@ func (r *Recorder) begin(c Config, s Stored) {
 		s.Devices, s.Tenants, s.Placed, s.Hurt}})
 }
 
+// graph writes a graph unless it was written before.
 func (r *Recorder) graph(digest graph.Digest, g *graph.Graph) {
 	if !r.graphs[digest] {
 		r.graphs[digest] = true
@@ -99,16 +100,18 @@ func (r *Recorder) step(at time.Duration, in Input, outputs []Output) {
 	r.to.Write(line{Now: at, In: &in, Out: recording.Outputs(outputs)})
 }
 
-// recentInputs are the inputs that a machine was told last. They are always at hand and cost nothing. A recording that
-// begins in the midst cannot be replayed, as what a machine has come to is written down nowhere.
+// recentInputs are the inputs that a machine has taken last. They are always at hand and cost nothing. A recording that
+// begins in the midst cannot be replayed, as the state of the machine at that point is stored nowhere.
 type recentInputs struct {
-	lines  []line
-	oldest int // in lines, once there are mostNewest
+	lines []line
+	// oldest is the index of the oldest line, once there are maxRecentInputs.
+	oldest int
 }
 
-// maxRecentInputs bounds the memory that is held by inputs which are done with.
+// maxRecentInputs bounds the memory that recent inputs take.
 const maxRecentInputs = 200
 
+// add adds an input in place of the oldest.
 func (n *recentInputs) add(at time.Duration, in Input) {
 	if len(n.lines) < maxRecentInputs {
 		n.lines = append(n.lines, line{})
@@ -130,7 +133,8 @@ func (n *recentInputs) write(path string) error {
 	return errors.Join(err, file.Close())
 }
 
-// reportPanic is called when a step ends. If by a panic, that names the file with what the machine was told last.
+// reportPanic is called when a step ends. If that is by a panic, it writes the recent inputs to a file and adds the
+// file's name to the text of the panic.
 func (r *runner) reportPanic() {
 	bug := recover()
 	if bug == nil {
@@ -148,8 +152,8 @@ func (r *runner) reportPanic() {
 	panic(text)
 }
 
-// Replay has a machine go through a recording, and returns in how many steps. The error names the line at which it
-// answers otherwise than was recorded, to the byte, or which is no line of a recording.
+// Replay has a machine go through a recording, and returns how many steps it took. The error names the line at which
+// the machine answers otherwise than was recorded, to the byte, or which is no line of a recording.
 func Replay(in io.Reader) (steps int, err error) {
 	r := recording.NewReader(in)
 	graphs := make(map[graph.Digest]*graph.Graph)
@@ -227,7 +231,7 @@ func (d *Delivery) MarshalJSON() ([]byte, error) {
 	return json.Marshal(form)
 }
 
-// MarshalJSON writes digests of what planners reckon with.
+// MarshalJSON writes digests of what workers plan with.
 func (c Candidate) MarshalJSON() ([]byte, error) {
 	form := struct {
 		Spec     wire.Spec `json:"spec"`

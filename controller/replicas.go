@@ -38,21 +38,32 @@ import (
 
 // replicaState is what is known of a replica beyond other jobs, from what its executor says of its present incarnation.
 type replicaState struct {
-	iterationsBegun   int             // iterations that it has begun, at least
-	running           bool            // it trains, or is about to
-	resting           bool            // it rests after Record.At iterations
-	leftExecutor      bool            // it has left its executor, as it was told
-	disconnected      bool            // it has failed since the connection to others broke
-	finalStatus       *wire.JobStatus // that it has finished or was stopped; nil: neither
-	meeting           *wire.Meeting   // where the next replica finds it; nil: it has not said
-	margin            int             // by which At is beyond what was begun; 0: it was not chosen yet
-	checkpointOrdered time.Duration   // of replica 0: when a checkpoint by time was ordered last; 0: never
-	checkpoints       []checkpointRun // checkpoints beyond Record.From
+	// iterationsBegun is how many iterations the replica has begun at least.
+	iterationsBegun int
+	// running says that it trains, or is about to.
+	running bool
+	// resting says that it rests in Home after Record.At iterations.
+	resting bool
+	// leftExecutor says that it has left its executor, as it was told.
+	leftExecutor bool
+	// disconnected says that it has failed because the connection to another replica broke.
+	disconnected bool
+	// finalStatus is the status in which it has finished or was stopped. nil: it has not ended.
+	finalStatus *wire.JobStatus
+	// meeting is where the next replica connects to it. nil: its executor has not said.
+	meeting *wire.Meeting
+	// margin is how many iterations Record.At is beyond what was begun when it was chosen. 0: it was not chosen yet.
+	margin int
+	// checkpointOrdered is, in replica 0, when a checkpoint by time was ordered last. 0: never.
+	checkpointOrdered time.Duration
+	// checkpoints are those that it has beyond Record.From.
+	checkpoints []checkpointRun
 }
 
+// isReplica reports whether the job is one of several replicas that train one network.
 func (j *job) isReplica() bool { return j.record.Spec.Replica.Of > 0 }
 
-// gangName is how siblings are called together: their names without the numbers.
+// gangName is the name of a replica's gang: its own name without the number. For another job it is the job's name.
 func gangName(s *wire.Spec) string {
 	if s.Replica.Of == 0 {
 		return s.Name
@@ -60,8 +71,8 @@ func gangName(s *wire.Spec) string {
 	return strings.TrimSuffix(s.Name, fmt.Sprintf("@%d", s.Replica.Number))
 }
 
-// gang are the replicas that train one network together, j among them, in the order of their numbers; nil: j is no
-// replica.
+// gang are the replicas that train one network together with j, which is among them, in the order of their numbers.
+// nil: j is no replica.
 func (m *Machine) gang(j *job) (list []*job) {
 	if !j.isReplica() {
 		return nil
@@ -75,12 +86,12 @@ func (m *Machine) gang(j *job) (list []*job) {
 	return list
 }
 
-// isPeerOf reports whether two jobs are siblings.
+// isPeerOf reports whether two jobs are replicas of one gang.
 func (j *job) isPeerOf(o *job) bool {
 	return j.isReplica() && j.record.Spec.Replica.Group == o.record.Spec.Replica.Group && o.isReplica()
 }
 
-// gangOrSelf are the siblings of a job that are not over, or the job if it is no replica.
+// gangOrSelf are the replicas of a job's gang that are not over. For a job that is no replica it is the job alone.
 func (m *Machine) gangOrSelf(j *job) []*job {
 	if list := m.gang(j); list != nil {
 		return slices.DeleteFunc(list, func(o *job) bool { return o.record.State.Over() })
@@ -88,8 +99,8 @@ func (m *Machine) gangOrSelf(j *job) []*job {
 	return []*job{j}
 }
 
-// findJobOrGang returns the job of a name, or the first of the replicas that are called so together; nil: there is
-// none. Of a job and replicas it is what is not over, or came last.
+// findJobOrGang returns the job of a name, or the first replica of the gang of that name. Where both exist it is the
+// one that is not over, or that came last. nil: there is neither.
 func (m *Machine) findJobOrGang(name string) *job {
 	j, first := m.findJob(name), m.findJob(name+"@0")
 	if first != nil && first.isReplica() && (j == nil || first.record.Hides(&j.record)) {
@@ -98,7 +109,7 @@ func (m *Machine) findJobOrGang(name string) *job {
 	return j
 }
 
-// sibling takes over what an executor says of a replica, and reports whether that was all that there is to do.
+// applyReplicaStatus takes what an executor says of a replica. done says that nothing else is to be done about it.
 func (m *Machine) applyReplicaStatus(j *job, s *wire.JobStatus, answers bool) (done bool) {
 	k := &j.replica
 	k.iterationsBegun = max(k.iterationsBegun, min(s.Begun, j.record.Spec.Iterations), s.Iteration)
@@ -136,8 +147,8 @@ func (m *Machine) applyReplicaStatus(j *job, s *wire.JobStatus, answers bool) (d
 	return s.State == wire.Resting
 }
 
-// checkReplicas is why replicas among jobs that are submitted together cannot be taken; nil: they can. Those of a
-// group stand one after the other, and differ in their numbers and files alone.
+// checkReplicas returns why replicas among jobs that are submitted together cannot be taken. nil: they can. Those of a
+// gang come one after the other, and differ only in their numbers and files.
 func (m *Machine) checkReplicas(list []Submission) error {
 	for i := 0; i < len(list); i++ {
 		first := &list[i]

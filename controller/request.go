@@ -84,7 +84,8 @@ func (m *Machine) handleRequest(from int64, by string, q *wire.Request, to *Subm
 	m.reply(from, nil, all...)
 }
 
-// stopJob ends a job: one that no executor has at once, another after the iterations in flight. Siblings end together.
+// stopJob ends a job. One that no executor has ends at once, another after the iterations in flight. The replicas of a
+// gang end together.
 func (m *Machine) stopJob(j *job) {
 	g := m.gangOrSelf(j)
 	begun := func(o *job) bool {
@@ -124,8 +125,8 @@ func (m *Machine) setBudget(q *wire.Request) error {
 	return nil
 }
 
-// forgetExecutor takes the processes of an executor for dead, which an administrator knows to have ended. One that is
-// heard of is not.
+// forgetExecutor takes the processes of an executor for dead, because an administrator says that they have ended. An
+// executor that can be reached is not.
 func (m *Machine) forgetExecutor(name string) error {
 	x := m.executors[name]
 	lives := x != nil && !x.gone && !x.silent

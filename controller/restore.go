@@ -15,26 +15,34 @@ import (
 	"tensile/wire"
 )
 
-// Stored is what a controller before this one left.
+// Stored is what a controller before this one has stored.
 type Stored struct {
 	Records []wire.Record
 	Graphs  map[graph.Digest]*graph.Graph
-	Layouts map[string][]*wire.Layout // per job
-	Orders  map[string]wire.Orders    // per executor, the newest
+	// Layouts are those of each job, by its name.
+	Layouts map[string][]*wire.Layout
+	// Orders are the newest of each executor, by its name.
+	Orders map[string]wire.Orders
 
-	Profiles map[graph.Digest]*planner.Profile // of the graphs
-	Settings *wire.Settings                    // nil: nobody has set any, for this device
-	Tenants  *wire.Tenants                     // nil: there never were any
-	Learnt   *wire.Learnt                      // nil: nothing was, of this device
-	Devices  []wire.Device                     // that executors have brought
-	Hurt     map[string]string                 // why what is stored of a job cannot be used, by its name
-	// of the graphs of jobs on these, by the names of the devices
+	// Profiles are those of graphs on the controller's own device.
+	Profiles map[graph.Digest]*planner.Profile
+	// Settings is nil if nobody has set any for this device.
+	Settings *wire.Settings
+	// Tenants is nil if there never were any.
+	Tenants *wire.Tenants
+	// Learnt is nil if nothing was learnt of this device.
+	Learnt *wire.Learnt
+	// Devices are those that executors have registered.
+	Devices []wire.Device
+	// Hurt says, by the name of a job, why what is stored of it cannot be used.
+	Hurt map[string]string
+	// Placed are profiles of graphs on Devices, by the names of these.
 	Placed map[string]map[graph.Digest]*planner.Profile
 }
 
-// Restore returns the machine of a controller that goes on where another ended. Executors keep their names; those that
-// were started for jobs are awaited as if this controller had started them. One of which
-// something is missing is held.
+// Restore returns the machine of a controller that goes on where another ended. Executors keep their names. Those that
+// were started for jobs are awaited as if this controller had started them. A job of which something is missing is
+// held: see job.damage.
 func Restore(c Config, s Stored) *Machine {
 	m := NewMachine(c)
 	m.storedOrders, m.settings = s.Orders, s.Settings
@@ -95,8 +103,8 @@ func Restore(c Config, s Stored) *Machine {
 	return m
 }
 
-// configMismatch says for what else the controller should have been started, where that holds for every job; "": it
-// should not. Then its flags are wrong, not what is stored.
+// configMismatch says for which other configuration the controller should have been started, if every job needs another
+// one: then the flags are wrong, and not what is stored. "": some job does not.
 func (m *Machine) configMismatch() (why string) {
 	for _, j := range m.jobs {
 		switch {
@@ -110,8 +118,8 @@ func (m *Machine) configMismatch() (why string) {
 	return why
 }
 
-// restoreJob takes up a job that is not over. The error says what of what is stored is missing, or wrong: it is held,
-// and all else goes on.
+// restoreJob takes up a job that is not over. The error says what is missing or wrong of what is stored. Then the job
+// is held, and all others go on.
 func (m *Machine) restoreJob(j *job, s *Stored) error {
 	d, r := j.domain, j.record
 	switch {
@@ -157,7 +165,7 @@ func (m *Machine) restoreJob(j *job, s *Stored) error {
 	return j.restoreLayouts(&d.config, s.Layouts[r.Spec.Name])
 }
 
-// awaitIdleExecutors counts executors without jobs as out of reach until they are heard, where they may have a context:
+// awaitIdleExecutors counts executors without jobs as out of reach until they are heard, where contexts take memory:
 // they may have their device open.
 func (m *Machine) awaitIdleExecutors() {
 	for name, o := range m.storedOrders {
@@ -168,8 +176,8 @@ func (m *Machine) awaitIdleExecutors() {
 	}
 }
 
-// Resume returns what is to be done before the first step. Executors count as heard of now: they may have died with the
-// controller before this one.
+// Resume returns what is to be done before the first step. Executors count as heard of now: they may have died together
+// with the controller before this one.
 func (m *Machine) Resume(now time.Duration) []Output {
 	m.beginStep(now)
 	m.changed = true
@@ -191,8 +199,8 @@ func (m *Machine) Resume(now time.Duration) []Output {
 	return m.endStep()
 }
 
-// announceBudget says which budget counts where an administrator has set one of a controller before this one. That with
-// which this controller was started comes before it, and is the newer word.
+// announceBudget says which budget counts, if an administrator has set one of a controller before this one. A budget
+// with which this controller was started counts instead, as it is newer.
 func (m *Machine) announceBudget() {
 	set := m.settings
 	switch {
@@ -211,15 +219,15 @@ func (m *Machine) announceBudget() {
 	m.emit(Output{Drop: &Drop{Settings: wire.SettingsObject(m.ownDomain.config.Device)}})
 }
 
-// replanForMemory has the jobs of a device planned for again if its budget is another, or they have more of its host's
-// memory than there is now.
+// replanForMemory has the jobs of a device planned for again if its budget has changed, or if they have more of its
+// host's memory than there is now.
 func (d *domain) replanForMemory() {
 	if d.replanForBudget(); d.pending.replan.isZero() && d.isHostOverfull() {
 		d.pending.replan = newReason(Memory, "there are %s of host memory", d.config.HostMemory)
 	}
 }
 
-// replanForBudget has all jobs planned for again if the plans before were for another budget.
+// replanForBudget has all jobs planned for again if their plans are for another budget.
 func (d *domain) replanForBudget() {
 	live := slices.DeleteFunc(slices.Collect(d.jobs()), func(j *job) bool { return j.record.State.Over() })
 	other := slices.IndexFunc(live, func(j *job) bool { return j.record.Budget != d.config.Budget })
@@ -259,8 +267,8 @@ func (c Config) keepSharing(records []wire.Record) Config {
 	return c
 }
 
-// restoreLayouts takes up the layouts from the one that was granted last on. The claim that was stored stands until an
-// executor says which is in force.
+// restoreLayouts takes up the layouts from the one on that was in force last. The stored claim stands until an executor
+// says which layout is in force.
 func (j *job) restoreLayouts(c *Config, layouts []*wire.Layout) error {
 	first, last := j.record.Epochs()
 	for _, w := range layouts {

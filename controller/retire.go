@@ -7,21 +7,25 @@ import (
 	"tensile/wire"
 )
 
-// Drop is what is of no use any more.
+// Drop names something that is stored and of no use any more. One of the fields is set, or Executor and Object.
 type Drop struct {
-	Job    string       `json:"job,omitzero"`    // whose record and log it is; "": none
-	Result string       `json:"result,omitzero"` // the object; "": none
-	Graph  graph.Digest `json:"graph,omitzero"`  // "": none
+	// Job is the job whose record and log are dropped.
+	Job string `json:"job,omitzero"`
+	// Result is the object of a result.
+	Result string       `json:"result,omitzero"`
+	Graph  graph.Digest `json:"graph,omitzero"`
 
-	Settings string `json:"settings,omitzero"` // the object; "": none
-	Device   string `json:"device,omitzero"`   // name of one that nobody brings any more; "": none
+	// Settings is the object of settings.
+	Settings string `json:"settings,omitzero"`
+	// Device is the name of a device that no executor registers any more.
+	Device string `json:"device,omitzero"`
 
-	// Executor, if set, is the one in whose bucket an Object is of no use any more.
+	// Executor is the one in whose bucket Object is dropped.
 	Executor string `json:"executor,omitzero"`
 	Object   string `json:"object,omitzero"`
 }
 
-// forgetOldJobs forgets the oldest of the jobs that are over, if they have become too many.
+// forgetOldJobs forgets the oldest of the jobs that are over, if there are too many.
 func (m *Machine) forgetOldJobs() {
 	var over []*job
 	for _, j := range m.jobs {
@@ -40,7 +44,7 @@ func (m *Machine) forgetOldJobs() {
 	}
 }
 
-// dropResult drops the result of a job that is not remembered any more.
+// dropResult drops the result of a job that is forgotten.
 func (m *Machine) dropResult(j *job) {
 	if r := j.record.Result; r != nil && r.Stored != "" {
 		m.emit(Output{Drop: &Drop{Result: r.Stored}})
@@ -71,8 +75,8 @@ func (m *Machine) graphsOf(user string) map[graph.Digest]bool {
 	return of
 }
 
-// dropDelivered drops what an executor was given for a job and does not need any more: layouts, and, when the job is
-// over or leaves it, its graph, unless another job there has it.
+// dropDelivered drops what was stored for an executor and a job and is not needed any more: layouts and, when the job
+// is over or leaves the executor, its graph, unless another job there has the same.
 func (m *Machine) dropDelivered(j *job, layouts []*layout, leaves bool) {
 	x := m.executors[j.record.Executor]
 	if x == nil || x.gone {

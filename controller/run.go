@@ -85,11 +85,11 @@ type Options struct {
 // maxInputs is how many inputs may wait for the machine.
 const maxInputs = 1024
 
-// beat is how often the machine is told the time.
+// beat is the time between two ticks of the machine.
 const beat = time.Second
 
-// Run is a controller on a bus, until ctx is done. It takes up what one before it has stored there. Where the bus gives
-// no answer meanwhile, the error is wire.ErrAway or context.DeadlineExceeded.
+// Run is a controller on a bus, until ctx is done. It takes up what a controller before it has stored there. If the bus
+// gives no answer meanwhile, the error is wire.ErrAway or context.DeadlineExceeded.
 func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	o.Device, o.Align, o.Out, o.In, o.Sharing = o.PlanDevice.Identity, o.PlanDevice.Align, o.PlanDevice.Out,
 		o.PlanDevice.In, o.PlanDevice.Sharing
@@ -136,7 +136,8 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	return r.loop()
 }
 
-// runner has a machine talk over a bus. The machine belongs to the goroutine in loop, and so does what has no lock.
+// runner has a machine talk over a bus. The machine belongs to the goroutine in loop, and so do the fields that no lock
+// protects.
 type runner struct {
 	ctx     context.Context
 	bus     wire.Bus
@@ -144,39 +145,60 @@ type runner struct {
 	machine *Machine
 	inputs  chan input
 
-	answers  map[int64]chan<- wire.Answer // who waits for an answer, by Input.From
-	lastFrom int64                        // From of the newest
+	// answers are the channels of those who wait for an answer, by Input.From.
+	answers map[int64]chan<- wire.Answer
+	// lastFrom is the newest Input.From. 0: nobody has waited.
+	lastFrom int64
 
-	background   sync.WaitGroup
-	explanations chan struct{}    // holds one for each explanation that is asked for and not given
-	explaining   chan struct{}    // holds one while one is worked out
-	cancels      map[int64]func() // cancel errands that are not answered, by ticket
+	// background counts the goroutines that make plans, explanations and answers.
+	background sync.WaitGroup
+	// explanations holds a token for each explanation that is asked for and not given.
+	explanations chan struct{}
+	// explaining holds a token while an explanation is worked out.
+	explaining chan struct{}
+	// cancels end open plan requests, by ticket.
+	cancels map[int64]func()
 
-	sizes     map[graph.Digest]int // bytes of the graphs that are stored
-	planCache *PlanCache           // that were made for devices that executors bring
+	// sizes has the sizes, in bytes, of the graphs that are stored.
+	sizes map[graph.Digest]int
+	// planCache has the plans for devices that executors register.
+	planCache *PlanCache
 
-	blocked atomic.Pointer[View] // what was known, while the bus does not take something
-	deaf    bool                 // it did not since the last beat
+	// blocked is what was known when the bus began to refuse something. nil: it refuses nothing.
+	blocked atomic.Pointer[View]
+	// deaf says that the bus refused something since the last tick.
+	deaf bool
 
-	listing      atomic.Bool // of logs
-	strayResults []string    // keys of results that are to be removed
+	// listing says that logs are being listed.
+	listing atomic.Bool
+	// strayResults are the keys of results that are to be removed.
+	strayResults []string
 	recent       recentInputs
 
+	// garbageLock protects garbage, which limits the log lines about messages that are ignored.
 	garbageLock sync.Mutex
-	garbage     limit.Lines // that arrives
+	garbage     limit.Lines
 }
 
-// input is what the machine is to be told, or asked.
+// input is what the machine is told or asked, or what else its goroutine is to do. One of Input and the fields from
+// listJobs on is set; graphs and answer come with an Input.
 type input struct {
 	Input
-	at       time.Duration                 // it arrived: since the Unix epoch
-	listJobs bool                          // the answer is a list of all jobs
-	graphs   map[graph.Digest]*handedGraph // that come with it
-	answer   chan<- wire.Answer
-	view     chan<- View    // what is known is asked for
-	result   string         // a key at which an executor has left one
-	logs     map[string]int // all that there are
-	removed  int            // doomed results
+	// at is when it arrived, since the Unix epoch.
+	at time.Duration
+	// listJobs asks for all jobs, to be sent to answer.
+	listJobs bool
+	// graphs come with a request.
+	graphs map[graph.Digest]*handedGraph
+	answer chan<- wire.Answer
+	// view asks for what is known.
+	view chan<- View
+	// result is a key at which an executor has left a result.
+	result string
+	// logs are all that are stored.
+	logs map[string]int
+	// removed is how many stray results were removed.
+	removed int
 }
 
 // putInput puts an input in line. Any goroutine may call it. What an executor says counts as heard at this moment,
@@ -189,7 +211,7 @@ func (r *runner) putInput(in input) {
 	}
 }
 
-// loop steps the machine.
+// loop steps the machine until ctx is done.
 func (r *runner) loop() error {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
@@ -209,7 +231,7 @@ func (r *runner) loop() error {
 	}
 }
 
-// takeInput has the machine take an input.
+// takeInput has the machine take an input, or does what else the input asks for.
 func (r *runner) takeInput(in input) error {
 	if in.listJobs {
 		in.answer <- r.currentView().Answer
@@ -287,7 +309,7 @@ func (r *runner) tick() error {
 	return r.step(clock.Now(), Input{Tick: &Tick{Deaf: deaf}})
 }
 
-// step steps the machine and does what it wants.
+// step steps the machine and carries out what it wants.
 func (r *runner) step(at time.Duration, in Input) error {
 	if p := in.Report; p != nil {
 		r.options.Log.LogAttrs(r.ctx, slog.LevelDebug, "an iteration was reported", slog.String("job", p.Job),
@@ -301,7 +323,7 @@ func (r *runner) step(at time.Duration, in Input) error {
 	return r.carryOut(outputs)
 }
 
-// resume does what the machine wants before the first step.
+// resume carries out what the machine wants before the first step.
 func (r *runner) resume() error {
 	at := clock.Now()
 	outputs := r.machine.Resume(at)
@@ -309,7 +331,7 @@ func (r *runner) resume() error {
 	return r.carryOut(outputs)
 }
 
-// carryOut does what the machine wants, in its order; nothing once ctx is done.
+// carryOut carries out outputs in their order. It stops once ctx is done.
 func (r *runner) carryOut(outputs []Output) error {
 	for _, o := range outputs {
 		if r.ctx.Err() != nil {
@@ -322,6 +344,7 @@ func (r *runner) carryOut(outputs []Output) error {
 	return nil
 }
 
+// carryOutOne carries out one output.
 func (r *runner) carryOutOne(o Output) error {
 	switch {
 	case o.Answer != nil:
@@ -355,7 +378,7 @@ func (r *runner) carryOutOne(o Output) error {
 	return nil
 }
 
-// store has the bus keep what an output says, or no longer.
+// store has the bus store, or remove, what an output says.
 func (r *runner) store(o Output) error {
 	switch {
 	case o.Record != nil:
@@ -397,10 +420,10 @@ func (r *runner) store(o Output) error {
 	panic(fmt.Sprintf("controller: an output that says nothing: %+v", o))
 }
 
-// cachedCommands are those of plans that are kept: a few tens of megabytes.
+// cachedCommands is how many commands of plans are kept: a few tens of megabytes.
 const cachedCommands = 300_000
 
-// workerFor is one of the device that a plan is for. Any goroutine may call it.
+// workerFor is a worker of the device that a request is for. Any goroutine may call it.
 func (r *runner) workerFor(p *PlanRequest) *PlanWorker {
 	if p == nil || p.Device == nil {
 		return &PlanWorker{Config: r.options.Config, PlanDevice: r.options.PlanDevice}
@@ -409,8 +432,8 @@ func (r *runner) workerFor(p *PlanRequest) *PlanWorker {
 	return &PlanWorker{Config: c, PlanDevice: c.SharedDevice(r.describe(p.Device)), Plans: r.planCache}
 }
 
-// describe is what plans have to know of a device that executors have brought. Jobs can not run on one that cannot be
-// planned for.
+// describe describes for plans a device that executors have registered. If it cannot be planned for, no job can run on
+// it.
 func (r *runner) describe(d *wire.Device) planner.Device {
 	err := errors.New("this controller plans for its own device alone")
 	if r.options.Describe != nil {
@@ -423,7 +446,7 @@ func (r *runner) describe(d *wire.Device) planner.Device {
 		Profile: func(*graph.Graph) (planner.Profile, error) { return planner.Profile{}, err }}
 }
 
-// beginPlan has plans made beside all else.
+// beginPlan has a plan request answered on a goroutine of its own.
 func (r *runner) beginPlan(p *PlanRequest) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	r.cancels[p.Ticket] = cancel
@@ -440,8 +463,8 @@ func (r *runner) beginPlan(p *PlanRequest) {
 	})
 }
 
-// makePlans makes plans. A panic is a bug that fails these plans alone: the jobs say so, and where it was stands in the
-// log.
+// makePlans makes plans. A panic is a bug that makes this request alone fail: the jobs say so, and the log says where
+// it was.
 func (r *runner) makePlans(ctx context.Context, p *PlanRequest) (planned *PlanResult) {
 	defer func() {
 		if bug := recover(); bug != nil {

@@ -17,7 +17,7 @@ import (
 // takes the place of that graph (wire.SetGraph), and it is planned for again. Beside its arena it has what it holds and
 // what its allocator reserves, as it says itself; so under any memory sharing its claim is one for itself.
 
-// checkScript is why a script cannot be taken; nil: it can.
+// checkScript returns why a script cannot be taken. nil: it can.
 func checkScript(s *wire.Spec) error {
 	switch {
 	case s.Checkpoint != wire.Interval{} || s.Restarts > 0 || s.From != "":
@@ -29,7 +29,7 @@ func checkScript(s *wire.Spec) error {
 	return nil
 }
 
-// giveScriptExecutor gives a script its executor, which is to join by itself, when the job is taken.
+// giveScriptExecutor gives a script its executor, which joins by itself, when the job is taken.
 func (m *Machine) giveScriptExecutor(j *job) {
 	j.record.Incarnation = 1
 	j.record.Give(fmt.Sprintf("x%d", j.record.Seq))
@@ -39,18 +39,18 @@ func (m *Machine) giveScriptExecutor(j *job) {
 	m.deliverGraph(j)
 }
 
-// deliverGraph has the executor of a script find its graph.
+// deliverGraph stores the graph of a script where its executor finds it.
 func (m *Machine) deliverGraph(j *job) {
 	m.emit(Output{Graph: &Delivery{Executor: j.record.Executor, Job: j.record.Spec.Name, ID: j.record.Spec.ID,
 		Graph: j.graph}})
 }
 
-// recordedProfile is what the ops of a script take, as it was recorded.
+// recordedProfile is the profile of a script with the latencies that were recorded.
 func recordedProfile(latency []time.Duration) *planner.Profile {
 	return &planner.Profile{Latency: latency}
 }
 
-// setGraph has a script planned for by another graph, under the claim that it has.
+// setGraph has a script planned for with another graph, under its present claim.
 func (m *Machine) setGraph(j *job, q *wire.Request, to *Submission) error {
 	switch s := &j.record.Spec; {
 	case !s.Script:
@@ -76,7 +76,7 @@ func (m *Machine) setGraph(j *job, q *wire.Request, to *Submission) error {
 	return nil
 }
 
-// recordAllocated takes down what the allocator of a script has. If that is more than was reckoned with, all are
+// recordAllocated records what the allocator of a script has. If that is more than plans reckoned with, all jobs are
 // planned for again.
 func (m *Machine) recordAllocated(j *job, a *wire.Allocated) {
 	if a == nil || !j.record.Spec.Script {
@@ -93,7 +93,7 @@ func (m *Machine) recordAllocated(j *job, a *wire.Allocated) {
 	}
 }
 
-// recordUnplanned takes down that there is no plan for what a script has recorded: it trains on without one.
+// recordUnplanned records that there is no plan for what a script has recorded: it trains on without one.
 func (m *Machine) recordUnplanned(j *job, why *NoPlan) {
 	last := j.newestLayout()
 	if last == nil || !j.isStale(last) || !j.canChangePlan() {
@@ -107,7 +107,7 @@ func (m *Machine) recordUnplanned(j *job, why *NoPlan) {
 	}
 }
 
-// maxWhy is how many bytes of the reason why there is no plan a script is told.
+// maxWhy is how many bytes a script is told of the reason why there is no plan.
 const maxWhy = 300
 
 // unplannedBytes is what a script has of the device while it trains without a plan: what its graph needs with all that
@@ -120,7 +120,8 @@ func (j *job) unplannedBytes() graph.Bytes {
 	return j.wholePages(need)
 }
 
-// deviceExtra is what a script is to have on the device beside the arena of a new plan: what it holds, and its reserve.
+// deviceExtra is what a script is to have on the device beside the arena of a new plan: what it holds, and the reserve
+// of its allocator.
 func (j *job) deviceExtra() graph.Bytes { return j.record.Spec.Held + j.allocatorReserve() }
 
 // allocatorReserve is what a script's allocator has beyond its plans.
@@ -144,8 +145,8 @@ func (j *job) isStale(l *layout) bool {
 	return j.record.Spec.Script && l.Wire.Plan.Graph != j.record.Spec.Graph
 }
 
-// orderedSpec is the job as its executor is to have it. A script that has recorded something else keeps the graph of
-// the layout that it was granted last until it is granted one for the new graph.
+// orderedSpec is the job as its executor is to have it. A script that has recorded another graph keeps the graph of the
+// layout that it was granted last until it is granted one for the new graph.
 func (j *job) orderedSpec() wire.Spec {
 	spec := j.record.Spec
 	for _, l := range j.layouts {

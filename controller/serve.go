@@ -94,7 +94,7 @@ func (r *runner) restore() error {
 	return nil
 }
 
-// readKeys reports the values that keys have now.
+// readKeys reports the present values of keys.
 func (r *runner) readKeys(pattern string, each func(key string, value []byte)) error {
 	stop, err := r.bus.Watch(r.ctx, pattern, func(key string, value []byte) {
 		if value != nil {
@@ -114,12 +114,12 @@ func damagedError(key string, err error) error {
 		"release that wrote it: %w", key, err)
 }
 
-// isUnanswered reports whether the bus could not be asked: it is not known what is stored.
+// isUnanswered reports whether the bus could not be asked, so that it is not known what is stored.
 func isUnanswered(err error) bool {
 	return errors.Is(err, wire.ErrAway) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// loadLearnt loads what was learnt of the device. What is damaged is passed over: it is learnt again.
+// loadLearnt loads what was learnt of the device. If it is damaged it is ignored, as it is learnt again.
 func (r *runner) loadLearnt() (*wire.Learnt, error) {
 	data, err := r.bus.Load(r.ctx, wire.Lessons, wire.LearntObject(r.options.Device))
 	if errors.Is(err, wire.ErrNotFound) {
@@ -144,7 +144,8 @@ func (r *runner) loadLearnt() (*wire.Learnt, error) {
 	return &l, nil
 }
 
-// loadSettings loads what an administrator has set for the device. What is damaged is passed over, with a line.
+// loadSettings loads what an administrator has set for the device. If it is damaged it is ignored, with a line in the
+// log.
 func (r *runner) loadSettings() (*wire.Settings, error) {
 	data, err := r.bus.Load(r.ctx, wire.Administration, wire.SettingsObject(r.options.Device))
 	if errors.Is(err, wire.ErrNotFound) {
@@ -166,7 +167,8 @@ func (r *runner) loadSettings() (*wire.Settings, error) {
 	return &s, nil
 }
 
-// loadTenants loads the shares of tenants. Damaged ones are an error: without them all would have the same.
+// loadTenants loads the shares of tenants. If they are damaged that is an error: without them all tenants would have
+// the same share.
 func (r *runner) loadTenants() (*wire.Tenants, error) {
 	data, err := r.bus.Load(r.ctx, wire.Administration, wire.TenantsObject)
 	if errors.Is(err, wire.ErrNotFound) {
@@ -229,7 +231,8 @@ func (r *runner) loadObjects(record wire.Record, s *Stored) error {
 	return nil
 }
 
-// loadRecorded loads the latencies of a script's graph. Where they are damaged reports will tell.
+// loadRecorded loads the recorded latencies of a script's graph. If they are damaged they are zero, and reports tell
+// them.
 func (r *runner) loadRecorded(g *graph.Graph) []time.Duration {
 	data, err := r.bus.Load(r.ctx, wire.Graphs, wire.RecordedObject(g.Digest()))
 	if err == nil {
@@ -240,6 +243,7 @@ func (r *runner) loadRecorded(g *graph.Graph) []time.Duration {
 	return make([]time.Duration, len(g.Ops))
 }
 
+// loadGraph loads a graph.
 func (r *runner) loadGraph(digest graph.Digest) (*graph.Graph, error) {
 	data, err := r.bus.Load(r.ctx, wire.Graphs, wire.GraphObject(digest))
 	if err != nil {
@@ -255,10 +259,10 @@ func (r *runner) loadGraph(digest graph.Digest) (*graph.Graph, error) {
 	return g, nil
 }
 
-// maxRequests is how many requests may wait for their answers at the same time. More are refused.
+// maxRequests is how many requests may wait for their answers at the same time. Others are refused.
 const maxRequests = 1024
 
-// subscribe has what arrives become inputs.
+// subscribe has messages become inputs, until stop is called.
 func (r *runner) subscribe() (stop func(), err error) {
 	var stops []func()
 	stop = func() {
@@ -424,8 +428,9 @@ func (r *runner) answerRequest(user string, q wire.Request) wire.Answer {
 
 // handedGraph is a graph that has come with a request.
 type handedGraph struct {
-	graph   *graph.Graph
-	latency []time.Duration // per op; of a script
+	graph *graph.Graph
+	// latency holds, per op of a script's graph, how long it took when it was recorded. It is nil for others.
+	latency []time.Duration
 }
 
 // unpackGraphs reads the graphs of a request. Those of scripts have a latency for each op.
@@ -445,7 +450,7 @@ func (r *runner) unpackGraphs(q *wire.Request) (map[graph.Digest]*handedGraph, e
 	return graphs, nil
 }
 
-// checkScript is why a request with a script is refused; "": it is not.
+// checkScript says why a request with a script is refused. "": it is not.
 func (r *runner) checkScript(q *wire.Request, g *graph.Graph) string {
 	switch {
 	case len(q.Specs) > 1:
@@ -458,7 +463,7 @@ func (r *runner) checkScript(q *wire.Request, g *graph.Graph) string {
 	return ""
 }
 
-// logIgnored logs, at a limited rate, that a message of a kind is passed over.
+// logIgnored logs, at a limited rate, that a message of a kind is ignored.
 func (r *runner) logIgnored(kind, line string) {
 	r.garbageLock.Lock()
 	text, ok := r.garbage.Add(time.Now(), kind, line)
@@ -468,7 +473,7 @@ func (r *runner) logIgnored(kind, line string) {
 	}
 }
 
-// logOmitted logs how many messages were passed over without a line.
+// logOmitted logs how many messages were ignored without a line.
 func (r *runner) logOmitted() {
 	r.garbageLock.Lock()
 	lines := r.garbage.Due(time.Now())

@@ -78,8 +78,9 @@ func (m *Machine) applyStatus(s *wire.Status) {
 	}
 }
 
-// leaseConflict is why a process cannot be that executor of its device: another one, which is heard of, has the lease
-// of the device's memory elsewhere. Both leases would grant all of it. One that is out of reach counts whole.
+// leaseConflict is why a process cannot be that executor of its device: another executor of the device, which can be
+// reached, has the lease of the memory elsewhere, and both leases would grant all of it. The claims of an executor out
+// of reach count whole, so it is no conflict. "": there is none.
 func (m *Machine) leaseConflict(x *executor, s *wire.Status) string {
 	if !x.domain.config.sharesMemory() {
 		return ""
@@ -107,10 +108,10 @@ func (m *Machine) refuseExecutor(x *executor, s *wire.Status, why string) {
 	x.life, x.refusal, m.changed = s.Life, &wire.Refusal{Life: s.Life, Why: why}, true
 }
 
-// maxSeen is the largest number of orders that a process is believed to have seen: others come after it.
+// maxSeen is the largest number of orders that a process is believed to have seen: later orders have larger ones.
 const maxSeen = 1 << 52
 
-// joinExecutor takes an executor in that was not started from here, or that was given up too early.
+// joinExecutor takes in an executor that was not started from here, or that was given up too early.
 func (m *Machine) joinExecutor(s *wire.Status) *executor {
 	x := &executor{name: s.Executor, forJobs: wire.Owned(s.Executor), orders: m.storedOrders[s.Executor]}
 	if old := m.executors[s.Executor]; old != nil {
@@ -142,9 +143,9 @@ func (m *Machine) joinExecutor(s *wire.Status) *executor {
 	return x
 }
 
-// handleDuplicate hears of a second process that is called as an executor is, as with the same credentials started
-// twice. It is refused when the first is heard again, and taken in when that is given up. Where one of them was
-// launched from here it is not known which: silence decides from now on.
+// handleDuplicate takes the status of a second process with the name of an executor, as when the same credentials are
+// started twice. The second process is refused when the first is heard again, and taken in when the first is given up.
+// If one of them was launched from here it is not known which; from then on silence decides.
 func (m *Machine) handleDuplicate(x *executor, s *wire.Status) {
 	x.launched = false
 	if x.refusal != nil && x.refusal.Life == s.Life {
@@ -173,7 +174,7 @@ func (m *Machine) refuseDuplicate(x *executor) {
 	x.refusal, x.duplicate, m.changed = &wire.Refusal{Life: x.duplicate.Life, Why: why}, nil, true
 }
 
-// hostSuffix is where a process runs, in words.
+// hostSuffix says in words where a process runs. "": it is not known.
 func hostSuffix(host string) string {
 	if host == "" {
 		return ""
@@ -181,10 +182,11 @@ func hostSuffix(host string) string {
 	return " on " + host
 }
 
-// maxError is how many bytes of an error an executor is believed.
+// maxError is how many bytes of an executor's error are kept.
 const maxError = 1000
 
-// applyJobStatus takes over what an executor says of a job, in answer to its newest orders or to older ones.
+// applyJobStatus takes over what an executor says of a job. answers says that the status answers the executor's newest
+// orders.
 func (m *Machine) applyJobStatus(j *job, s wire.JobStatus, answers bool) {
 	s.Error = text.Line(s.Error, maxError) // others print it in a table
 	if !j.record.Spec.Script {
@@ -255,7 +257,7 @@ const (
 	forgetAfter = time.Hour       // that an executor was not heard of and is gone
 )
 
-// applyTick is told every second or so.
+// applyTick does what is due, every second or so.
 func (m *Machine) applyTick(t *Tick) {
 	for _, d := range m.domains {
 		if d.learnt.unstored && m.now-d.learnt.storedAt >= storeEvery {
@@ -309,8 +311,8 @@ func (m *Machine) applyTick(t *Tick) {
 	}
 }
 
-// recordCheckpoint takes down the newest checkpoint of a job's present incarnation. It is a progress if it is newer
-// than the one before.
+// recordCheckpoint records the newest checkpoint of a job's present incarnation. It is a progress if it is newer than
+// the one before.
 func (m *Machine) recordCheckpoint(j *job, c *wire.Checkpoint) {
 	old := j.record.Checkpoint
 	if c == nil || c.Iteration > j.record.Spec.Iterations || old != nil && *old == *c {
@@ -326,7 +328,7 @@ func (m *Machine) recordCheckpoint(j *job, c *wire.Checkpoint) {
 	j.record.Checkpoint, m.changed = c, true
 }
 
-// recordTraining takes down that a job trains.
+// recordTraining records that a job trains.
 func (m *Machine) recordTraining(j *job) {
 	if j.record.State == wire.Starting {
 		j.record.State, j.record.Why, j.trainingSince, m.changed = wire.Training, "", m.now, true
@@ -334,7 +336,7 @@ func (m *Machine) recordTraining(j *job) {
 	}
 }
 
-// applySuspended takes down that a job has left its executor, for some trouble or in peace, and can go on from its
+// applySuspended takes the news that a job has left its executor, for some trouble or in peace, and can go on from its
 // checkpoint.
 func (m *Machine) applySuspended(j *job, s wire.JobStatus) {
 	switch {
@@ -370,8 +372,8 @@ func (m *Machine) orphans() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// executorEnded is told that a process has ended that was called as an executor is. Where two had its name and it is
-// not known which one it was, that may have been the one that was refused: then silence decides about the other.
+// executorEnded takes the news that a process with the name of an executor has ended. If two had its name and it is not
+// known which one this was, it may have been the one that was refused: then silence decides about the other.
 func (m *Machine) executorEnded(g *ExecutorEnd) {
 	for _, life := range g.Lives {
 		m.processEnded(g.Executor, life, g.Why)
@@ -386,10 +388,10 @@ func (m *Machine) executorEnded(g *ExecutorEnd) {
 	}
 }
 
-// maxMoves is how often in a row a job gets another executor before it has begun.
+// maxMoves is how many times in a row a job gets another executor before it has begun.
 const maxMoves = 2
 
-// reassignUnstarted has a job that has not begun get another executor, and reports whether it may have one.
+// reassignUnstarted gives another executor to a job that has not begun, and reports whether it may have one.
 func (m *Machine) reassignUnstarted(j *job, why string) bool {
 	if j.record.Spec.Script || j.record.State != wire.Starting || j.record.Applied > 0 || j.newestLayout() == nil ||
 		j.record.Restarts >= max(maxMoves, j.record.Spec.Restarts) {
@@ -403,7 +405,7 @@ func (m *Machine) reassignUnstarted(j *job, why string) bool {
 	return true
 }
 
-// reassign has a job that has not begun get another executor.
+// reassign gives another executor to a job that has not begun.
 func (m *Machine) reassign(j *job, why string) {
 	m.dropDelivered(j, j.deliveredLayouts(), true)
 	j.record.Executor, m.changed = "", true
@@ -413,7 +415,7 @@ func (m *Machine) reassign(j *job, why string) {
 	m.emitEvent(Event{Kind: Moved, Job: j.record.Spec.Name, Why: why})
 }
 
-// recordIteration takes down that a job has trained an iteration.
+// recordIteration records that a job has trained an iteration.
 func (m *Machine) recordIteration(j *job, r *wire.Report) {
 	j.iterationTime = correct.Latency(cmp.Or(j.iterationTime, r.Wall), r.Wall, j.domain.config.Alpha, false)
 	m.migrations.timeIteration(j, r.Wall)
@@ -421,8 +423,8 @@ func (m *Machine) recordIteration(j *job, r *wire.Report) {
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)
 }
 
-// applyReport corrects a job's latencies by what was measured, and has all jobs planned again when they have changed by
-// more than the threshold since they were planned last (TENSILE, section IV-E: |s'-s|/s).
+// applyReport moves a job's latencies towards what was measured. It has all jobs planned again when they differ by more
+// than the threshold from those that the plans were made for (TENSILE, section IV-E: |s'-s|/s).
 func (m *Machine) applyReport(r *wire.Report) {
 	j := m.findJob(r.Job)
 	if j == nil || j.record.Executor != r.Executor || j.record.State.Over() || r.ID != 0 && r.ID != j.record.Spec.ID ||

@@ -27,8 +27,8 @@ const (
 	maxGraphsOne = 1 << 30 // of those of one user's jobs
 )
 
-// storeGraphs stores the graphs that come with a request, before there are jobs with them; or says why they are too
-// many.
+// storeGraphs stores the graphs that come with a request, before there are jobs with them. refusal says why they are
+// too many. "": they are stored.
 func (r *runner) storeGraphs(in *input) (refusal string, err error) {
 	texts := make(map[graph.Digest][]byte)
 	for digest, h := range in.graphs {
@@ -58,7 +58,7 @@ func (r *runner) storeGraphs(in *input) (refusal string, err error) {
 	return "", nil
 }
 
-// checkGraphQuota is why no more graphs of a user are stored; "": they are.
+// checkGraphQuota says why no more graphs of a user are stored. "": they may be.
 func (r *runner) checkGraphQuota(user string, more map[graph.Digest][]byte) string {
 	all, users := 0, 0
 	for _, size := range r.sizes {
@@ -84,14 +84,14 @@ func (r *runner) checkGraphQuota(user string, more map[graph.Digest][]byte) stri
 	return ""
 }
 
-// removeGraph removes a graph that no job has, with what was recorded of it.
+// removeGraph removes a graph that no job has, and the latencies that were recorded with it.
 func (r *runner) removeGraph(digest graph.Digest) error {
 	delete(r.sizes, digest)
 	return errors.Join(r.bus.Remove(r.ctx, wire.Graphs, wire.GraphObject(digest)),
 		r.bus.Remove(r.ctx, wire.Graphs, wire.RecordedObject(digest)))
 }
 
-// launch starts an executor, whose end becomes an input.
+// launch starts an executor. Its end becomes an input.
 func (r *runner) launch(executor string) {
 	ended := func(why string, lives []string) {
 		go func() {
@@ -109,8 +109,8 @@ func (r *runner) launch(executor string) {
 	}
 }
 
-// lastStatus returns what an executor that has ended said last: news of its end may overtake that. It is nil if it has
-// said nothing.
+// lastStatus returns the newest status that an executor which has ended has stored: news of its end may overtake it.
+// nil: it has stored none.
 func (r *runner) lastStatus(executor string) (*wire.Status, error) {
 	value, err := r.bus.Get(r.ctx, wire.StatusKey(executor))
 	if errors.Is(err, wire.ErrNotFound) {
@@ -124,8 +124,8 @@ func (r *runner) lastStatus(executor string) (*wire.Status, error) {
 	return nil, nil // it can be anything
 }
 
-// buryOrphans tells the machine which executors of a controller before this one have ended. What they said last comes
-// first; while that cannot be read, nothing is told.
+// buryOrphans tells the machine which executors of a controller before this one have ended. Their last status comes
+// first; as long as that cannot be read nothing is told.
 func (r *runner) buryOrphans() error {
 	for _, name := range r.machine.orphans() {
 		if r.options.Lives == nil {
@@ -180,8 +180,8 @@ func (r *runner) storeResult(c *Collection) error {
 	return r.bus.Delete(r.ctx, c.Key)
 }
 
-// removeStrayResult removes a result that nobody waits for, as one of a job that its executor was never given: such
-// would fill the store, and no result of any job would have room.
+// removeStrayResult removes a result that nobody waits for, as of a job that its executor was never given. Otherwise
+// such results would fill the store, and those of jobs would have no room.
 func (r *runner) removeStrayResult(key string) {
 	if r.machine.awaitsResult(key) {
 		return
@@ -192,7 +192,7 @@ func (r *runner) removeStrayResult(key string) {
 	}
 }
 
-// removeStrayResults removes all results that are doomed, beside all else: a flood of them is to keep nobody waiting.
+// removeStrayResults removes all stray results on a goroutine of its own: a flood of them must keep nobody waiting.
 func (r *runner) removeStrayResults() {
 	keys := slices.Clone(r.strayResults)
 	r.background.Go(func() {
@@ -208,14 +208,14 @@ func (r *runner) removeStrayResults() {
 	})
 }
 
-// strayResultsRemoved is told how many results are doomed no longer.
+// strayResultsRemoved takes the removed results off the list.
 func (r *runner) strayResultsRemoved(results int) {
 	if r.strayResults = r.strayResults[results:]; len(r.strayResults) > 0 {
 		r.removeStrayResults()
 	}
 }
 
-// listLogs has all logs listed, beside all else.
+// listLogs lists all logs on a goroutine of its own.
 func (r *runner) listLogs() {
 	if r.listing.Swap(true) {
 		return // it takes a while
@@ -229,11 +229,12 @@ func (r *runner) listLogs() {
 	})
 }
 
-// maxStrayLogs is of how many strange logs of an executor each is cleared by itself.
+// maxStrayLogs is up to how many stray logs of an executor are cleared one by one.
 const maxStrayLogs = 32
 
-// clearStrayLogs clears logs that executors have written of jobs which they were never given: such would push those of
-// others out of the store, which keeps the newest lines. An executor that writes many of them loses all its lines.
+// clearStrayLogs clears logs that executors have written of jobs which they were never given. Otherwise such logs would
+// push those of others out of the store, which keeps the newest lines. An executor that writes many of them loses all
+// its lines.
 func (r *runner) clearStrayLogs(logs map[string]int) error {
 	defer r.listing.Store(false)
 	strange := make(map[string][]string)

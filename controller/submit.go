@@ -8,20 +8,23 @@ import (
 	"tensile/wire"
 )
 
-// batch are jobs that were submitted together and are neither taken nor refused yet: that plans decide.
+// batch is a submission whose jobs are neither taken nor refused yet: plans decide.
 type batch struct {
-	from          int64 // whom to answer
-	submittedAt   time.Duration
-	jobs          []*job
-	refusalSuffix string // the end of a refusal
+	// from is Input.From of whoever waits for the answer. 0: nobody waits.
+	from int64
+	// submittedAt is since the Unix epoch.
+	submittedAt time.Duration
+	jobs        []*job
+	// refusalSuffix ends the text of a refusal. "": there is one job alone.
+	refusalSuffix string
 }
 
-// answerWithin is how long whoever submits jobs waits for plans. Jobs of which is not known then whether they can run
+// answerWithin is how long those who submit jobs wait for plans. If it is not known then whether the jobs can run, they
 // are taken, and fail if they cannot.
 const answerWithin = 5 * time.Second
 
-// submitJobs takes jobs in, all or none: they are planned for, and then begin, or wait until they fit beside the
-// others, or are refused if one of them never will.
+// submitJobs takes in jobs, all or none. They are planned for, and then begin, or wait until they fit beside the
+// others. All are refused if one of them can never run.
 func (m *Machine) submitJobs(from int64, by string, list []Submission) {
 	b := &batch{from: from, submittedAt: m.now}
 	if len(list) > 1 {
@@ -57,7 +60,7 @@ func (m *Machine) submitJobs(from int64, by string, list []Submission) {
 	m.needsPlacement = true
 }
 
-// checkSubmission is why a user's job cannot be taken, whatever plans there are; nil: it can.
+// checkSubmission returns why a user's job cannot be taken, whatever plans there are. nil: it can.
 func (m *Machine) checkSubmission(by string, s Submission) error {
 	switch other := m.findJob(s.Spec.Name); {
 	case other == nil:
@@ -89,7 +92,7 @@ func (m *Machine) checkSubmission(by string, s Submission) error {
 	return nil
 }
 
-// takeBatch makes jobs known for good. They replace those of their names that are over.
+// takeBatch makes jobs known for good. They replace the jobs of their names that are over.
 func (m *Machine) takeBatch(b *batch) {
 	for _, j := range b.jobs {
 		m.lastSeq++
@@ -126,7 +129,7 @@ func (m *Machine) refuseBatch(b *batch, why string) {
 	m.reply(b.from, fmt.Errorf("%s%s", why, b.refusalSuffix))
 }
 
-// takeLateBatches takes the jobs that have waited long for plans.
+// takeLateBatches takes the jobs that have waited for plans for answerWithin.
 func (m *Machine) takeLateBatches() {
 	for _, j := range slices.Clone(m.jobs) {
 		if b := j.batch; b != nil && m.now-b.submittedAt >= answerWithin {
@@ -135,12 +138,13 @@ func (m *Machine) takeLateBatches() {
 	}
 }
 
+// reply adds the answer to a request to the step.
 func (m *Machine) reply(to int64, err error, jobs ...*job) {
 	m.replies = append(m.replies, reply{to, jobs, err})
 }
 
-// endJob ends a job's life here, with the result of which its executor told, if it did. Its bytes go to those that
-// wait, and then to the others.
+// endJob ends a job, with the result that its executor has told, if it has. The job's memory goes to those that wait,
+// and then to the others.
 func (m *Machine) endJob(j *job, state wire.JobState, why string, result *wire.Result) {
 	active := j.isActive()
 	j.record.State, j.record.Why, j.record.Speed = state, why, 0
@@ -175,8 +179,8 @@ func (m *Machine) awaitsResult(key string) bool {
 	})
 }
 
-// collectResult has the result of a job stored for good: what its executor has left, or, if that was lost, what reports
-// have told.
+// collectResult has the result of a job stored for good: the one that its executor has left or, if the executor was
+// lost, what reports have told.
 func (m *Machine) collectResult(j *job, result *wire.Result) {
 	heard := j.losses.result()
 	j.losses.values = nil

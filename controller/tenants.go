@@ -36,35 +36,44 @@ const (
 
 // account is what a tenant got of a device.
 type account struct {
-	debt        time.Duration
-	served      time.Duration // since the last tick
-	inRepayment bool          // the debt is being paid
+	// debt is the time that the tenant was due and did not get. Below zero it is what it got beyond its share.
+	debt time.Duration
+	// served is what it got since the last tick.
+	served time.Duration
+	// inRepayment says that the debt is being paid: other tenants' jobs give way.
+	inRepayment bool
 }
 
-// ledger is what the tenants of a device got.
+// ledger is what the tenants of a device got. Times are since the Unix epoch.
 type ledger struct {
-	accounts    map[string]*account // of those that want the device or were served since the last tick
-	lastTick    time.Duration       // the last tick
-	rate        float64             // service of all in a second, over the last turns, times weight
-	weight      float64             // of what is in rate; below 1 in the first turns
-	checkedAt   time.Duration       // when the largest debt that is paid was looked at last; 0: none was
-	checkedDebt time.Duration       // what it was then
+	// accounts are those of tenants that want the device or were served since the last tick, by tenant.
+	accounts map[string]*account
+	// lastTick is when the accounts were last settled. 0: they were not.
+	lastTick time.Duration
+	// rate is the service of all tenants per second, averaged over the last turns, times weight.
+	rate float64
+	// weight is the sum of the weights in rate. It is below 1 in the first turns.
+	weight float64
+	// checkedAt is when the largest debt in repayment was last compared with the one before. 0: no debt is in
+	// repayment.
+	checkedAt time.Duration
+	// checkedDebt is what that debt was then.
+	checkedDebt time.Duration
 }
 
-// hasTenants reports whether there are tenants.
+// hasTenants reports whether an administrator has given somebody a share.
 func (m *Machine) hasTenants() bool { return len(m.shares) > 0 }
 
-// shareOf is that of a tenant.
+// shareOf is the share of a tenant.
 func (m *Machine) shareOf(tenant string) int { return max(1, m.shares[tenant]) }
 
-// tenant is whose a job is.
+// tenant is the tenant that the job belongs to.
 func (j *job) tenant() string { return j.record.Spec.Owner }
 
-// tenantName is a tenant in words.
+// tenantName names a tenant in words.
 func tenantName(tenant string) string { return "tenant " + cmp.Or(tenant, "administrator") }
 
-// timeAlone is how long an iteration of a job takes alone and without a plan, by what its ops took; 0: that is not
-// known.
+// timeAlone is how long an iteration of the job takes alone and without a plan, by its latencies. 0: it is not known.
 func (j *job) timeAlone() (sum time.Duration) {
 	for _, took := range j.latency {
 		sum += took
@@ -72,7 +81,8 @@ func (j *job) timeAlone() (sum time.Duration) {
 	return sum
 }
 
-// measuredSlowdown is how many times as long as alone an iteration takes, as measured; 0: none was reported.
+// measuredSlowdown is how many times as long as alone an iteration takes, as measured. 0: none was reported, or the job
+// does not train.
 func (j *job) measuredSlowdown() float64 {
 	alone := j.timeAlone()
 	if alone == 0 || j.iterationTime == 0 || j.record.State != wire.Training {
@@ -121,13 +131,14 @@ func (m *Machine) tenantsToStore() *wire.Tenants {
 	return t
 }
 
+// storeTenants has shares and debts stored.
 func (m *Machine) storeTenants(t *wire.Tenants) {
 	m.storedDebts = t
 	m.emit(Output{Tenants: t})
 }
 
-// storeDebts has debts stored of which one has changed by a part of a turn since they were: a controller that is
-// started again and again pays as one that goes on.
+// storeDebts has debts stored if one has changed by a quarter of a turn since they were stored last. So a controller
+// that is started again and again pays debts as one that goes on.
 func (m *Machine) storeDebts() {
 	now := m.tenantsToStore()
 	changed := make(map[wire.TenantDebt]time.Duration)
@@ -147,7 +158,7 @@ func (m *Machine) storeDebts() {
 	}
 }
 
-// restoreDebts takes up what a controller before this one had stored.
+// restoreDebts takes up the debts that a controller before this one has stored.
 func (m *Machine) restoreDebts(t *wire.Tenants) {
 	if m.storedDebts = t; t == nil {
 		return
@@ -160,7 +171,7 @@ func (m *Machine) restoreDebts(t *wire.Tenants) {
 	}
 }
 
-// account is the account of a tenant.
+// account is the account of a tenant, which is made if there is none.
 func (l *ledger) account(tenant string) *account {
 	a := l.accounts[tenant]
 	if a == nil {
@@ -187,12 +198,12 @@ func (d *domain) wantsDevice(j *job) bool {
 	return false
 }
 
-// idleRate is the rate of service below which a device does nothing.
+// idleRate is the service per second below which a device counts as idle.
 const idleRate = 0.2
 
-// settleAccounts works out, at a tick, what tenants are due and were served since the last one. Nobody is due anything
-// of a device that is not heard of, nor a tenant all of whose jobs there are out of reach: what it is owed stays as it
-// is.
+// settleAccounts computes, at a tick, what tenants were due and got since the last one. Nobody is due anything of a
+// device that cannot be reached. A tenant all of whose jobs there are out of reach is not either: what it is owed stays
+// as it is.
 func (d *domain) settleAccounts() {
 	l, turn := &d.ledger, d.config.Turn
 	passed := d.m.now - l.lastTick
@@ -238,8 +249,8 @@ func (d *domain) settleAccounts() {
 	}
 }
 
-// creditUnknown counts its part of the time that passed to each job that trains and of which it is not known what its
-// ops take: a script that follows no plan. It returns the tenant whose jobs alone are active; nil: there is no such.
+// creditUnknown counts its part of the time that has passed to each job that trains and whose ops' latencies are not
+// known: a script without a plan. It returns the tenant whose jobs alone are active. nil: there are several, or none.
 func (d *domain) creditUnknown(passed time.Duration) (only *string) {
 	training, several := time.Duration(0), false
 	for _, j := range d.activeJobs() {
@@ -260,7 +271,7 @@ func (d *domain) creditUnknown(passed time.Duration) (only *string) {
 	return only
 }
 
-// settleAccounts works out the accounts of all devices, and says which jobs wait for what others are owed.
+// settleAccounts settles the accounts of all devices, and says which jobs are throttled for what others are owed.
 func (m *Machine) settleAccounts() {
 	if !m.hasTenants() {
 		return
@@ -293,7 +304,7 @@ func (m *Machine) settleAccounts() {
 	}
 }
 
-// throttledFor is the tenant for which a job does not begin on any device.
+// throttledFor is the tenant for which a job may begin on no device, if there is one.
 func (m *Machine) throttledFor(j *job) (owed string, held bool) {
 	for _, d := range m.domains {
 		if j.domain != nil && j.domain != d && !m.needsSearch(j) {
@@ -308,7 +319,8 @@ func (m *Machine) throttledFor(j *job) (owed string, held bool) {
 	return owed, held
 }
 
-// precedes reports whether a tenant is owed something and another is not, or less, or far less if both are owed.
+// precedes reports whether a tenant comes before another: its debt is being repaid, and the other's is not and is
+// smaller, or is smaller by debtGap turns.
 func (d *domain) precedes(t, other string) bool {
 	a, b := d.ledger.accounts[t], d.ledger.accounts[other]
 	switch {
@@ -322,9 +334,9 @@ func (d *domain) precedes(t, other string) bool {
 	return a.debt > b.debt
 }
 
-// throttles reports whether a job is not to begin on the device since another tenant is owed, and its own is not. One
-// that gave way comes back when nobody is owed anything, and a turn after the one of its own tenant before it, which is
-// owed then.
+// throttles reports whether a job is not to begin on the device because another tenant is owed, and its own is not. A
+// job that gave way comes back when nobody is owed anything, and a turn after the job of its own tenant before it,
+// which is owed then. owed is the tenant for which it waits.
 func (d *domain) throttles(j *job) (owed string, held bool) {
 	if !d.m.hasTenants() {
 		return "", false
@@ -353,8 +365,8 @@ func (d *domain) throttles(j *job) (owed string, held bool) {
 	return "", false
 }
 
-// sortQueue orders jobs that wait: by what their priority has become, then in the order in which they came. Where there
-// are tenants these take turns, each so often as its share says, and those with fewer jobs first.
+// sortQueue orders queued jobs by rank, those of equal rank as they came. Where there are tenants they take turns, each
+// as often as its share says, and those with fewer jobs come first.
 func (m *Machine) sortQueue(waiting []*job) {
 	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(m.rank(b), m.rank(a)) })
 	if !m.hasTenants() {
@@ -375,8 +387,8 @@ func (m *Machine) sortQueue(waiting []*job) {
 	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(place[a], place[b]) })
 }
 
-// unthrottled are those of some jobs that wait, in their order, which are not held. Of those of a tenant that gave way
-// one comes back at a time.
+// unthrottled are those of some queued jobs, in their order, that are not throttled. Of the jobs of a tenant that gave
+// way one comes back at a time.
 func (d *domain) unthrottled(waiting []*job) []*job {
 	if !d.m.hasTenants() {
 		return waiting
@@ -397,7 +409,7 @@ func (d *domain) unthrottled(waiting []*job) []*job {
 	})
 }
 
-// repayDebt parks a job of the tenant that has got most beyond its share, for the one that is owed most.
+// repayDebt parks a job of the tenant that has got most beyond its share, for the tenant that is owed most.
 func (d *domain) repayDebt() {
 	if !d.m.hasTenants() || d.request != nil || d.pending.admission {
 		return
@@ -471,8 +483,8 @@ func (m *Machine) tenantWeights(jobs []*job) map[*job]int {
 }
 
 // jobWorth returns what jobs are worth against each other wherever they train: their priorities or, where there are
-// tenants, the share of each, divided among all jobs that it has at devices by their priorities. One that waits counts
-// among these if it is named. The mean of tenants' jobs is 1.
+// tenants, the share of each, divided by priority among all jobs that it has at devices. Queued jobs count among these
+// only if they are given. The mean of all these jobs is 1.
 func (m *Machine) jobWorth(waits ...*job) func(*job) float64 {
 	if !m.hasTenants() {
 		return func(j *job) float64 { return float64(j.priority()) }
@@ -493,7 +505,7 @@ func (m *Machine) jobWorth(waits ...*job) func(*job) float64 {
 	}
 }
 
-// Tenants are how tenants fare, by name: those that have a share, or jobs that are not over. Nil: nobody was given one.
+// Tenants are the tenants that have a share, or jobs that are not over, by name. nil: nobody was given a share.
 func (m *Machine) Tenants() []wire.TenantState {
 	if !m.hasTenants() {
 		return nil

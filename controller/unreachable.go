@@ -14,7 +14,8 @@ import (
 // given up. Then its jobs go on elsewhere, in another incarnation, and what it may have stays reserved until it is
 // known to be gone.
 
-// reachableJobs are the jobs that are planned for.
+// reachableJobs are the active jobs that can change to new plans: their executors can be reached, and nothing of them
+// is damaged.
 func (d *domain) reachableJobs() []*job {
 	return slices.DeleteFunc(d.activeJobs(), func(j *job) bool {
 		return j.record.State == wire.Unknown ||
@@ -33,7 +34,7 @@ func (d *domain) reservedBytes() (sum graph.Bytes) {
 	return sum + held + d.unreachableContexts().Sum()
 }
 
-// removeDead takes an executor out whose process has ended. What its jobs had is free, and they go on from their
+// removeDead removes an executor whose process has ended. The memory of its jobs is free, and they go on from their
 // checkpoints.
 func (m *Machine) removeDead(x *executor, why string) {
 	x.gone, x.dead, m.changed = true, true, true
@@ -86,7 +87,7 @@ func (m *Machine) recoverLost(j *job, why string) {
 	}
 }
 
-// processEnded hears that a process has ended that was called as an executor is.
+// processEnded takes the news that a process with the name of an executor has ended.
 func (m *Machine) processEnded(name, life, why string) {
 	if x := m.executors[name]; x != nil && !x.gone && x.life == life {
 		m.removeDead(x, why)
@@ -94,8 +95,8 @@ func (m *Machine) processEnded(name, life, why string) {
 	m.releaseReservations(name, func(l string) bool { return l == life }, why)
 }
 
-// releaseReservations gives back what some processes of an executor's name may have had; it reports whether there was
-// any.
+// releaseReservations gives back what some processes of an executor's name may have had, and reports whether there was
+// anything.
 func (m *Machine) releaseReservations(name string, ended func(life string) bool, why string) bool {
 	var of *domain
 	for _, j := range m.jobs {
@@ -113,6 +114,7 @@ func (m *Machine) releaseReservations(name string, ended func(life string) bool,
 	return of != nil
 }
 
+// announceFreed has plans made, and jobs looked at, because memory of a device is free that an executor may have had.
 func (m *Machine) announceFreed(d *domain, name, why string) {
 	m.changed = true
 	m.retryAdmission(d)
@@ -123,9 +125,9 @@ func (m *Machine) announceFreed(d *domain, name, why string) {
 	}
 }
 
-// settleReservations takes back what an executor does not have any more, as it says itself. s must be an answer to its
-// newest orders: what it hears of only later it may take up. A job without an arena may be between two of them, and one
-// that has finished there keeps the checkpoints with which it goes on elsewhere only when the executor is told so.
+// settleReservations gives back what an executor has no more, as it says itself. s must answer its newest orders:
+// otherwise it may yet take up what they say. A job without an arena may be between two of them. One that has finished
+// there keeps the checkpoints with which it goes on elsewhere only if the executor is told so.
 func (m *Machine) settleReservations(x *executor, s *wire.Status) {
 	if s.Orders < x.orders.Number {
 		return
@@ -153,8 +155,8 @@ func (m *Machine) settleReservations(x *executor, s *wire.Status) {
 	}
 }
 
-// markSilent takes down that an executor cannot be reached. If it has jobs, it may be training; also one that has none
-// may have a context.
+// markSilent records that an executor cannot be reached. If it has jobs, it may be training; if it has none, it may
+// still have a context.
 func (m *Machine) markSilent(x *executor) {
 	d := x.domain
 	m.changed = true
@@ -181,13 +183,13 @@ func (m *Machine) markSilent(x *executor) {
 	}
 }
 
-// markUnreachable takes down that a job may be training at an executor that cannot be reached.
+// markUnreachable records that the job may be training at an executor that cannot be reached.
 func (j *job) markUnreachable(x *executor) {
 	j.record.State = wire.Unknown
 	j.record.Why = fmt.Sprintf("executor %s cannot be reached", x.name)
 }
 
-// markReachable takes down that a job is at an executor that can be reached.
+// markReachable records that the job is at an executor that can be reached.
 func (j *job) markReachable() {
 	j.record.State, j.record.Why = wire.Starting, ""
 	if j.record.Applied > 0 {
@@ -195,17 +197,18 @@ func (j *job) markReachable() {
 	}
 }
 
-// isUnreachable reports whether a job rests at an executor that cannot be reached.
+// isUnreachable reports whether a job is at an executor that cannot be reached.
 func (m *Machine) isUnreachable(j *job) bool {
 	x := m.executors[j.record.Executor]
 	return x != nil && x.silent
 }
 
+// silenceText says for how long an executor was not heard of.
 func silenceText(d time.Duration) string {
 	return fmt.Sprintf("it has not been heard of for %v", d.Round(time.Second))
 }
 
-// markReachable takes down that an executor is heard of again.
+// markReachable records that an executor is heard of again.
 func (m *Machine) markReachable(x *executor) {
 	x.silent, m.changed = false, true
 	m.retryAdmission(x.domain) // jobs that rest there may go on

@@ -12,28 +12,36 @@ import (
 )
 
 // View is what a controller knows at one moment, for those who show it. It shares nothing with the controller that
-// this still changes.
+// still changes.
 type View struct {
-	wire.Answer                     // to a request for all jobs
-	Live        []Live              // per job
-	Owners      map[string]Counters // by Live.Owner, of all jobs that there were
-	Reports     int64               // of iterations that were heard
-	LostReports int64               // that were lost between these
+	// Answer is the answer to a request for all jobs.
+	wire.Answer
+	// Live has one entry per job.
+	Live []Live
+	// Owners counts what all jobs have done, by Live.Owner, also those that are forgotten.
+	Owners map[string]Counters
+	// Reports is how many iterations were reported.
+	Reports int64
+	// LostReports is how many reports were lost between these.
+	LostReports int64
 }
 
-// Live is what a record of a job does not say.
+// Live is what is known of a job beyond its record.
 type Live struct {
 	Counters
-	Owner   string      // for whom it is counted: Spec.Owner, or OtherOwners
-	Touched graph.Bytes // the highest byte of its arena that was used, in the newest iteration; 0: not known
-	Swapped graph.Bytes // on the host alone, to come back: mean over the newest iteration
+	// Owner is for whom the job is counted: Spec.Owner, or "*" for the users beyond the first hundred.
+	Owner string
+	// Touched is the highest byte of the arena that the newest iteration used. 0: it is not known.
+	Touched graph.Bytes
+	// Swapped is the mean, over the newest iteration, of the bytes that were on the host alone and came back.
+	Swapped graph.Bytes
 
-	// by which part of them measured latencies differ from those that its plans were made with last: |s'-s|/s;
-	// negative: no iteration was reported
+	// PredictionError is the relative difference of measured latencies and those that plans were last requested with:
+	// |s'-s|/s. Negative: no iteration was reported.
 	PredictionError float64
 }
 
-// takeView is what the machine says of that.
+// takeView is what the machine knows for a View: all but the answer to a request for all jobs.
 func (m *Machine) takeView() View {
 	s := View{Owners: make(map[string]Counters), Reports: m.reportCount, LostReports: m.lostReports}
 	for owner, t := range m.counters {
@@ -56,7 +64,8 @@ func (m *Machine) takeView() View {
 	return s
 }
 
-// Views shows what a controller knows while it runs. The zero value is ready, for Options; any goroutine may ask.
+// Views shows what a controller knows while it runs. The zero value is ready to stand in Options. Any goroutine may
+// ask.
 type Views struct {
 	read atomic.Pointer[func(context.Context) (View, error)]
 }
@@ -64,8 +73,8 @@ type Views struct {
 // errNotRunning is returned while no controller runs.
 var errNotRunning = errors.New("controller: it does not run")
 
-// Read returns what the controller knows. While its bus stores nothing that is what it knew before. The error is
-// ErrNotRunning, or that of ctx.
+// Read returns what the controller knows. While its bus stores nothing, that is what it knew before. The error says
+// that no controller runs, or is that of ctx.
 func (v *Views) Read(ctx context.Context) (View, error) {
 	now := v.read.Load()
 	if now == nil {
@@ -74,7 +83,7 @@ func (v *Views) Read(ctx context.Context) (View, error) {
 	return (*now)(ctx)
 }
 
-// askForView is what the controller knows, asked for from another goroutine.
+// askForView asks the goroutine of the machine for what the controller knows.
 func (r *runner) askForView(ctx context.Context) (View, error) {
 	trouble := r.options.Trouble()
 	if blocked := r.blocked.Load(); blocked != nil {
@@ -94,7 +103,7 @@ func (r *runner) askForView(ctx context.Context) (View, error) {
 	}
 }
 
-// currentView is what the controller knows. The goroutine of the machine alone calls it.
+// currentView is what the controller knows. Only the goroutine of the machine calls it.
 func (r *runner) currentView() View {
 	o, v := &r.options, r.machine.takeView()
 	v.Answer = wire.Answer{Jobs: r.machine.Records(), Trouble: cmp.Or(o.Trouble(), o.Full(), r.machine.Trouble()),

@@ -68,7 +68,7 @@ func (e *Evaluation) Run(ctx context.Context, d device.Device, policy string, bu
 	return correct, nil
 }
 
-// fill writes the images of a batch, zeros behind the last.
+// fill writes the images of a batch, and zeros after the last image.
 func (e *Evaluation) fill(iteration int, _ graph.StorageID, memory device.Memory) {
 	to := memory.Float32()
 	size := len(to) / e.batch
@@ -96,7 +96,7 @@ func (e *Evaluation) count(iteration int, scores []float32) (correct int) {
 	return correct
 }
 
-// argmax is the place of the highest score, the first of equal ones; -1 if one is NaN.
+// argmax is the index of the highest score, the first of equal ones. -1: a score is NaN.
 func argmax(scores []float32) int {
 	best := 0
 	for i, v := range scores {

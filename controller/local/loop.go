@@ -28,24 +28,32 @@ type loop struct {
 	host       *executor.Host
 	lease      *lease.Machine
 	controller *controller.Machine
-	agent      *agent.Machine // nil: not launched yet
-	jobs       []*job
-	byName     map[string]*job
+	// agent is nil until it is launched.
+	agent  *agent.Machine
+	jobs   []*job
+	byName map[string]*job
 
-	mail      []func() error // messages, oldest first
-	cancelled int64          // the newest ticket whose plans nobody wants any more
+	// mail delivers the messages that are on their way, oldest first.
+	mail []func() error
+	// cancelled is the newest ticket whose plans nobody wants any more. 0: there is none.
+	cancelled int64
 	layouts   map[string]*wire.Layout
 	results   map[string]*wire.Result
-	trouble   error // that ends the run
-	agentLeft bool  // the agent has nothing to do any more
+	// trouble ends the run. nil: there is none.
+	trouble error
+	// agentLeft says that the agent has nothing to do any more.
+	agentLeft bool
 }
 
 // job is a task that is trained.
 type job struct {
-	index   int
-	task    task.Task
-	losses  []*wire.Loss // per iteration, written by the job's host lane before the report of it; nil without data
-	failure error        // of the device
+	index int
+	task  task.Task
+	// losses has one loss per iteration, nil without data. The job's host lane writes it before the report of the
+	// iteration.
+	losses []*wire.Loss
+	// failure is the error of the device that ended the job. nil: there was none.
+	failure error
 	record  wire.Record
 	watched Watched
 }
@@ -87,7 +95,7 @@ func (l *loop) submit() {
 	l.send(func() error { return l.stepController(in) })
 }
 
-// run hands messages over, and lets the device go on when there are none, until the agent leaves.
+// run delivers messages, and lets the device go on when there are none, until the agent leaves.
 func (l *loop) run() error {
 	for {
 		for len(l.mail) > 0 {
@@ -112,7 +120,7 @@ func (l *loop) run() error {
 // send puts a message on its way.
 func (l *loop) send(deliver func() error) { l.mail = append(l.mail, deliver) }
 
-// stepController steps the controller's machine and does what it wants.
+// stepController steps the controller's machine and carries out what it wants.
 func (l *loop) stepController(in controller.Input) error {
 	for _, o := range l.controller.Step(l.device.Now(), in) {
 		switch {
@@ -141,7 +149,7 @@ func (l *loop) stepController(in controller.Input) error {
 	return nil
 }
 
-// applyRecord takes down where a job is.
+// applyRecord keeps the record of a job, and returns an error if the job has failed.
 func (l *loop) applyRecord(r *wire.Record) error {
 	j := l.byName[r.Spec.Name]
 	if j.record = *r; r.State == wire.Broken {
@@ -150,7 +158,7 @@ func (l *loop) applyRecord(r *wire.Record) error {
 	return nil
 }
 
-// makePlans has plans made.
+// makePlans answers a plan request.
 func (l *loop) makePlans(q *controller.PlanRequest) error {
 	if q.Ticket == l.cancelled {
 		return nil
@@ -162,8 +170,8 @@ func (l *loop) makePlans(q *controller.PlanRequest) error {
 	return l.stepController(controller.Input{PlanResult: planned})
 }
 
-// launch starts the agent, or another in its place, when it has been told to leave: what it wanted of the host is done
-// first.
+// launch starts the agent, or another in its place when it has been told to leave. What the first one wanted of the
+// host is done before.
 func (l *loop) launch(name string) error {
 	if l.agent != nil {
 		if _, err := l.host.Poll(l.ctx); err != nil {
@@ -176,7 +184,7 @@ func (l *loop) launch(name string) error {
 	return nil
 }
 
-// stepAgent steps the agent's machine and does what it wants.
+// stepAgent steps the agent's machine and carries out what it wants.
 func (l *loop) stepAgent(in agent.Input) error {
 	for _, o := range l.agent.Step(l.device.Now(), in) {
 		switch {
@@ -243,7 +251,7 @@ func (l *loop) openJob(o *agent.Open) {
 	}
 }
 
-// reportedLosses are the losses of a job that has ended; nil without data.
+// reportedLosses are the losses of a job that has ended. They are nil without data.
 func (j *job) reportedLosses(e *executor.Ended) []float32 {
 	var all []float32
 	for _, loss := range j.losses[:e.Iterations] {
@@ -254,7 +262,7 @@ func (j *job) reportedLosses(e *executor.Ended) []float32 {
 	return all
 }
 
-// observe is told by the host.
+// observe takes an event of the host.
 func (l *loop) observe(e executor.Event) {
 	in := agent.Input{Event: &e}
 	switch j := l.byName[e.Job]; {
@@ -274,7 +282,7 @@ func (l *loop) observe(e executor.Event) {
 	l.sendToAgent(in)
 }
 
-// report hands a report on.
+// report takes a report of the agent.
 func (l *loop) report(r *wire.Report) error {
 	j := l.byName[r.Job]
 	j.watched.Add(r.Iteration, r.Epoch, r.Wall, r.Steps)
@@ -284,7 +292,7 @@ func (l *loop) report(r *wire.Report) error {
 	return l.stepController(controller.Input{Report: r})
 }
 
-// outcome is what the jobs have come to.
+// outcome is what became of the jobs.
 func (l *loop) outcome() *Run {
 	run := new(Run)
 	for _, j := range l.jobs {

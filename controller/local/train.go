@@ -49,10 +49,10 @@ func Train(ctx context.Context, d device.Device, on planner.Device, tasks []task
 	return train(ctx, d, on, tasks, o, executor.SpecOf)
 }
 
-// specOf makes a task ready for a host, which hands on the loss of each iteration.
+// specOf makes a task ready for a host, which calls loss after each iteration.
 type specOf func(t task.Task, iterations int, loss func(iteration int, loss float32)) executor.Spec
 
-// train is Train for jobs of another kind than training.
+// train is Train for jobs that need not train, as an evaluation.
 func train(ctx context.Context, d device.Device, on planner.Device, tasks []task.Task, o Options, spec specOf) (
 	run *Run, err error) {
 	for i, t := range tasks {

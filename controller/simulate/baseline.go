@@ -8,8 +8,8 @@ import (
 	"tensile/graph"
 )
 
-// baseline is FIFO or Pack. Its jobs have no plan: each has an arena of what it needs when every storage is freed after
-// its last use, for as long as it trains.
+// baseline is FIFO or Pack. Its jobs have no plan: each has an arena as large as it needs when every storage is freed
+// after its last use, for as long as it trains.
 type baseline struct {
 	*world
 	waiting []*job
@@ -51,8 +51,8 @@ func (b *baseline) takeEvents(n *node, events []executor.Event) error {
 	return b.place()
 }
 
-// place begins jobs that wait. The first of a queue is not overtaken; with Pack it is, by those for which there is
-// room.
+// place begins jobs that wait. With FIFO no job overtakes another. With Pack a job for which there is room overtakes
+// those for which there is none.
 func (b *baseline) place() error {
 	left := b.waiting[:0]
 	for i, j := range b.waiting {
@@ -73,8 +73,8 @@ func (b *baseline) place() error {
 	return nil
 }
 
-// findRoom returns the device on which a job begins: that with the fewest jobs, and of these with the most memory left.
-// nil: there is none now.
+// findRoom returns the device on which a job begins: that with the fewest jobs, and of these the one with the most free
+// memory. nil: there is none now.
 func (b *baseline) findRoom(j *job) *node {
 	var best *node
 	for _, n := range b.nodes {

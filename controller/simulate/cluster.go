@@ -16,32 +16,37 @@ import (
 	"tensile/wire"
 )
 
-// heartbeat is how much time passes between two ticks of all machines.
+// heartbeat is the time between two ticks of all machines.
 const heartbeat = 30 * time.Second
 
-// maxSilence is for how long an executor may be silent: none is ever lost here.
+// maxSilence is how long an executor may be silent: none is ever lost here.
 const maxSilence = 100 * heartbeat
 
 // lab is the host of all devices, and their folder of checkpoints, so that each reads those of all.
 const lab = "lab"
 
-// mostCommands are those of plans that are kept: about a gigabyte.
+// mostCommands is how many commands of plans are kept: about a gigabyte.
 const mostCommands = 5_000_000
 
-// cluster is Tensile: the machine of a controller and those of its executors, one per device, whose messages come at
-// once and whose plans take no time.
+// cluster is Tensile: the machine of a controller and those of its executors, one per device. Their messages arrive at
+// once and their plans take no time.
 type cluster struct {
 	*world
-	machine     *controller.Machine
-	config      controller.Config
-	processes   map[string]*process // by the name of their device
-	mail        []func() error      // that is on its way, in order
-	layouts     map[string]*wire.Layout
-	plans       *controller.PlanCache
-	copies      []checkpointCopy
-	checkpoints map[string]*wire.Checkpoint // of jobs that move
-	replanned   int
-	moved       int
+	machine *controller.Machine
+	config  controller.Config
+	// processes are those of executors, by the name of their device.
+	processes map[string]*process
+	// mail delivers the messages that are on their way, oldest first.
+	mail    []func() error
+	layouts map[string]*wire.Layout
+	plans   *controller.PlanCache
+	// copies are the checkpoints that are being written or read.
+	copies []checkpointCopy
+	// checkpoints are those of jobs that migrate, by job.
+	checkpoints map[string]*wire.Checkpoint
+	// replanned counts the sets of plans that were adopted, moved the migrations.
+	replanned int
+	moved     int
 }
 
 // checkpointCopy is a checkpoint that is being written or read.
@@ -127,7 +132,7 @@ func (c *cluster) takeEvents(n *node, events []executor.Event) error {
 	return c.deliver()
 }
 
-// send puts something on its way. What was sent before comes first.
+// send puts a message on its way. Messages arrive in the order in which they were sent.
 func (c *cluster) send(deliver func() error) { c.mail = append(c.mail, deliver) }
 
 func (c *cluster) deliver() error {
@@ -141,7 +146,7 @@ func (c *cluster) deliver() error {
 	return nil
 }
 
-// step steps the controller's machine and does what its runner would.
+// step steps the controller's machine and carries out what it wants, as its runner would.
 func (c *cluster) step(in controller.Input) {
 	for _, o := range c.machine.Step(c.clock(), in) {
 		switch {
@@ -174,19 +179,19 @@ func (c *cluster) step(in controller.Input) {
 	}
 }
 
-// makePlans does an errand.
+// makePlans answers a plan request.
 func (c *cluster) makePlans(p *controller.PlanRequest) *controller.PlanResult {
 	config := c.config.ForDevice(p.Device)
 	planner := controller.PlanWorker{Config: config, PlanDevice: config.SharedDevice(c.world.planner), Plans: c.plans}
 	return planner.Plan(c.ctx, p)
 }
 
-// tellHost has the host of the process's device do something, and lets that go on.
+// tellHost has the host of the process's device do something, and lets the device go on.
 func (p *process) tellHost(do func(*executor.Host)) {
 	p.send(func() error { return p.node.tell(p.now, do) })
 }
 
-// stepLater steps the process when what is on its way now has come.
+// stepLater steps the process when the messages that are on their way have arrived.
 func (p *process) stepLater(in func() agent.Input) {
 	p.send(func() error {
 		p.step(in())
@@ -194,7 +199,7 @@ func (p *process) stepLater(in func() agent.Input) {
 	})
 }
 
-// step steps the agent's machine and does what its runner would.
+// step steps the agent's machine and carries out what it wants, as its runner would.
 func (p *process) step(in agent.Input) {
 	outputs := p.agent.Step(p.clock(), in)
 	in.Spare(outputs)

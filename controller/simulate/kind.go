@@ -12,11 +12,14 @@ import (
 
 // profiledKind is what equal jobs share: their graph, and how one of them trains alone on a device, without a plan.
 type profiledKind struct {
-	task          task.Task
-	program       program.Proven
-	peak          graph.Bytes   // the arena of that
-	iterationTime time.Duration // an iteration alone
-	overhead      time.Duration // what a job takes beside its iterations
+	task    task.Task
+	program program.Proven
+	// peak is the arena of program.
+	peak graph.Bytes
+	// iterationTime is the time of an iteration alone.
+	iterationTime time.Duration
+	// overhead is the time that a job takes beside its iterations.
+	overhead time.Duration
 }
 
 // profileKind makes the task of a network and trains it for a few iterations.

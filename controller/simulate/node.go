@@ -14,42 +14,58 @@ import (
 )
 
 // node is a simulated device and the host that trains jobs on it. Its clock stands while it has nothing to do, and
-// jumps over iterations that are alike.
+// jumps over iterations that are alike (folding).
 type node struct {
-	name        string
-	device      *sim.Device
-	host        *executor.Host
-	clockOffset time.Duration // of the device's clock against that of the world
-	events      []executor.Event
-	jobs        []*nodeJob
-	fold        bool
-	folded      bool // since the world's time of fold
-	foldedAt    time.Duration
-	wake        time.Duration // when it has to go on iteration by iteration, while it is folded
+	name   string
+	device *sim.Device
+	host   *executor.Host
+	// clockOffset is the time of the world minus that of the device.
+	clockOffset time.Duration
+	// events are those that the host has told and the way of scheduling has not taken yet.
+	events []executor.Event
+	jobs   []*nodeJob
+	// fold allows folding.
+	fold bool
+	// folded says that the device stands still since foldedAt, while time passes in the world.
+	folded   bool
+	foldedAt time.Duration
+	// wake is when the device has to go on iteration by iteration. It counts while the node is folded.
+	wake time.Duration
 
-	nextKnown bool          // what the device said is still so: when something happens next, if anything does
-	nextAt    time.Duration // of the device's clock
+	// nextKnown says that nextAt and busy still hold: when something happens next, by the device's clock, and whether
+	// anything does.
+	nextKnown bool
+	nextAt    time.Duration
 	busy      bool
 
-	accounted    time.Duration // up to which arenas are in filled
-	arenaSeconds float64       // the integral of all arenas over time, in bytes times seconds
-	copied       graph.Bytes   // by jobs that have left
+	// accounted is the time of the world up to which arenas are in arenaSeconds.
+	accounted time.Duration
+	// arenaSeconds is the integral of all arenas over time, in bytes times seconds.
+	arenaSeconds float64
+	// copied is the bytes that jobs have copied which have left.
+	copied graph.Bytes
 }
 
-// nodeJob is how a job of a node trains.
+// nodeJob is how a job trains on a node.
 type nodeJob struct {
-	name          string
-	iterations    int // with which it ends
-	done          int
-	atRest        bool // in Home, until it is told something
-	ended         bool
-	epoch         int64
-	endTimes      []time.Duration // of those since jobs came, went or changed, oldest first
-	iterationTime float64         // nanoseconds that an iteration takes, while the node is folded
-	fraction      float64         // of an iteration that earlier jumps have left over
-	lastCopied    graph.Bytes     // by copies of the newest iteration
-	copied        graph.Bytes     // by all
-	arena         graph.Bytes
+	name string
+	// iterations is how many iterations it trains in all, done how many of them are complete.
+	iterations int
+	done       int
+	// atRest says that it is in Home until it is told something.
+	atRest bool
+	ended  bool
+	epoch  int64
+	// endTimes are those of iterations since jobs came, went or changed, oldest first.
+	endTimes []time.Duration
+	// iterationTime is how many nanoseconds an iteration takes while the node is folded.
+	iterationTime float64
+	// fraction is the part of an iteration that earlier jumps have left over, 0 to 1.
+	fraction float64
+	// lastCopied is the bytes that the newest iteration has copied, copied those of all.
+	lastCopied graph.Bytes
+	copied     graph.Bytes
+	arena      graph.Bytes
 }
 
 // window is how many iterations of the slowest job of a node make a window. Two windows, one after the other, are
@@ -59,7 +75,7 @@ const (
 	tolerance = 0.002
 )
 
-// margin is how many iterations before a job's last one it is trained iteration by iteration again.
+// margin is how many iterations before its last a job is trained iteration by iteration again.
 const margin = 3
 
 func newNode(name string, facts cost.Facts, fold bool) *node {
@@ -68,7 +84,7 @@ func newNode(name string, facts cost.Facts, fold bool) *node {
 	return n
 }
 
-// now is the time of the world that the device has come to.
+// now is the time of the world up to which the device has gone on.
 func (n *node) now() time.Duration { return n.device.Now() + n.clockOffset }
 
 // next returns when something happens on the node, and whether anything does.
@@ -103,7 +119,7 @@ func (n *node) poll() error {
 	return nil
 }
 
-// advance goes on at a time that next has told, and folds the node if it can.
+// advance goes on at a time that next has returned, and folds the node if it can.
 func (n *node) advance(now time.Duration) error {
 	n.unfold(now)
 	if err := n.poll(); err != nil {
@@ -128,7 +144,7 @@ func (n *node) find(job string) *nodeJob {
 	return n.jobs[i]
 }
 
-// account adds up what arenas have taken up to now.
+// account adds up what arenas have taken until now.
 func (n *node) account() {
 	for _, c := range n.jobs {
 		n.arenaSeconds += float64(c.arena) * (n.now() - n.accounted).Seconds()
@@ -136,14 +152,14 @@ func (n *node) account() {
 	n.accounted = n.now()
 }
 
-// forgetTimes forgets what iterations took: they are others from now on.
+// forgetTimes forgets how long iterations took, because that changes now.
 func (n *node) forgetTimes() {
 	for _, c := range n.jobs {
 		c.endTimes = c.endTimes[:0]
 	}
 }
 
-// observe is told by the host.
+// observe takes an event of the host.
 func (n *node) observe(e executor.Event) {
 	n.events = append(n.events, e)
 	c := n.find(e.Job)
@@ -184,8 +200,8 @@ func (c *nodeJob) report(r *executor.Report) {
 	c.endTimes = append(c.endTimes, r.End)
 }
 
-// means returns what an iteration took in the mean between three moments, before and after the middle one, and whether
-// enough have ended for that.
+// means returns the mean times of an iteration between from and middle, and between middle and to. ok says that enough
+// iterations have ended for that.
 func (c *nodeJob) means(from, middle, to time.Duration) (before, after float64, ok bool) {
 	last := func(until time.Duration) int { // the last iteration that ended until then
 		at, found := slices.BinarySearch(c.endTimes, until)
@@ -202,7 +218,7 @@ func (c *nodeJob) means(from, middle, to time.Duration) (before, after float64, 
 		true
 }
 
-// refold stops training iteration by iteration if all that train do it evenly.
+// refold stops training iteration by iteration if all jobs that train do it evenly.
 func (n *node) refold() {
 	if !n.fold || n.folded {
 		return
@@ -230,7 +246,7 @@ func (n *node) training() []*nodeJob {
 	return slices.DeleteFunc(slices.Clone(n.jobs), func(c *nodeJob) bool { return c.atRest || c.ended })
 }
 
-// slowest is the job that trains of which the fewest iterations have ended; nil: none trains.
+// slowest is the job of those that train of which the fewest iterations have ended. nil: none trains.
 func (n *node) slowest() *nodeJob {
 	var slowest *nodeJob
 	for _, c := range n.training() {
@@ -241,7 +257,7 @@ func (n *node) slowest() *nodeJob {
 	return slowest
 }
 
-// unfold counts what was trained since a node was folded, up to a time of the world.
+// unfold counts what was trained from when the node was folded up to a time of the world.
 func (n *node) unfold(now time.Duration) {
 	if !n.folded {
 		return

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Skipped are rows of a public trace that became no job, and why, counted.
+// Skipped counts the rows of a public trace that became no job, by the reason why.
 type Skipped map[string]int
 
 // Reasons are why rows were skipped.

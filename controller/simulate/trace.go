@@ -71,7 +71,7 @@ func skipByteOrderMark(r io.Reader) io.Reader {
 	return in
 }
 
-// columnIndexes returns where each of columns is in a header, -1 for a tenant that is not there.
+// columnIndexes returns where each of columns is in a header. -1: a tenant is not there.
 func columnIndexes(header []string) ([]int, error) {
 	at := make([]int, len(columns))
 	for i, name := range columns {
@@ -126,7 +126,7 @@ func parsePositive(text string) (int, error) {
 	return n, nil
 }
 
-// sortArrivals orders arrivals by time; those of one moment stay as they are.
+// sortArrivals orders arrivals by time. Those of one moment keep their order.
 func sortArrivals(all []Arrival) []Arrival {
 	slices.SortStableFunc(all, func(a, b Arrival) int { return int(min(1, max(-1, a.Submit-b.Submit))) })
 	return all

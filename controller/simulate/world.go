@@ -47,32 +47,40 @@ type Options struct {
 // world is what all ways of scheduling share: the devices and the time.
 type world struct {
 	Options
-	ctx        context.Context
-	now        time.Duration
-	nodes      []*node
-	planner    planner.Device
-	jobs       []*job
-	kinds      map[Kind]*profiledKind
-	way        way
-	endedCount int           // jobs that have ended
-	wake       time.Duration // before its next tick, when the way of scheduling has something to do; never: nothing
+	ctx context.Context
+	// now is the time since the beginning of the trace.
+	now     time.Duration
+	nodes   []*node
+	planner planner.Device
+	jobs    []*job
+	kinds   map[Kind]*profiledKind
+	way     way
+	// endedCount is how many jobs have ended.
+	endedCount int
+	// wake is when the way of scheduling has something to do before its next tick. noTime: it has nothing.
+	wake time.Duration
 }
 
 // job is an arrival and what becomes of it.
 type job struct {
 	Arrival
-	name       string
-	kind       *profiledKind
-	node       *node // nil: none yet
+	name string
+	kind *profiledKind
+	// node is where the job has begun. nil: it has not.
+	node       *node
 	start, end time.Duration
 	begun      bool
 }
 
 // way schedules jobs.
 type way interface {
-	arrive(j *job) error                               // a job is submitted
-	takeEvents(n *node, events []executor.Event) error // what a host has told since it was heard last
-	tick() (next time.Duration, err error)             // its time has come; when the next one does
+	// arrive submits a job.
+	arrive(j *job) error
+	// takeEvents takes what a host has told since it was asked last.
+	takeEvents(n *node, events []executor.Event) error
+	// tick is called at the time that the call before has returned, or at world.wake.
+	tick() (next time.Duration, err error)
+	// counts returns how many sets of plans were adopted, and how many jobs have migrated.
 	counts() (replans, moves int)
 }
 
@@ -185,7 +193,7 @@ func (w *world) next() (time.Duration, *node) {
 	return first, at
 }
 
-// deliverEvents has the way of scheduling hear what hosts have told, until they tell no more.
+// deliverEvents has the way of scheduling take what hosts have told, until they tell no more.
 func (w *world) deliverEvents() error {
 	for again := true; again; {
 		again = false
@@ -206,7 +214,7 @@ func (w *world) deliverEvents() error {
 	return nil
 }
 
-// noteEvent notes when jobs begin and end.
+// noteEvent records when jobs begin and end.
 func (w *world) noteEvent(n *node, e *executor.Event) {
 	switch {
 	case e.Applied != nil:
