@@ -37,7 +37,7 @@ type ReplanReport struct {
 type ReplanSeries struct {
 	Changes   int     `json:"changes"`
 	Jobs      [2]int  `json:"jobs"`             // the fewest and the most that there were
-	Arrival   float64 `json:"arrival_cpu_ms"`   // of an errand in the mean
+	Arrival   float64 `json:"arrival_cpu_ms"`   // of answering a plan request, in the mean
 	Departure float64 `json:"departure_cpu_ms"` // likewise
 	Anew      float64 `json:"anew_cpu_ms"`      // likewise, if all jobs are planned for anew
 	Kept      float64 `json:"kept"`             // part of the jobs that keep their plans, in the mean
@@ -52,9 +52,9 @@ type crowd struct {
 	planner controller.PlanWorker
 	now     time.Duration
 	number  int64
-	cpu     time.Duration           // of the errands so far
+	cpu     time.Duration           // of the plan requests so far
 	changed int                     // layouts that these brought
-	errand  *controller.PlanRequest // the last
+	request *controller.PlanRequest // the last
 }
 
 // MeasureReplans plans for jobs of TENSILE's five networks on a simulated device of a budget, equally many of each, and
@@ -149,12 +149,12 @@ func (c *crowd) series(ctx context.Context, list []controller.Submission, change
 		}
 		r.Jobs = [2]int{min(r.Jobs[0], len(there)), max(r.Jobs[1], len(there))}
 		r.Kept += 1 - float64(c.changed)/float64(len(there))
-		errand := *c.errand
-		errand.WantSlowdowns = true
-		near := slowdowns(c.planner.Plan(ctx, &errand))
-		errand.Incremental = false
+		request := *c.request
+		request.WantSlowdowns = true
+		near := slowdowns(c.planner.Plan(ctx, &request))
+		request.Incremental = false
 		before := processorTime()
-		worse := near/slowdowns(c.planner.Plan(ctx, &errand)) - 1
+		worse := near/slowdowns(c.planner.Plan(ctx, &request)) - 1
 		r.Anew += report.Milliseconds(processorTime() - before)
 		r.Worse, r.Worst = r.Worse+worse, max(r.Worst, worse)
 	}
@@ -186,7 +186,7 @@ func (c *crowd) step(ctx context.Context, in controller.Input) error {
 				before := processorTime()
 				planned := c.planner.Plan(ctx, o.PlanRequest)
 				c.cpu += processorTime() - before
-				c.errand = o.PlanRequest
+				c.request = o.PlanRequest
 				for i := range planned.Jobs {
 					if planned.Jobs[i].Layout != nil {
 						c.changed++

@@ -41,7 +41,7 @@ func (c Claim) headroom() graph.Bytes { return c.Arena - c.Base }
 // ClaimSum adds claims. Jobs that share a device take the sum of their bases, and the largest headroom of one of them.
 type ClaimSum struct {
 	base            graph.Bytes
-	largest, second graph.Bytes // rests
+	largest, second graph.Bytes // the two largest headrooms
 }
 
 // Add returns the sum with one more claim.

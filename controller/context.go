@@ -7,10 +7,10 @@ import (
 	"tensile/wire"
 )
 
-// Each process that has the device open takes Config.Context of its memory: this one, and every executor, whether it
-// trains or not, until it is known to have ended. These contexts come off the budget. Plans are made for the processes
-// that stay and those that are to be started; layouts are granted, and executors started, only when there is room
-// beside the processes that there are.
+// Each process that has the device open takes Config.Context of its memory: this process, and every executor, whether
+// it trains or not, until it is known to have ended. These contexts come off the budget. Plans are made for the
+// processes that stay and for those that are to be started. Layouts are granted, and executors started, only when there
+// is room beside the present processes.
 
 // contexts are those of this process and of all executors that are not known to have ended.
 func (d *domain) contexts() wire.Contexts {
@@ -83,7 +83,7 @@ func (d *domain) needExecutors(jobs []*job) []bool {
 		return starts
 	}
 	taken := make(map[string]bool)
-	shared := false // an executor is started that takes the others, too
+	shared := false // one executor is started for all jobs
 	for i, j := range jobs {
 		if j.record.Executor != "" {
 			continue
@@ -123,7 +123,7 @@ func (d *domain) takenBytes() graph.Bytes { return d.totalClaims().Bytes() + d.c
 // replanForContexts has jobs planned for again when more processes than before have the device open, so that plans do
 // not fit beside them, or when fewer have.
 func (d *domain) replanForContexts() {
-	if d.config.Context == 0 || d.config.Budget == 0 || d.request != nil { // whose plans are to come first
+	if d.config.Context == 0 || d.config.Budget == 0 || d.request != nil { // the plans of the open request come first
 		return
 	}
 	now := d.stayingContexts()

@@ -174,7 +174,7 @@ func swappedOut(g *graph.Graph, p *plan.Plan) []graph.Bytes {
 			case m.Kind != plan.Drop || next.Kind != plan.In:
 			case i+1 < len(list):
 				leave(m.After+1, next.After+1, bytes)
-			default: // over the boundary of the iteration
+			default: // it is away across the boundary of the iteration
 				leave(m.After+1, n, bytes)
 				leave(0, next.After+1, bytes)
 			}

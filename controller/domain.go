@@ -175,7 +175,8 @@ func (m *Machine) domainOf(s *wire.Status) (*domain, string) {
 	}
 	d := m.domainByRecord(b.Name)
 	switch {
-	case len(m.domains) > 0 && isSimulated(m.domains[0].config.Device) != isSimulated(s.Device): // which has no data
+	// simulated devices have no data
+	case len(m.domains) > 0 && isSimulated(m.domains[0].config.Device) != isSimulated(s.Device):
 		return nil, fmt.Sprintf("its device is %s, jobs here are planned for %s", s.Device, m.domains[0].config.Device)
 	case b.Identity != s.Device:
 		return nil, fmt.Sprintf("it brings a device %s, and has %s", b.Identity, s.Device)
@@ -212,7 +213,7 @@ func (d *domain) applyRegisteredBudget(x *executor, brings *wire.Device, begins 
 	}
 	for other := range d.executors() {
 		if other != x && !other.gone {
-			return // they share it with the budget of the first
+			return // another executor shares the device, with the budget of the first
 		}
 	}
 	stored := *d.registered
@@ -247,7 +248,7 @@ func (m *Machine) closeDevice(d *domain) {
 	}
 	for x := range d.executors() {
 		if !x.gone {
-			return // it may come back
+			return // the executor may come back
 		}
 	}
 	for j := range d.jobs() {
@@ -281,7 +282,7 @@ func (d *domain) describe() wire.DeviceState {
 			HostMemory: d.config.HostMemory, Align: d.config.Align, Page: d.config.Page, Context: d.config.Context}
 	} else {
 		s.Device = *d.registered
-		s.Device.Budget = d.config.Budget // which may be less, where the device is crowded
+		s.Device.Budget = d.config.Budget // it may be less than the registered one, where other programs use the device
 	}
 	s.Facts.Out, s.Facts.In = d.config.Out, d.config.In
 	for j := range d.jobs() {
@@ -356,12 +357,12 @@ func (m *Machine) jobsWithPeersOn(d *domain) (list []*job) {
 func (m *Machine) vacateDevice(j *job) bool {
 	switch {
 	case j.record.State == wire.Ending || j.record.State == wire.Unknown:
-		return true // it gives all back anyway, or cannot hear of it
+		return true // it gives its memory back anyway, or cannot be reached
 	case j.record.Spec.Checkpoint == wire.Interval{} && !(j.claim().isZero() && j.hostClaim() == 0):
 		return false
 	}
 	if rests := j.record.State == wire.Parked || j.record.State == wire.Parking; !rests {
-		j.record.Preempted = true // it goes on when it has left
+		j.record.Preempted = true // it is queued again when it has left
 	}
 	m.sendGangHome(j, wire.OnDisk)
 	return true

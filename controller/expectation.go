@@ -117,7 +117,7 @@ func (d *domain) canonicalLatencies(k *knownProfile, latency []time.Duration) []
 		}
 	}
 	if len(k.usedLatencies) == maxUsedLatencies {
-		k.usedLatencies = slices.Delete(k.usedLatencies, 1, 2) // the first are of the profile
+		k.usedLatencies = slices.Delete(k.usedLatencies, 1, 2) // those at index 0 follow from the profile, and stay
 	}
 	k.usedLatencies = append(k.usedLatencies, slices.Clone(latency))
 	return k.usedLatencies[len(k.usedLatencies)-1]

@@ -70,7 +70,7 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 			o.Current, o.Stands = &l.ProvenLayout, explain.InForce
 		}
 	}
-	if o.Current != nil && o.Current.program == nil { // a script's, of a graph that is over
+	if o.Current != nil && o.Current.program == nil { // it is a script's, of its former graph
 		o.Current = nil
 	}
 	if o.Current != nil && j.lastReport != nil && j.lastReport.Epoch == o.Current.epoch() {
@@ -90,7 +90,7 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 		o.Plan = d.planRequestFor(jobs, admitted)
 		for i, other := range jobs {
 			o.Ranks = append(o.Ranks, m.rank(other))
-			o.Plan.Jobs[i].Unchecked = other == j && j.unchecked // another that can never run does not matter here
+			o.Plan.Jobs[i].Unchecked = other == j && j.unchecked // whether others can ever run does not matter here
 		}
 	}
 	m.emit(Output{Explain: o})
@@ -133,7 +133,7 @@ func (r *runner) explain(q *ExplainRequest) {
 	answer := r.answers[q.To]
 	delete(r.answers, q.To)
 	if answer == nil {
-		return // nobody waits, as in a replay
+		return // nobody waits for the answer, as in a replay
 	}
 	select {
 	case r.explanations <- struct{}{}:
@@ -147,7 +147,7 @@ func (r *runner) explain(q *ExplainRequest) {
 		select {
 		case r.explaining <- struct{}{}:
 		case <-r.ctx.Done():
-			return // whoever waits hears that the controller ends
+			return // those who wait are told that the controller ends
 		}
 		ctx, cancel := context.WithTimeout(r.ctx, explainTime)
 		defer cancel()
@@ -273,7 +273,7 @@ func (e *explaining) alternative(budget graph.Bytes, priority int) (explain.Alte
 		q.Jobs = e.reordered(q.Jobs, ranks)
 	}
 	p := e.planner.Plan(e.ctx, &q)
-	if len(p.Jobs) == 0 && q.Admitted > 0 && q.Admitted < len(q.Jobs) { // nobody who waits fits beside those
+	if len(p.Jobs) == 0 && q.Admitted > 0 && q.Admitted < len(q.Jobs) { // no queued job fits beside the admitted ones
 		why, never := p.NoPlan, p.NeverFit
 		alone := q
 		alone.Jobs = q.Jobs[:q.Admitted]
@@ -361,7 +361,7 @@ func (e *explaining) explainStorage() (*explain.Storage, error) {
 		}
 	}
 	l, steps := e.Current.Wire, e.Current.Wire.Plan.Made
-	if len(steps) == 0 { // of a plan that does not say
+	if len(steps) == 0 { // the plan does not say
 		steps = measured
 	}
 	if len(steps) == 0 {

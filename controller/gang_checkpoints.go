@@ -6,7 +6,7 @@ import (
 	"tensile/wire"
 )
 
-// Which checkpoints all siblings have, from which they go on together.
+// Which checkpoints all replicas of a gang have: from the newest of these they go on together.
 
 // orderTimedCheckpoints has gangs take a checkpoint when it is time for one and they have passed the one before. If not
 // all replicas have taken that, some heard of it too late or could not write it.
@@ -27,7 +27,7 @@ func (m *Machine) orderTimedCheckpoints() {
 		}
 		comes := func(o *job) bool { return max(o.replica.iterationsBegun, o.record.Iteration) <= j.record.At }
 		if j.record.At > 0 && slices.ContainsFunc(g, comes) {
-			continue // they take it yet, however long an iteration is
+			continue // the replicas are still to take it, however long an iteration is
 		}
 		j.replica.checkpointOrdered = m.now
 		m.chooseRestPoint(g, j.record.At > 0)
@@ -55,7 +55,7 @@ func newestCommonCheckpoint(g []*job) int {
 		common = max(common, j.record.From)
 		all = append(all, j.replica.checkpoints...)
 	}
-	for _, r := range all { // the newest is the last of a run
+	for _, r := range all { // the newest of a run is its last
 		lacks := func(j *job) bool { return !j.hasCheckpoint(r.to) }
 		if r.to > common && !slices.ContainsFunc(g, lacks) {
 			common = r.to
@@ -92,7 +92,7 @@ func (m *Machine) recordKeptCheckpoint(j *job, s *wire.JobStatus) {
 		o.replica.checkpoints = slices.DeleteFunc(o.replica.checkpoints,
 			func(r checkpointRun) bool { return r.to <= common })
 		if o.canChangePlan() && o.record.At > 0 && common >= o.record.At {
-			o.record.At, o.replica.margin = 0, 0 // it was to be taken
+			o.record.At, o.replica.margin = 0, 0 // this was the checkpoint to take
 		}
 	}
 	m.changed = true

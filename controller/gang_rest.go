@@ -8,7 +8,8 @@ import (
 	"tensile/wire"
 )
 
-// How siblings rest, leave and end together, after the same number of iterations: (c) of replicas.go.
+// How the replicas of a gang rest, leave and end together, after the same number of iterations: part (c) of
+// replicas.go.
 
 // isGangAtRest reports whether all replicas of a gang rest, or have nothing more to do.
 func (m *Machine) isGangAtRest(j *job) bool {
@@ -69,7 +70,7 @@ func (m *Machine) recordRest(j *job, s *wire.JobStatus, answers bool) {
 		return
 	case j.canChangePlan() && at > 0 && s.Iteration <= at && min(s.Begun, j.record.Spec.Iterations) > at &&
 		!j.hasCheckpoint(at):
-		m.chooseRestPoint(m.gang(j), true) // it takes no checkpoint there
+		m.chooseRestPoint(m.gang(j), true) // the replica takes no checkpoint at this one
 		return
 	case !rests:
 		return
@@ -87,7 +88,7 @@ func (m *Machine) recordRest(j *job, s *wire.JobStatus, answers bool) {
 			m.recordParked(o)
 		}
 	default:
-		m.changed = true // they are told to leave, or to end
+		m.changed = true // so that orders tell them to leave, or to end
 	}
 }
 
@@ -106,7 +107,7 @@ func (m *Machine) endGang(j *job) {
 		}
 	}
 	if stopped.replica.finalStatus.State == wire.Stopped {
-		m.endJob(stopped, wire.Halted, "", stopped.replica.finalStatus.Result) // and with it the others
+		m.endJob(stopped, wire.Halted, "", stopped.replica.finalStatus.Result) // which ends the others too
 		return
 	}
 	for _, o := range g {

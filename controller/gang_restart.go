@@ -9,7 +9,7 @@ import (
 	"tensile/wire"
 )
 
-// What siblings do together when one of them is lost: (d) of replicas.go.
+// How a gang restarts when one of its replicas is lost: part (d) of replicas.go.
 
 // restartDisconnected restarts a gang when one of its replicas has failed only because a connection broke, and none
 // trains any more. One that trains may yet say what the trouble was, unless its executor cannot be reached.
@@ -88,7 +88,7 @@ func (m *Machine) restartGang(j *job, why string, counts bool) {
 		}
 	}
 	limit := j.record.Spec.Restarts
-	if begun == 0 { // they lose nothing
+	if begun == 0 { // a restart loses nothing
 		limit = max(maxMoves, limit)
 	}
 	counts = counts && (state == wire.Starting || state == wire.Training || state == wire.Unknown)
@@ -97,12 +97,13 @@ func (m *Machine) restartGang(j *job, why string, counts bool) {
 	case state.Over():
 		return
 	case state == wire.Ending:
-		m.keepReservation(j) // its executor may live, and be out of reach
+		m.keepReservation(j) // its executor may live although it is out of reach
 		m.endJob(j, wire.Halted, why, nil)
 		return
 	case slices.ContainsFunc(g, finished):
 		m.keepReservation(j)
-		m.endJob(j, wire.Broken, why, nil) // a controller was killed that had heard of the end of all, and this is lost
+		// all had ended when a controller was killed, and the end of this one was lost
+		m.endJob(j, wire.Broken, why, nil)
 		return
 	case counts && tries >= limit:
 		m.keepReservation(j)
@@ -111,13 +112,14 @@ func (m *Machine) restartGang(j *job, why string, counts bool) {
 	case begun > 0 && newestCommonCheckpoint(g) == 0 && j.record.Spec.Checkpoint == wire.Interval{} &&
 		j.record.Spec.Restarts == 0:
 		m.keepReservation(j)
-		m.endJob(j, wire.Broken, why, nil) // they would begin again
+		m.endJob(j, wire.Broken, why, nil) // they would begin from scratch
 		return
 	}
 	m.detachGang(g)
 	if state == wire.Parking || state == wire.Parked {
 		for _, o := range g {
-			if o.record.Park = wire.OnDisk; o.record.State != wire.Parked { // a controller may have stored only some
+			// a controller that was killed may have stored only some as parked
+			if o.record.Park = wire.OnDisk; o.record.State != wire.Parked {
 				o.record.Preempted = j.record.Preempted
 				m.recordParked(o)
 			}
@@ -209,7 +211,7 @@ func (m *Machine) healGangs() {
 			}
 		}
 		done := func(o *job) bool { return o.record.State == wire.Done }
-		if odd == nil || slices.ContainsFunc(g, done) { // the others will say that they have finished
+		if odd == nil || slices.ContainsFunc(g, done) { // the others will report that they have finished
 			continue
 		}
 		const why = "the controller was started again before all replicas had heard"

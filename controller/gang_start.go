@@ -7,7 +7,7 @@ import (
 	"tensile/wire"
 )
 
-// How the replicas of a group are placed and begin together: (a) and (b) of replicas.go.
+// How the replicas of a gang are placed and start together: parts (a) and (b) of replicas.go.
 
 // spreadReplica keeps, of the devices that may take a replica, those that have fewest of its peers; or all, if the
 // replica has found no room on these.
@@ -68,7 +68,7 @@ func (m *Machine) mayBePlanned(j *job) bool {
 		switch o.record.State {
 		case wire.Starting:
 		case wire.Queued:
-			elsewhere := func(d *domain) bool { return o.isFree() && d != o.domain } // which may take it
+			elsewhere := func(d *domain) bool { return o.isFree() && d != o.domain } // another device may take it
 			held := o.blocked && !slices.ContainsFunc(m.candidateDevices(o), elsewhere)
 			if held || o.noRoom || o.notBefore > m.now || m.isUnreachable(o) || o.checkpointDeadline > 0 &&
 				!m.otherExecutorMayTake(o) {
@@ -96,7 +96,7 @@ func (d *domain) dropPartialGangs(begun []*job) (whole, cut []*job) {
 			if o.domain != d || o.record.State != wire.Queued || slices.Contains(begun, o) {
 				return false
 			}
-			may := d.m.candidateDevices(o) // it was here before, and is perhaps to be elsewhere
+			may := d.m.candidateDevices(o) // the replica was here before, and may have to go elsewhere
 			return o.deviceChosen || len(may) == 1 && may[0] == d
 		}
 		if slices.ContainsFunc(d.m.gang(j), alone) || !d.m.mayBePlanned(j) {
@@ -198,7 +198,7 @@ func (m *Machine) requeueGang(g []*job, first, why string) {
 		j.deviceChosen, j.noRoom = false, len(m.domains) > 1
 	}
 	for _, d := range m.domains {
-		d.pending.admission = true // others were kept from coming in
+		d.pending.admission = true // other gangs were kept from starting
 	}
 }
 
@@ -224,12 +224,12 @@ func (m *Machine) startGang() {
 			why := fmt.Sprintf("no executor of device %s takes it", d.recordName())
 			m.requeueGang(g, j.record.Spec.Name, why)
 			for _, o := range g {
-				o.noRoom = false // another device may
+				o.noRoom = false // another device may take it
 			}
 			j.record.Why = why
 			return
 		}
-		l.granted = true // so that the others are counted beside it
+		l.granted = true // so that room for the next ones is counted beside this one
 	}
 	for _, j := range g {
 		l := j.newestLayout()
@@ -238,7 +238,7 @@ func (m *Machine) startGang() {
 		m.emitEvent(Event{Kind: Granted, Job: j.record.Spec.Name, Epoch: l.epoch(), Bytes: l.Wire.Arena})
 	}
 	g[0].replica.checkpointOrdered = m.now
-	for _, d := range m.domains { // other groups may come in now
+	for _, d := range m.domains { // other gangs may start now
 		m.retryAdmission(d)
 	}
 }

@@ -16,7 +16,7 @@ func (d *domain) grant() {
 		for _, j := range d.activeJobs() {
 			l := j.newestLayout()
 			if l == nil || l.granted || !j.canChangePlan() || j.isReplica() && j.claim().isZero() {
-				continue // replicas begin together: see enter
+				continue // replicas start together: see startGang
 			}
 			grows, onHost := !j.claimWith(l).fitsIn(j.claim()), j.hostBytes(l)-j.hostClaim()
 			if (grows || onHost > 0 && d.config.HostMemory > 0) && shrink || !d.hasRoom(j, l) {
@@ -70,7 +70,7 @@ func (d *domain) totalClaims() (sum ClaimSum) {
 func (d *domain) assignExecutors() {
 	for _, j := range d.activeJobs() {
 		if j.record.Executor == "" && j.canChangePlan() {
-			// since it was planned for
+			// the executor has gone since the job was planned for
 			if d.registered != nil && (d.registered.Drained || d.vacantExecutor(j, nil) == "") {
 				d.m.clearPlans(j, true)
 				d.m.requeueInPlace(j, fmt.Sprintf("no executor of device %s takes it", d.recordName()))
@@ -82,7 +82,7 @@ func (d *domain) assignExecutors() {
 				continue
 			}
 			if j.record.Give(d.executorFor(j)); j.record.Park == wire.OnDisk {
-				j.record.Park = "" // it begins there
+				j.record.Park = "" // the job begins anew there
 			}
 			d.m.emit(Output{Graph: &Delivery{Executor: j.record.Executor, Job: j.record.Spec.Name, ID: j.record.Spec.ID,
 				Graph: j.graph}})
@@ -108,7 +108,7 @@ func (d *domain) executorFor(j *job) string {
 		return name
 	}
 	name := fmt.Sprintf("x%d", j.record.Seq)
-	if j.record.Incarnation > 1 { // a name is never used again: what is late from its owner would count
+	if j.record.Incarnation > 1 { // a name is never used again: late messages of its former owner would count
 		name += fmt.Sprintf(".%d", j.record.Incarnation)
 	}
 	d.m.executors[name] = &executor{name: name, domain: d, forJobs: true, launched: true, lastHeard: d.m.now,

@@ -10,7 +10,7 @@ import (
 )
 
 // Host memory is claimed as arenas are: a job counts with the most that it may have there by what it was granted. From
-// its first grant on it keeps Home there, and room for a snapshot if it takes checkpoints; what its plan copies out
+// its first grant on it keeps Home there, and room for a snapshot if it takes checkpoints. What its plan copies out
 // within an iteration comes on top. A job that is parked in memory keeps Home.
 
 // Snapshot is how many bytes checkpoints of a job at such an interval need beside its host slots: its persistent
@@ -109,7 +109,7 @@ func (d *domain) breakDeadlock() {
 		l := j.newestLayout()
 		switch {
 		case !j.canChangePlan() || j.record.Granted > j.record.Applied:
-			return // it is about to give something back, or to take what it was granted
+			return // the job is about to give memory back, or to take what it was granted
 		case l == nil || l.granted:
 		case j.record.State == wire.Training && (!j.claim().fitsIn(j.claimWith(l)) || j.hostClaim() > j.hostBytes(l)) &&
 			tied == nil:

@@ -211,7 +211,7 @@ func chooseReplanned(groups []*jobClass, budget graph.Bytes) []int {
 		return cmp.Compare(b.gain(free), a.gain(free))
 	})
 	var anew []int
-	var need, has graph.Bytes // of those chosen
+	var need, has graph.Bytes // of the chosen candidates
 	for _, a := range groups {
 		enough := need-has >= free
 		if arrival {

@@ -157,7 +157,7 @@ func (l *ProvenLayout) claim() Claim {
 func (j *job) claimWith(l *layout) Claim {
 	if j.record.Spec.Script {
 		c := exclusiveClaim(j.wholePages(l.Wire.Arena + l.scriptHeld + j.allocatorReserve()))
-		if j.isStale(l) { // to which nothing holds it any more
+		if j.isStale(l) { // the script does not keep to its former plan any more
 			c = c.union(exclusiveClaim(j.unplannedBytes()))
 		}
 		return c
@@ -213,7 +213,7 @@ func (j *job) grantedClaim() (c Claim) {
 		return c
 	}
 	if j.damage != "" {
-		return exclusiveClaim(j.record.Claim) // its executor goes on with what it has
+		return exclusiveClaim(j.record.Claim) // the executor goes on with the memory that it has
 	}
 	for _, l := range j.layouts {
 		if l.granted {
@@ -269,7 +269,7 @@ func (j *job) addLayout(l *ProvenLayout, reason string) {
 		j.layouts = j.layouts[:len(j.layouts)-1]
 	}
 	if j.record.Granted == 0 {
-		j.record.Cleared = l.epoch() - 1 // one that was revoked may still lie where it was delivered
+		j.record.Cleared = l.epoch() - 1 // a revoked layout may still be stored for the executor
 	}
 	j.layouts = append(j.layouts, &layout{ProvenLayout: *l, scriptHeld: j.record.Spec.Held})
 	j.record.Epoch = l.epoch()

@@ -83,7 +83,7 @@ func (k *learnt) learnFrom(j *job, l *layout, steps []time.Duration) {
 			x.sum, x.steps = x.sum+min(steps[i], wire.MaxLatency), x.steps+1
 		}
 	}
-	for _, x := range j.lessons { // one that several ops share is done at the first of them
+	for _, x := range j.lessons { // a lesson that several ops share is updated at the first of them
 		if x.steps > 0 {
 			x.add(x.sum/x.steps, k.reportCount)
 		}
@@ -157,7 +157,7 @@ func (k *learnt) latencyOf(s graph.Signature) (latency time.Duration, ok bool) {
 func (d *domain) storeLearnt() {
 	k := &d.learnt
 	if d.registered != nil {
-		k.unstored = false // it is learnt anew by the next controller
+		k.unstored = false // the next controller learns it anew
 		return
 	}
 	l := Learnt{Wire: wire.Learnt{Device: d.config.Device, Ops: []wire.LearntOp{}}}

@@ -10,9 +10,10 @@ import (
 	"tensile/wire"
 )
 
-// Where jobs share memory a lease at the device says who may hold how much of it when, so that a controller that is
-// away stops nobody. The controller says how much there is. That falls to a smaller budget only as fast as the plans in
-// force do: each iteration that has begun was promised what its plan needs.
+// Where jobs share memory, a lease at the device decides which job may have how much of it at which moment. So a
+// controller that is down stops no job. The controller says how much memory there is. After the budget was made
+// smaller, that amount falls only as fast as the plans in force: each iteration that has begun was promised what its
+// plan needs.
 
 // sharesMemory reports whether jobs share memory.
 func (c *Config) sharesMemory() bool { return c.MemorySharing != wire.NoSharing }

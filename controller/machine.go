@@ -172,10 +172,10 @@ func (m *Machine) beginStep(now time.Duration) {
 // endStep decides what follows from the input, and returns what the step wants done.
 func (m *Machine) endStep() []Output {
 	if len(m.departed) > 0 {
-		m.emitRecords() // that name them no more: a controller that dies in between finds no job at one that is gone
+		m.emitRecords() // so that no stored record names an executor that is removed
 	}
 	for _, name := range m.departed {
-		m.emit(Output{Forget: name}) // before anything is stored for another process of its name
+		m.emit(Output{Forget: name}) // before anything is stored for another process of that name
 	}
 	m.assignDevices()
 	m.startSearch()
@@ -201,7 +201,7 @@ func (m *Machine) endStep() []Output {
 			d.replanForContexts()
 		}
 	}
-	m.outputs = append(m.outputs, m.drops...) // after the records that do not need them any more
+	m.outputs = append(m.outputs, m.drops...) // records that still name these objects come before
 	for _, d := range m.domains {
 		d.requestDuePlans()
 	}
@@ -317,11 +317,11 @@ func (m *Machine) emitChanges() {
 func (m *Machine) emitRecords() {
 	for _, j := range m.jobs {
 		if j.batch != nil {
-			continue // it may yet be refused
+			continue // the job may yet be refused
 		}
 		m.fillClaim(j, &j.record)
 		now := j.record
-		now.Iteration = j.stored.Iteration // not worth a write of its own
+		now.Iteration = j.stored.Iteration // progress alone is not worth a write
 		if !reflect.DeepEqual(now, j.stored) {
 			j.stored = j.record
 			stored := j.record
@@ -333,7 +333,7 @@ func (m *Machine) emitRecords() {
 // fillClaim fills in a record what the job claims.
 func (m *Machine) fillClaim(j *job, r *wire.Record) {
 	if j.domain == nil || j.damage != "" {
-		return // it has nothing of any, or what it was stored with
+		return // the job has no memory, or the amount that is stored
 	}
 	c, config := j.claim(), &j.domain.config
 	r.Claim, r.Host, r.Sharing, r.Base = c.Arena, j.hostClaim(), config.MemorySharing, 0

@@ -15,25 +15,30 @@ import (
 	"tensile/wire"
 )
 
-// A job that trains goes to another device when that gains more than it costs: it leaves with a checkpoint and goes on
-// there. Gains and costs are seconds, weighted by what jobs are worth, as those of new plans are. The gain is what the
-// next iterations of all jobs of both devices take less: of each job Config.Horizon, or as many as are left. The cost
-// is the changes of plan of the other jobs and the pause of the one that moves: the iterations in flight, the copies of
-// its way to Home and out of it, a checkpoint written and read, and what moves so far took beyond that.
+// A job that trains migrates to another device when that gains more than it costs: it leaves with a checkpoint and goes
+// on there. Gains and costs are seconds, weighted by what jobs are worth, as those of new plans are.
 //
-// The sum over all jobs of weight x slowdown has to fall as well, each against the job's speed alone on the fastest of
-// its devices. As long as no job comes or goes only moves change where jobs are, and each lowers that sum, so that
-// later ones never undo it.
+// The gain is the time that the next iterations of all jobs of both devices take less. Config.Horizon iterations of
+// each job count, or as many as are left.
 //
-// Bounds say first which moves may pay (planner.LeastSlowdowns); few of them are planned for. One job moves at a time.
+// The cost is the time of the changes of plan of the other jobs, and the pause of the job that migrates: the iterations
+// in flight, the copies of its ways to Home and out of it, a checkpoint written and read, and what migrations so far
+// took beyond that.
+//
+// The sum over all jobs of weight x slowdown has to fall as well, each slowdown against the job's speed alone on the
+// fastest of its devices. As long as no job comes or goes, only migrations change where jobs are. Each lowers that sum,
+// so that later ones never undo it.
+//
+// Lower bounds say first which migrations may pay (planner.LeastSlowdowns). Few of them are planned for. One job
+// migrates at a time.
 
 // CheckpointRate is the rate, in bytes per second, at which a job's first checkpoint is expected to be written, and to
 // be read.
 const CheckpointRate = 500e6
 
 const (
-	lookEvery  = time.Second // at the earliest devices are looked at for moves again
-	maxOptions = 4           // that are planned for when devices are looked at
+	lookEvery  = time.Second // the shortest time between two comparisons of devices
+	maxOptions = 4           // how many options are planned for after a comparison
 )
 
 // migrations are the jobs that may go to another device, or are on their way. Times are since the Unix epoch.
@@ -242,10 +247,10 @@ func (m *Machine) findMigrations() (options []migrationOption) {
 	views := make(map[*domain]*deviceView)
 	for _, d := range m.domains {
 		if views[d] = d.viewForBounds(weight); views[d] == nil && d.registered != nil {
-			v.dirty = true // it is looked at when it is quiet
+			v.dirty = true // the device is compared when it is idle
 		}
 	}
-	demands := make(map[profileKey]planner.Demand) // of weight 1
+	demands := make(map[profileKey]planner.Demand) // their weight is 1
 	seen := make(map[float64]bool)
 	for _, from := range m.domains {
 		here := views[from]
@@ -277,7 +282,7 @@ func (m *Machine) findMigrations() (options []migrationOption) {
 					if demand, known = to.demandOf(j, func(*job) float64 { return 1 }); known {
 						demand.Weight /= float64(max(1, to.gainIterations(j)))
 						demands[k] = demand
-					} else { // it was never planned for there: what it needs here is the guess until it is
+					} else { // the job was never planned for there: what it needs here is the guess
 						demand = here.demands[at]
 						demand.Weight /= weight(j) * float64(max(1, from.gainIterations(j)))
 					}
@@ -361,11 +366,11 @@ func (m *Machine) advanceMigration() {
 	case m.isSearchPending() || off(&t.fromOffer) || off(&t.toOffer) || !t.job.mayMigrate() ||
 		t.job.domain != t.fromOffer.domain ||
 		!t.to.canTakeOver(t.job):
-		m.dropTransfer()
+		m.dropMigration()
 		m.wakeMigrations()
 	case t.toOffer.answer == nil:
 	case t.toOffer.jobPlan() == nil:
-		m.dropTransfer()
+		m.dropMigration()
 	case t.fromOffer.request == nil:
 		rest := slices.DeleteFunc(t.fromOffer.domain.reachableJobs(), func(j *job) bool { return j == t.job })
 		if len(rest) > 0 {
@@ -378,8 +383,8 @@ func (m *Machine) advanceMigration() {
 	}
 }
 
-// dropTransfer gives up the plans of a migration.
-func (m *Machine) dropTransfer() {
+// dropMigration gives up the plans of a migration.
+func (m *Machine) dropMigration() {
 	t := m.migrations.current
 	m.migrations.current = nil
 	for _, a := range []*offer{&t.toOffer, &t.fromOffer} {
@@ -394,7 +399,7 @@ func (m *Machine) dropTransfer() {
 func (m *Machine) decideMigration() {
 	t := m.migrations.current
 	gain, cost, falls := t.gainAndCost()
-	m.dropTransfer()
+	m.dropMigration()
 	if !falls || gain <= cost {
 		return
 	}
@@ -469,7 +474,7 @@ func (j *job) fastestAlone() time.Duration {
 func (m *Machine) arriveAtTarget(j *job) {
 	to, from := m.domainByRecord(j.record.Target), j.domain
 	j.record.Target, j.record.Preempted = "", false
-	from.pending.mandatory = true // the plans without it are part of what was reckoned
+	from.pending.mandatory = true // the gain was computed with the plans without the job
 	held := false
 	if to != nil {
 		_, held = to.throttles(j)

@@ -8,15 +8,15 @@ import (
 	"tensile/wire"
 )
 
-// The plans for a move know nothing of what devices of one host share, such as the processors of two cpu devices or a
-// link of two GPUs: there a move may promise what it cannot keep. So the jobs of both devices are timed after a move.
-// One that has saved less than half of what was promised was in vain: nothing moves on its hosts for a while, and for
-// twice as long after each more of them, until one keeps its promise. A controller that is started again has forgotten
-// that.
+// The plans for a migration know nothing of what devices of one host share, such as the processors of two cpu devices
+// or a link of two GPUs. There a migration may not keep what its plans promise. So the jobs of both devices are timed
+// after it. If it has saved less than half of the promised time, no job migrates on its hosts for a while, and for
+// twice as long after each further one, until a migration keeps its promise. A controller that is started again has
+// forgotten that.
 
 const (
-	checkIterations = 8                // of each job that are timed after a move
-	firstBackoff    = 10 * time.Minute // that nothing moves on a host after the first move in vain
+	checkIterations = 8                // how many iterations of each job are timed after a migration
+	firstBackoff    = 10 * time.Minute // how long no job migrates on a host after the first migration in vain
 )
 
 // moveCheck times the jobs of two devices after a migration, and compares that with the time before.
@@ -57,7 +57,7 @@ type backoff struct {
 func (t *migration) newMoveCheck(gain time.Duration) *moveCheck {
 	p := &moveCheck{mover: t.job, from: t.fromOffer.domain, to: t.to, gain: gain}
 	add := func(j *job, on *domain) {
-		was := j.iterationTime // an average, which lags behind where jobs have come lately
+		was := j.iterationTime // the average lags behind where jobs came lately
 		if was > 0 {
 			was = max(was, scaleTime(totalTime(j.domain.plannedLatencies(j)), j.plannedSlowdown()))
 		}
@@ -69,7 +69,7 @@ func (t *migration) newMoveCheck(gain time.Duration) *moveCheck {
 			add(j, t.fromOffer.domain)
 		}
 	}
-	for _, j := range t.toOffer.request.jobs { // the one that moves is the last
+	for _, j := range t.toOffer.request.jobs { // the job that migrates is the last
 		add(j, t.to)
 	}
 	if slices.ContainsFunc(p.jobs, func(j timedJob) bool { return j.before == 0 }) {

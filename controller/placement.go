@@ -7,9 +7,9 @@ import (
 	"tensile/wire"
 )
 
-// A job that may train on one device alone belongs to its domain from when it comes. One that may train on several is
-// tried: see trial. Where it fits nowhere now it waits at the device that lacks least, and is tried again when
-// something has changed on any.
+// A job that may train on one device alone belongs to its domain as soon as it comes. For a job that may train on
+// several a device is searched: see placementSearch. Where it fits none now, it waits at the device that lacks the
+// least memory, and the search is repeated when something has changed on any device.
 
 // isFree reports whether a job is at no executor, and may begin on any device.
 func (j *job) isFree() bool { return j.record.State == wire.Queued && j.record.Executor == "" }
@@ -32,7 +32,8 @@ func (m *Machine) allowedDevices(j *job) []*domain {
 		list = append(list, d)
 		x := m.executors[d.vacantExecutor(j, nil)]
 		shares := c != nil && c.Folder != "" && x != nil && x.folder == c.Folder
-		if found = found || shares; shares || d.registered == nil { // which may start an executor that finds it
+		// the controller may start an executor that finds it
+		if found = found || shares; shares || d.registered == nil {
 			finding = append(finding, d)
 		}
 	}
@@ -58,14 +59,14 @@ func (d *domain) mayTake(j *job) bool {
 		return false
 	case d.registered == nil && len(d.m.domains) == 1:
 		return true
-	case d.registered == nil && !slices.ContainsFunc(j.failedAt, d.hasExecutor): // it may start an executor
+	case d.registered == nil && !slices.ContainsFunc(j.failedAt, d.hasExecutor): // the controller may start an executor
 		return j.checkpointDeadline == 0 || d.vacantExecutor(j, nil) != ""
 	case d.registered == nil:
 		return d.vacantExecutor(j, nil) != ""
 	case d.isDrained() || !d.canStartJobs() || r.Spec.Script:
 		return false
 	case isSimulated(d.config.Device) && (r.Spec.Weights != "" || r.Spec.Save != ""):
-		return false // there is no data
+		return false // a simulated device has no data
 	}
 	return d.vacantExecutor(j, nil) != ""
 }
@@ -112,7 +113,7 @@ func (m *Machine) unbindDevice(j *job) {
 // assignDevices has queued jobs belong to the device that may take them, where there is just one.
 func (m *Machine) assignDevices() {
 	for _, j := range m.jobs {
-		// not any more
+		// the device does not take it any more
 		if j.isFree() && j.deviceChosen && j.domain != nil && !m.isBeingPlanned(j) && !j.domain.mayTake(j) {
 			j.deviceChosen, m.needsPlacement, m.changed = false, true, true
 		}
@@ -127,10 +128,10 @@ func (m *Machine) assignDevices() {
 		switch list := m.candidateDevices(j); {
 		case len(list) == 0 && j.checkpointDeadline == 0:
 			m.explainNoDevice(j)
-		case len(list) == 1 && len(m.allowedDevices(j)) > 1: // the others have more of its siblings
+		case len(list) == 1 && len(m.allowedDevices(j)) > 1: // the other devices have more of its peers
 			if !j.noRoom && m.mayBePlanned(j) {
 				m.bindDevice(j, list[0])
-				// so that it counts for the next one
+				// so that the next replica counts it
 				j.deviceChosen, list[0].pending.admission, m.changed = true, true, true
 			}
 		case len(list) == 1 && j.domain != list[0]:

@@ -87,7 +87,7 @@ func (m *Machine) advanceSearch() {
 	switch {
 	case next == nil:
 		m.decideSearch()
-	case next.domain.request == nil: // else it is asked when that is over
+	case next.domain.request == nil: // otherwise it is asked when its open request is answered
 		next.requestWith(t.job)
 	}
 }
@@ -156,7 +156,7 @@ func (t *placementSearch) fastestAlone() time.Duration {
 // prospectFor looks at a device with a job. nil: something that plans depend on is not known.
 func (d *domain) prospectFor(j *job, weight func(*job) float64) *prospect {
 	if d.registered == nil {
-		return nil // plans for it may reckon with other latencies under load
+		return nil // its plans may use other latencies under load
 	}
 	jobs := append(d.reachableJobs(), j)
 	s := &prospect{reserved: d.reservedBytes(), hostReserved: d.hostReserved(jobs), contexts: d.stayingContexts(),
@@ -385,7 +385,7 @@ func (a *offer) growth(fastest time.Duration, weight func(*job) float64) (sum fl
 func (t *placementSearch) nearestOffer() (found *offer) {
 	var least graph.Bytes
 	for _, a := range t.offers {
-		if a.answer == nil { // one that was asked is alike
+		if a.answer == nil { // a device that is alike was asked
 			continue
 		}
 		if _, never := a.answer.NeverFit[a.index]; never {
@@ -408,7 +408,8 @@ func (t *placementSearch) nearestOffer() (found *offer) {
 func (m *Machine) rejectEverywhere(t *placementSearch) {
 	var on *offer
 	for _, a := range t.offers {
-		if a.answer != nil && (on == nil || a.domain.hasMoreMemory(on.domain)) { // one that was not asked is alike
+		// a device that was not asked is like one that was
+		if a.answer != nil && (on == nil || a.domain.hasMoreMemory(on.domain)) {
 			on = a
 		}
 	}

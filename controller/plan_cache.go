@@ -195,7 +195,7 @@ func (w *planJob) planWithinBudget(r scheduler.Request) *planSet {
 	for range maxAttempts {
 		p, err := w.findKnownOrPlan(r)
 		if _, over := errors.AsType[*scheduler.OverBudgetError](err); over && r.Budget < budget {
-			break // it is of the attempt
+			break // the error is about the smaller budget of this attempt
 		}
 		if err != nil {
 			return &planSet{err: err}

@@ -87,7 +87,8 @@ func (d *domain) requestPlans(waiting []*job) *openRequest {
 		e.jobs = append(e.jobs, waiting...)
 		d.pending.admission = false
 	}
-	d.pending.replan, d.pending.mandatory = reason{}, false // an admission plans for all
+	// a request for queued jobs plans for the admitted ones, too
+	d.pending.replan, d.pending.mandatory = reason{}, false
 	d.sendRequest(e)
 	for _, j := range e.jobs {
 		if j.reportsSincePlan = 0; j.domain == d {
@@ -159,7 +160,7 @@ func (d *domain) cancelRequest() {
 	}
 	if d.m.migrations.ownsRequest(e) {
 		if d.hasUrgentWork() {
-			d.m.dropTransfer()
+			d.m.dropMigration()
 			d.m.wakeMigrations()
 		}
 		return
@@ -241,7 +242,7 @@ func (d *domain) applyResult(p *PlanResult) {
 // The other jobs of the request are tried again.
 func (d *domain) rejectImpossible(e *openRequest, why map[int]string) {
 	if e.budget != d.config.Budget {
-		why = nil // within another budget they may
+		why = nil // within another budget they may run
 	}
 	for i, j := range e.jobs[e.admitted:] {
 		text, never := why[e.admitted+i]
@@ -249,11 +250,11 @@ func (d *domain) rejectImpossible(e *openRequest, why map[int]string) {
 		switch {
 		case !never:
 			d.pending.admission = true
-		// not refused yet
+		// it is not refused yet
 		case j.batch != nil && d.m.findJob(j.record.Spec.Name) == j && d.m.largerUnavailable(j, d) == nil:
 			d.m.refuseBatch(j.batch, text+d.m.largerDeviceHint(d))
 		case j.record.State != wire.Queued:
-		case j.deviceChosen && j.onceFitted: // other devices may take it
+		case j.deviceChosen && j.onceFitted: // another device may take it
 			j.deviceChosen, d.m.needsPlacement = false, true
 		case j.batch == nil || d.m.findJob(j.record.Spec.Name) == j:
 			j.blocked = d.m.waitForLarger(j, d, text)
@@ -268,7 +269,7 @@ func (d *domain) rejectImpossible(e *openRequest, why map[int]string) {
 // waiting, each with the reason. No job overtakes another that waits for memory.
 func (d *domain) admitPlanned(e *openRequest, p *PlanResult) {
 	if j, why := d.gangNeverFits(e, p); why != "" {
-		only := d.reservedBytes() == 0 && (len(d.m.domains) == 1 || j.record.Spec.Device != "") // it will fit nowhere
+		only := d.reservedBytes() == 0 && (len(d.m.domains) == 1 || j.record.Spec.Device != "") // it can never fit
 		if j.batch != nil && only {
 			d.m.refuseBatch(j.batch, why)
 			return
@@ -289,7 +290,7 @@ func (d *domain) admitPlanned(e *openRequest, p *PlanResult) {
 	for _, j := range begun {
 		j.record.State, j.record.Why, j.record.Need, j.record.Preempted = wire.Starting, "", 0, false
 		j.deviceChosen, j.noRoom = false, false
-		for _, o := range d.m.gang(j) { // which are to follow
+		for _, o := range d.m.gang(j) { // the peers are to follow
 			if d.m.needsPlacement = true; o.record.State == wire.Queued && o.domain != nil {
 				o.domain.pending.admission = true
 			}
@@ -306,14 +307,14 @@ func (d *domain) admitPlanned(e *openRequest, p *PlanResult) {
 		switch d.keepWaiting(j, why); {
 		case i > 0 || fits > 0 || why.Need == 0 || d.reservedBytes() == 0:
 		case !d.memoryUnchanged(e):
-			d.m.retryAdmission(d) // it may fit by now
+			d.m.retryAdmission(d) // the memory has changed: it may fit by now
 		default:
 			j.record.Why += ", but for what executors may have that cannot be reached"
-			j.blocked, d.pending.admission = true, true // it holds nobody up
+			j.blocked, d.pending.admission = true, true // others may begin before it
 		}
 		why = &NoPlan{Why: fmt.Sprintf("job %s is before it in the queue", e.jobs[fits].record.Spec.Name)}
 	}
-	if len(begun) == 0 { // none fits, or all were stopped meanwhile, for which others would shrink in vain
+	if len(begun) == 0 { // none fits, or those that fit were stopped: others would shrink in vain
 		if d.pending.replan.isZero() {
 			d.pending.replan = e.reason
 		}
@@ -328,7 +329,7 @@ func (d *domain) admitPlanned(e *openRequest, p *PlanResult) {
 	}
 	d.adopt(d.admittedPlans(e, p.Jobs), cause.newEvent())
 	d.announceSpeeds()
-	if e.budget != d.config.Budget && d.pending.replan.isZero() { // since they were asked for
+	if e.budget != d.config.Budget && d.pending.replan.isZero() { // it has changed since the request
 		d.pending.replan = newReason(Memory, "the budget is %s", budgetText(d.config.Budget))
 	}
 }
@@ -342,9 +343,9 @@ func stillQueued(jobs []*job) []*job {
 func (d *domain) keepWaiting(j *job, why *NoPlan) {
 	before, need := j.record.Why, "it and the running jobs need"
 	if slices.ContainsFunc(d.m.gang(j), func(o *job) bool { return o != j && o.domain == d }) {
-		need = "it, its other replicas and the running jobs need" // where nothing runs, too
+		need = "it, its other replicas and the running jobs need" // this holds also where nothing runs
 	}
-	d.m.needsPlacement = d.m.needsPlacement || j.deviceChosen // on other devices it may fit
+	d.m.needsPlacement = d.m.needsPlacement || j.deviceChosen // it may fit another device
 	j.deviceChosen = false
 	j.record.Need, j.hostLack, j.record.Why = 0, 0, why.Why
 	switch {
@@ -378,7 +379,7 @@ func (d *domain) admittedPlans(e *openRequest, plans []PlannedJob) []adoption {
 	var list []adoption
 	for i, p := range plans {
 		j := e.jobs[i]
-		// it has recorded something else meanwhile
+		// a script has recorded another graph since the request
 		late := p.Layout != nil && j.isStale(&layout{ProvenLayout: *p.Layout})
 		if !j.canChangePlan() || late {
 			p.Layout, p.Gain, p.Transition = nil, 0, 0
@@ -414,7 +415,7 @@ func (d *domain) adoptIfBetter(e *openRequest, jobs []PlannedJob) {
 		d.adopt(plans, adopted)
 	} else {
 		d.m.wakeMigrations()
-		for _, p := range plans { // they keep plans that are about as good
+		for _, p := range plans { // jobs keep plans that are about as good
 			p.job.record.Speed, p.job.record.Slowdown = p.Speed, p.Slowdown
 		}
 	}
@@ -436,7 +437,7 @@ func (d *domain) keepOldPlans(e *openRequest, why *NoPlan) {
 		d.m.recordUnplanned(j, why)
 	}
 	said := fmt.Sprint(told.Kind, told.Bytes, told.Budget, told.Contexts, told.Why)
-	if d.lastNoPlan != said { // jobs that cannot shrink would say so with every drift
+	if d.lastNoPlan != said { // otherwise it would be told at every drift
 		d.lastNoPlan = said
 		d.m.emitEvent(told)
 	}

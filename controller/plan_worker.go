@@ -321,16 +321,16 @@ func (w *planJob) explainNoPlan(err error) *NoPlan {
 	n := &NoPlan{Why: err.Error()}
 	limit, limited := errors.AsType[*scheduler.WorkLimitError](err)
 	if limited && limit.Last != nil {
-		err = limit.Last // with what the best plans need it would fit
+		err = limit.Last // it would fit with what the best plans need
 	}
 	if over, ok := errors.AsType[*scheduler.OverBudgetError](err); ok {
 		n.Need, n.Budget = over.Need, over.Budget
 		if c := w.contexts(w.failedCount); c.Sum() > 0 {
-			need := (&job{leasePage: w.Page}).wholePages(over.Need) // the budget that it did not fit is in whole pages
+			need := (&job{leasePage: w.Page}).wholePages(over.Need) // the budget is in whole pages
 			n.Contexts, n.Need, n.Budget = c, need+c.Sum(), max(0, w.message.Budget-w.message.Reserved)
 			n.Why += fmt.Sprintf(" (the budget but for %s)", c)
 		}
-		if limited { // these may have been looked for within less than the budget
+		if limited { // the search may have used less than the budget
 			n.Need = max(n.Need, n.Budget+max(1, w.Page))
 		}
 	}

@@ -82,7 +82,7 @@ func (d *domain) lineOrEqual() correct.Line {
 // initLatencies gives a job that comes or comes back the latencies that were learnt of its ops, and the other ops those
 // of its profile, corrected by what other jobs have taught.
 func (d *domain) initLatencies(j *job) {
-	if j.record.Spec.Script { // which has measured them itself
+	if j.record.Spec.Script { // a script has measured its latencies itself
 		j.latency, j.latencySlack, j.measured = slices.Clone(j.profile.Latency), nil, true
 		return
 	}

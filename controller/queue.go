@@ -31,7 +31,7 @@ func (d *domain) waitingJobs() []*job {
 	unheld := d.unthrottled(slices.Clone(waiting))
 	passed := func(j *job) bool { return j.overtakable }
 	if len(unheld) == 0 && len(d.activeJobs()) == 0 && slices.ContainsFunc(slices.Collect(d.jobs()), passed) {
-		return waiting // those for which they are held cannot begin
+		return waiting // the jobs that they would wait for cannot begin
 	}
 	return unheld
 }
@@ -111,7 +111,7 @@ func (m *Machine) handleMissingCheckpoint(j *job, x *executor, why string) bool 
 		return true
 	case c == nil || j.isReplica():
 		return false
-	case j.record.State != wire.Starting: // it was told to rest or to stop before it had begun
+	case j.record.State != wire.Starting: // the job was told to rest or to stop before it had begun
 		m.recoverLost(j, why)
 		return true
 	}
@@ -119,7 +119,7 @@ func (m *Machine) handleMissingCheckpoint(j *job, x *executor, why string) bool 
 		m.reassign(j, why)
 		return true
 	}
-	if len(m.domains) > 1 && len(m.candidateDevices(j)) > 0 { // another device may have it
+	if len(m.domains) > 1 && len(m.candidateDevices(j)) > 0 { // an executor of another device may have the checkpoint
 		m.detachJob(j)
 		m.requeueInPlace(j, why)
 		m.emitEvent(Event{Kind: Moved, Job: j.record.Spec.Name, Why: why})
@@ -146,7 +146,7 @@ func (m *Machine) shrinkToFree(j *job, free graph.Bytes, why string) bool {
 	}
 	d := j.domain
 	room := max(1, d.takenBytes()+free)
-	if j.isReplica() { // which has its arena no more
+	if j.isReplica() { // a replica has no arena any more
 		room = max(1, d.totalClaims().Remove(j.claim()).Bytes()+d.contexts().Sum()+free)
 	}
 	if d.config.Budget == 0 || room < d.config.Budget {
@@ -196,7 +196,7 @@ func (m *Machine) isCheckpointReachable(j *job) bool {
 // detachJob takes a job from its executor. What is left of it is its newest checkpoint.
 func (m *Machine) detachJob(j *job) {
 	if j.record.Granted == 0 && j.record.Checkpoint == nil {
-		j.record.Device = "" // it has not begun
+		j.record.Device = "" // the job has not begun
 	}
 	m.clearPlans(j, true)
 	j.record.Executor, j.record.Applied, j.record.Arena, j.record.SlotPeak, j.record.Park = "", 0, 0, 0, ""
@@ -253,7 +253,7 @@ func (m *Machine) sendHome(j *job, to wire.Place) {
 		m.detachJob(j)
 	}
 	if !j.hasExecutor() {
-		to = wire.OnDisk // nothing of it is in memory
+		to = wire.OnDisk // no executor has it in memory
 	}
 	j.record.Park, j.record.Why, j.record.Need, j.record.Target = to, "", 0, ""
 	if j.record.State = wire.Parking; !j.hasExecutor() {
@@ -288,7 +288,7 @@ func (m *Machine) recordParked(j *job) {
 
 // resumeJob has a parked job wait for its turn.
 func (m *Machine) resumeJob(j *job) error {
-	if j.record.State == wire.Parking && j.claim().isZero() { // it rests in memory already, and was to leave
+	if j.record.State == wire.Parking && j.claim().isZero() { // it already rests in memory, and was to leave
 		j.record.State, j.record.Park, j.record.Preempted = wire.Parked, wire.InMemory, false
 	}
 	j.record.Target = ""
@@ -335,13 +335,13 @@ func (d *domain) preempt() {
 	var lower []*job
 	for _, j := range d.activeJobs() {
 		below := j.record.State == wire.Training && int64(j.priority()) < rank &&
-			(!d.m.hasTenants() || j.tenant() == first.tenant()) // tenants have shares of each other
+			(!d.m.hasTenants() || j.tenant() == first.tenant()) // between tenants shares decide
 		if below {
 			lower = append(lower, j)
 		}
 		switch {
 		case j.record.State == wire.Parking || j.record.State == wire.Ending:
-			return // which gives bytes back
+			return // the job is about to give memory back
 		case !below || gives(j) == 0 || d.m.now-j.trainingSince < d.config.Turn:
 		case victim == nil || j.priority() <= victim.priority():
 			victim = j
@@ -380,7 +380,7 @@ func (d *domain) unloadParked() {
 			!j.overtakable
 		switch {
 		case j.record.State == wire.Parking || j.record.State == wire.Ending:
-			return // which gives bytes back
+			return // the job is about to give memory back
 		case j == first || j.record.State != wire.Queued || !j.record.Preempted || d.m.isUnreachable(j) ||
 			gives(j) == 0:
 		default:

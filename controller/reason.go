@@ -8,10 +8,10 @@ type Cause string
 const (
 	Arrival   Cause = "arrival"   // jobs were admitted
 	Departure Cause = "departure" // a job is over, or parked
-	Drifted   Cause = "drift"     // measured latencies differ from those planned with
+	Drifted   Cause = "drift"     // measured latencies differ from the planned ones
 	Asked     Cause = "policy"    // the policy asked to plan again
-	Memory    Cause = "memory"    // the budget, or that of the host, is another
-	Reweighed Cause = "priority"  // the priority of a job is another
+	Memory    Cause = "memory"    // the budget of the device or of its host has changed
+	Reweighed Cause = "priority"  // the priority of a job, or the share of a tenant, has changed
 	Processes Cause = "executors" // executors have taken memory or given it back
 	Recorded  Cause = "graph"     // a script has recorded what it does
 	Resumed   Cause = "restart"   // the controller was started again

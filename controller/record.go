@@ -18,7 +18,7 @@ import (
 // through the same. A graph is written once. Large parts of outputs are written as their digests.
 type Recorder struct {
 	to     *recording.Writer
-	graphs map[graph.Digest]bool // that were written
+	graphs map[graph.Digest]bool // graphs that were written
 }
 
 // NewRecorder returns a recorder. trouble is called once if it cannot go on.
@@ -37,7 +37,7 @@ type line struct {
 	Config  *Config           `json:"config,omitzero"`
 	Stored  *stored           `json:"stored,omitzero"`
 	Now     time.Duration     `json:"now_ns,omitzero"`
-	In      *Input            `json:"in,omitzero"` // nil: Resume
+	In      *Input            `json:"in,omitzero"` // nil: the line is of Resume
 	Out     []json.RawMessage `json:"out,omitzero"`
 }
 
@@ -236,11 +236,11 @@ func (c Candidate) MarshalJSON() ([]byte, error) {
 	form := struct {
 		Spec     wire.Spec `json:"spec"`
 		Epoch    int64     `json:"epoch"`
-		Reckons  string    `json:"reckons"` // profile, latencies, slack, last report
+		Reckons  string    `json:"reckons"` // digest of profile, latencies, slack and last report
 		Measured bool      `json:"measured"`
 		Fresh    bool      `json:"fresh"`
 		Left     int       `json:"left"`
-		Has      int64     `json:"has,omitzero"` // epoch
+		Has      int64     `json:"has,omitzero"` // the epoch of Current
 		Starts   bool      `json:"starts,omitzero"`
 	}{Spec: c.Spec, Epoch: c.Epoch, Measured: c.Measured, Fresh: c.Unchecked, Left: c.Remaining,
 		Starts: c.StartsProcess}

@@ -10,31 +10,33 @@ import (
 	"tensile/wire"
 )
 
-// A data-parallel job of N replicas is N jobs, siblings, called NAME@0 to NAME@N-1. Each has its own record, plans,
-// claims and incarnations; no iteration ends without all of them. So what is decided of one is decided of all. Which
-// jobs are siblings stands in their records (wire.Replica.Group), so that a controller that is started again knows it.
+// A data-parallel job of N replicas is a gang of N jobs, called NAME@0 to NAME@N-1, which are peers. Each has its own
+// record, plans, claims and incarnations. No iteration ends without all of them, so what is decided of one is decided
+// of all. Which jobs form a gang stands in their records (wire.Replica.Group), so that a controller that is started
+// again knows it.
 //
 //	queued --> starting --> running --> finished     all together
 //	  ^  (a)       (b)        |  (c)
 //	  |                       |
 //	  +-----------------------+  (d)
 //
-// (a) Placement. Siblings are tried one after the other, as other jobs are, on the devices that have fewest of them.
-// One group is on its way in at a time. If a sibling finds no room all go back to the queue.
+// (a) Placement. Replicas are placed one after the other, as other jobs are, on the devices that have fewest of their
+// peers. One gang at a time is about to start. If a replica finds no room, all go back to the queue.
 //
-// (b) They begin together: none is granted its first layout unless all can be. So no group holds memory of one device
-// while it waits for that of another. Later changes of plans are each sibling's own.
+// (b) Start. No replica is granted its first layout unless all can be. So no gang has memory of one device while it
+// waits for that of another. Later changes of plans are each replica's own.
 //
-// (c) They rest together, to be parked, to leave, or to end: after as many iterations as Record.At says. That is the
-// largest number of iterations that any is known to have begun, and a few more. One that has begun more when it hears
-// of it goes on, as its status says, and then At rises for all. None is told to end or to leave before all rest: one
-// that rests can still go on. A checkpoint by time is taken after At iterations likewise.
+// (c) Rest. To be parked, to leave or to end, the replicas rest together after Record.At iterations. That is the
+// largest number of iterations that any is known to have begun, and a few more. A replica that has begun more when it
+// hears of it goes on, as its status says, and then At is raised for all. None is told to end or to leave before all
+// rest, because a replica that rests can still go on. A checkpoint by time is also taken after At iterations.
 //
-// (d) Whatever goes wrong: all are taken from their executors and begin again together, in new incarnations, with the
-// newest checkpoint that each of them has (Record.From). What an executor that lives may still have of them stays
-// reserved until it says that it has it no more (hold).
+// (d) Restart. Whatever goes wrong, all replicas are taken from their executors and begin again together, in new
+// incarnations, with the newest checkpoint that each of them has (Record.From). What an executor that lives may still
+// have of them stays reserved until it says that it has no more of it (keepReservation).
 //
-// (a) and (b) are in entering.go, (c) in resting.go, the checkpoints in common.go and (d) in scatter.go.
+// (a) and (b) are in gang_start.go, (c) in gang_rest.go, the checkpoints in gang_checkpoints.go and (d) in
+// gang_restart.go.
 
 // replicaState is what is known of a replica beyond other jobs, from what its executor says of its present incarnation.
 type replicaState struct {

@@ -37,7 +37,7 @@ func (m *Machine) handleRequest(from int64, by string, q *wire.Request, to *Subm
 		m.reply(from, fmt.Errorf("there is no job %s that runs or waits: tensile jobs lists them", q.Job))
 		return
 	}
-	if q.Verb == wire.Explain { // which everybody may who can list the jobs
+	if q.Verb == wire.Explain { // everybody may who can list the jobs
 		m.explain(from, j, q)
 		return
 	}
@@ -53,7 +53,7 @@ func (m *Machine) handleRequest(from int64, by string, q *wire.Request, to *Subm
 		m.takeBatch(j.batch)
 	}
 	var err error
-	all := m.gangOrSelf(j) // of which some may be over at once
+	all := m.gangOrSelf(j) // some of these may be over at once
 	switch q.Verb {
 	case wire.Stop:
 		m.stopJob(j)
@@ -93,7 +93,7 @@ func (m *Machine) stopJob(j *job) {
 	}
 	if !slices.ContainsFunc(g, begun) {
 		j.record.Why, j.record.Need = "", 0
-		m.endJob(j, wire.Halted, "", nil) // and with it its siblings
+		m.endJob(j, wire.Halted, "", nil) // which ends its peers too
 		return
 	}
 	if s := j.record.State; j.isReplica() && s != wire.Ending && s != wire.Parking && !j.claim().isZero() {

@@ -71,7 +71,7 @@ func Restore(c Config, s Stored) *Machine {
 	for _, r := range s.Records {
 		d := m.domainByRecord(r.On)
 		j := &job{domain: d, record: r, stored: r, unchecked: r.State == wire.Queued, onceFitted: true}
-		if j.record.Waiting == 0 { // as the release before left it
+		if j.record.Waiting == 0 { // the record does not say
 			j.record.Waiting = r.Submitted
 		}
 		m.jobs, m.lastSeq = append(m.jobs, j), max(m.lastSeq, r.Seq)
@@ -83,7 +83,7 @@ func Restore(c Config, s Stored) *Machine {
 				"and tensile stop %s ends it", err, r.Spec.Name)
 			j.layouts = nil
 			if j.domain == nil {
-				j.domain = m.ownDomain // with whose memory it counts
+				j.domain = m.ownDomain // its memory is counted there
 			}
 		}
 		d = j.domain
@@ -134,7 +134,7 @@ func (m *Machine) restoreJob(j *job, s *Stored) error {
 		j.leasePage = d.config.Page
 	}
 	if d != nil && r.State == wire.Parked && !j.hasExecutor() && r.Device != "" && r.Device != d.config.Device {
-		j.domain, d = nil, nil // it has left a device that has gone since
+		j.domain, d = nil, nil // the job has left that device, which has gone since
 	}
 	if d != nil && r.State != wire.Queued && r.Device != "" && r.Device != d.config.Device {
 		j.configMismatch = fmt.Sprintf("runs on %s, and this controller is for %s: start it for that device", r.Device,
@@ -151,7 +151,7 @@ func (m *Machine) restoreJob(j *job, s *Stored) error {
 	}
 	j.measureHome()
 	if d == nil {
-		return nil // it is tried on those that come
+		return nil // a device is searched when some have joined
 	}
 	profiles := s.Profiles
 	if r.On != "" {
@@ -244,7 +244,7 @@ func (d *domain) replanForBudget() {
 	d.pending.replan = newReason(Memory, "%s", change)
 	for _, j := range live {
 		j.record.Budget, j.blocked = d.config.Budget, false
-		j.unchecked = j.unchecked || j.record.State == wire.Queued // it may never fit what there is now
+		j.unchecked = j.unchecked || j.record.State == wire.Queued // it may never fit the new budget
 	}
 }
 
@@ -276,8 +276,8 @@ func (j *job) restoreLayouts(c *Config, layouts []*wire.Layout) error {
 			continue
 		}
 		if l := (&layout{ProvenLayout: ProvenLayout{Wire: w}, granted: true, delivered: true}); j.isStale(l) {
-			// It is there until an executor says that another is in force. What the script held beside that was in the
-			// claim.
+			// The layout counts until the executor says that another is in force. What the script held beside it is
+			// part of the claim.
 			l.scriptHeld = max(0, j.record.Claim-w.Arena-j.allocatorReserve())
 			j.layouts = append(j.layouts, l)
 			continue

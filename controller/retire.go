@@ -80,7 +80,7 @@ func (m *Machine) graphsOf(user string) map[graph.Digest]bool {
 func (m *Machine) dropDelivered(j *job, layouts []*layout, leaves bool) {
 	x := m.executors[j.record.Executor]
 	if x == nil || x.gone {
-		return // all of it goes
+		return // all that is stored for the executor is removed
 	}
 	drop := func(object string) {
 		m.drops = append(m.drops, Output{Drop: &Drop{Executor: x.name, Object: object}})

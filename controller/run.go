@@ -22,64 +22,69 @@ import (
 type Options struct {
 	Config
 
-	// InForce: MemorySharing is for when no jobs run. If some do, theirs goes on.
+	// KeepSharing says that MemorySharing counts only if no jobs run. If some do, they go on sharing as they did.
 	KeepSharing bool
 
-	// On is the device of this process; Config.Device, Align, Out and In follow from it. With Config.NoDevice there is
-	// none.
+	// PlanDevice describes the device of this process for plans. Config.Device, Align, Out and In follow from it. It is
+	// zero with Config.NoDevice.
 	PlanDevice planner.Device
 
-	// Describe is what plans have to know of a device that executors bring; the error is why jobs cannot be planned for
-	// on it. Several goroutines call it. Nil: they can on none.
+	// Describe describes a device that executors register for plans. The error is why jobs cannot be planned for on it.
+	// Several goroutines call it. nil: jobs can be planned for on no such device.
 	Describe func(*wire.Device) (planner.Device, error)
 
-	// Plan makes plans, on a goroutine of its own, until ctx is done: then nobody wants them any more. Nil: a Planner
-	// does.
+	// Plan answers a plan request, on a goroutine of its own. Once ctx is done nobody wants the answer. nil: a
+	// PlanWorker answers.
 	Plan func(ctx context.Context, q *PlanRequest) *PlanResult
 
-	// Launch starts an executor process by this name, which joins by itself; ended is called once when it has ended,
-	// with the reason in one line and the lives of that name that are known to have ended. Nil: executors are started
-	// by hand.
+	// Launch starts an executor process by this name, which joins by itself. ended is called once when the process has
+	// ended, with the reason in one line and the lives of that name that are known to have ended. nil: executors are
+	// started by hand.
 	Launch func(executor string, ended func(why string, lives []string)) error
 
-	// Kill ends the process of an executor that Launch has started, which does not answer; ended is called as ever.
-	// Nil: such a process stays.
+	// Kill ends the process of an executor that Launch has started and that does not answer. Then ended is called as
+	// always. nil: such a process stays.
 	Kill func(executor string)
 
 	// Lives reports whether the process of an executor that was started here lives, if that is known, and if it does
-	// not, which lives of that name have ended. It is asked, once a second, about those that a controller before this
-	// one has launched: of the end of others it is told by Launch. Nil: it is known of none.
+	// not live, which lives of that name have ended. It is called once a second for the executors that a controller
+	// before this one has launched; the end of others is told by Launch. nil: it is known of none.
 	Lives func(executor string) (ended []string, lives, known bool)
 
-	// Forgotten is told that an executor has left for good; may be nil.
+	// Forgotten is called when an executor has left for good. It may be nil.
 	Forgotten func(executor string)
 
-	// Credentials are what the executor of a script needs to connect, as text. Nil: no scripts are taken.
+	// Credentials are what the executor of a script needs to connect, as text. nil: no scripts are taken.
 	Credentials func(executor string) string
 
-	// Trouble says in one line why the bus stores nothing, as with a full disk, and "" when it does; nil: it always
-	// does. While there is trouble requests are refused for that reason, and no executor counts as silent.
+	// Trouble says in one line why the bus stores nothing, as when the disk is full, and "" when it does. While there
+	// is trouble requests are refused with that line, and no executor counts as silent. nil: there is never trouble.
 	Trouble func() string
-	// Full says in one line which store of the bus takes no more, "" when all do: that is told, and nothing is refused
-	// for it; nil: none is ever full.
+	// Full says in one line which store of the bus takes no more, and "" when all do. Answers tell it, and nothing is
+	// refused for it. nil: none is ever full.
 	Full func() string
 
-	Record *Recorder // writes down what the machine is told and answers; nil: nobody does
-	// Last is the file for the newest of what the machine was told, which is written if it panics; "": none is.
-	Last   string
-	Log    *slog.Logger // nil: nobody reads it
-	Events func(Event)  // what the log says, for programs; may be nil
+	// Record writes what the machine takes and answers. nil: nothing is written.
+	Record *Recorder
+	// Last is the file for the most recent inputs, which is written if the machine panics. "": none is written.
+	Last string
+	// Log is where events are logged. nil: they are not.
+	Log *slog.Logger
+	// Events is called with each event that is logged. It may be nil.
+	Events func(Event)
 
-	// Reports is given what executors have measured, as it arrives and before it is checked further; it is not to be
-	// changed, nor to be waited for. From another goroutine than Events. May be nil.
+	// Reports is called with the reports of executors as they arrive, before they are checked further. It must not
+	// change them or wait. Another goroutine calls it than Events. It may be nil.
 	Reports func(*wire.Report)
 
-	Ready func() // called once when requests are taken
-	Views *Views // shows what the controller knows, from when requests are taken; may be nil
+	// Ready is called once when requests are taken. It may be nil.
+	Ready func()
+	// Views shows what the controller knows, from when requests are taken on. It may be nil.
+	Views *Views
 
-	// Waited is told how long a message or request has waited until the machine took it, Planned how long an errand
-	// took that was not given up; both may be nil. Several goroutines call them.
-	Waited, Planned func(time.Duration)
+	// Waited is called with how long a message or request has waited until the machine took it, PlanTook with how long
+	// the answer to a plan request took that was not given up. Both may be nil. Several goroutines call them.
+	Waited, PlanTook func(time.Duration)
 }
 
 // maxInputs is how many inputs may wait for the machine.
@@ -277,7 +282,7 @@ func (r *runner) takeInput(in input) error {
 		return err
 	}
 	for digest := range in.graphs {
-		if !r.machine.usesGraph(digest) { // it was refused
+		if !r.machine.usesGraph(digest) { // the request was refused
 			if err := r.retryOnBus(func() error { return r.removeGraph(digest) }); err != nil {
 				return err
 			}
@@ -304,7 +309,7 @@ func (r *runner) tick() error {
 	if err := r.buryOrphans(); err != nil {
 		return err
 	}
-	deaf := r.deaf || r.options.Trouble() != "" // what executors say is not stored, and so not heard
+	deaf := r.deaf || r.options.Trouble() != "" // what executors say is not stored, and does not arrive
 	r.deaf = false
 	return r.step(clock.Now(), Input{Tick: &Tick{Deaf: deaf}})
 }
@@ -455,8 +460,8 @@ func (r *runner) beginPlan(p *PlanRequest) {
 		began := clock.Now()
 		planned := r.makePlans(ctx, p)
 		if ctx.Err() == nil {
-			if r.options.Planned != nil {
-				r.options.Planned(clock.Now() - began)
+			if r.options.PlanTook != nil {
+				r.options.PlanTook(clock.Now() - began)
 			}
 			r.putInput(input{Input: Input{PlanResult: planned}})
 		}
@@ -484,7 +489,7 @@ func (r *runner) retryOnBus(do func() error) error {
 		err := do()
 		if err == nil {
 			if r.blocked.Swap(nil) != nil {
-				r.deaf = true // what executors said meanwhile is still to be read
+				r.deaf = true // what executors said meanwhile has not arrived yet
 			}
 			return nil
 		}
@@ -492,7 +497,7 @@ func (r *runner) retryOnBus(do func() error) error {
 			view := r.currentView()
 			r.blocked.Store(&view)
 		}
-		if !said && r.options.Trouble() == "" { // which is said by whoever knows of it
+		if !said && r.options.Trouble() == "" { // otherwise the log says already what the trouble is
 			said = true
 			r.options.Log.Warn("the bus does not take it, trying again", "err", err)
 		}

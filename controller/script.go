@@ -12,10 +12,10 @@ import (
 	"tensile/wire"
 )
 
-// A script is a job that trains in the process which has submitted it: its executor is started with it, and is its
-// alone. It is admitted by a claim, a graph of which nothing is known but how many bytes it makes; what it records
-// takes the place of that graph (wire.SetGraph), and it is planned for again. Beside its arena it has what it holds and
-// what its allocator reserves, as it says itself; so under any memory sharing its claim is one for itself.
+// A script is a job that trains in the process which has submitted it: its executor is started with it, and takes no
+// other job. It is admitted with a claim: a graph of which only the size of its memory is known. The graph that it
+// records takes the place of that one (wire.SetGraph), and it is planned for again. Beside its arena it has what it
+// holds and what its allocator reserves, as it reports. So it has its whole claim for itself under any memory sharing.
 
 // checkScript returns why a script cannot be taken. nil: it can.
 func checkScript(s *wire.Spec) error {

@@ -218,7 +218,7 @@ func (r *runner) loadObjects(record wire.Record, s *Stored) error {
 		data, err := r.bus.Load(r.ctx, wire.Bucket(record.Executor), wire.LayoutObject(record.Spec.Name, record.Spec.ID,
 			epoch))
 		if errors.Is(err, wire.ErrNotFound) {
-			continue // it was never granted
+			continue // the layout was never granted
 		} else if err != nil {
 			return err
 		}
@@ -298,7 +298,7 @@ func (r *runner) subscribe() (stop func(), err error) {
 	}))
 	keep(r.bus.Subscribe(wire.ReportSubject("*", "*"), func(subject string, data []byte) {
 		if len(r.inputs) > maxInputs/2 {
-			return // one that is lost costs little, and heartbeats must not wait for them
+			return // a lost report costs little, and statuses must not wait for reports
 		}
 		report, err := wire.DecodeAs[wire.Report](data)
 		if err == nil && subject != wire.ReportSubject(report.Executor, report.Job) {
@@ -316,7 +316,7 @@ func (r *runner) subscribe() (stop func(), err error) {
 	}))
 	keep(r.bus.Subscribe(wire.TraceSubject("*", "*"), func(subject string, data []byte) {
 		if executor, job, ok := strings.Cut(strings.TrimPrefix(subject, "trace."), "."); ok {
-			_ = r.bus.Publish("traced."+executor+"."+job, data) // one that is lost is missing in the trace
+			_ = r.bus.Publish("traced."+executor+"."+job, data) // a lost message is missing in the trace
 		}
 	}))
 	serving := make(chan struct{}, maxRequests)
@@ -413,7 +413,7 @@ func (r *runner) answerRequest(user string, q wire.Request) wire.Answer {
 		case <-look.C:
 			trouble := r.options.Trouble()
 			if q.Verb == wire.Jobs {
-				if blocked := r.blocked.Load(); blocked != nil { // since it was asked
+				if blocked := r.blocked.Load(); blocked != nil { // the bus began to refuse after the request had come
 					return wire.Answer{Jobs: blocked.Jobs, Trouble: trouble}
 				}
 			} else if trouble != "" {

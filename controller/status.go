@@ -14,7 +14,7 @@ import (
 
 // applyStatus compares what an executor does with what it is to do.
 func (m *Machine) applyStatus(s *wire.Status) {
-	leaves := false // these are its last words
+	leaves := false // this is the last status of the process
 	for _, life := range s.Dead {
 		if life == s.Life {
 			leaves = true
@@ -24,7 +24,7 @@ func (m *Machine) applyStatus(s *wire.Status) {
 	}
 	x := m.executors[s.Executor]
 	if x != nil && x.dead && x.life == s.Life {
-		return // late
+		return // a late message of a dead process
 	}
 	if leaves && (x == nil || x.gone || x.life != s.Life) {
 		m.processEnded(s.Executor, s.Life, "it has left")
@@ -41,9 +41,9 @@ func (m *Machine) applyStatus(s *wire.Status) {
 		return
 	case x.life != "" && s.Number <= x.lastStatus:
 		x.lastHeard = m.now
-		return // older than what is known
+		return // it is older than the newest
 	case x.life == "":
-		m.changed = true // what is ordered from now on is for this process alone
+		m.changed = true // orders are for this process alone from now on
 	}
 	if why := m.leaseConflict(x, s); why != "" && (x.lastStatus == 0 || x.silent) {
 		m.refuseExecutor(x, s, why)
@@ -74,7 +74,7 @@ func (m *Machine) applyStatus(s *wire.Status) {
 	m.settleReservations(x, s)
 	if s.Orders < x.orders.Number {
 		again := x.orders
-		m.emit(Output{Orders: &again}) // they may have been lost
+		m.emit(Output{Orders: &again}) // the orders may have been lost
 	}
 }
 
@@ -101,7 +101,7 @@ func (m *Machine) leaseConflict(x *executor, s *wire.Status) string {
 func (m *Machine) refuseExecutor(x *executor, s *wire.Status, why string) {
 	if x.refusal != nil && x.refusal.Life == s.Life {
 		again := x.orders
-		m.emit(Output{Orders: &again}) // they may have been lost
+		m.emit(Output{Orders: &again}) // the orders may have been lost
 		return
 	}
 	m.emitEvent(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
@@ -130,13 +130,13 @@ func (m *Machine) joinExecutor(s *wire.Status) *executor {
 	}
 	m.executors[s.Executor], m.changed = x, true
 	m.unblock()
-	for _, j := range m.jobs { // this process may have what the one before of its name lacked
+	for _, j := range m.jobs { // this process may have what the former one of its name lacked
 		j.failedAt = slices.DeleteFunc(j.failedAt, func(name string) bool { return name == x.name })
 		if j.checkpointDeadline > 0 {
 			m.retryAdmission(j.domain)
 		}
 	}
-	if m.needsPlacement = true; x.domain.registered != nil { // jobs that wait may take it
+	if m.needsPlacement = true; x.domain.registered != nil { // queued jobs may take it
 		m.retryAdmission(x.domain)
 	}
 	m.emitEvent(Event{Kind: Joined, Executor: s.Executor})
@@ -150,7 +150,7 @@ func (m *Machine) handleDuplicate(x *executor, s *wire.Status) {
 	x.launched = false
 	if x.refusal != nil && x.refusal.Life == s.Life {
 		again := x.orders
-		m.emit(Output{Orders: &again}) // they may have been lost
+		m.emit(Output{Orders: &again}) // the orders may have been lost
 		return
 	}
 	if !slices.Contains(x.duplicates, s.Life) {
@@ -188,14 +188,14 @@ const maxError = 1000
 // applyJobStatus takes over what an executor says of a job. answers says that the status answers the executor's newest
 // orders.
 func (m *Machine) applyJobStatus(j *job, s wire.JobStatus, answers bool) {
-	s.Error = text.Line(s.Error, maxError) // others print it in a table
+	s.Error = text.Line(s.Error, maxError) // tables print it in one line
 	if !j.record.Spec.Script {
 		s.Iteration = min(s.Iteration, j.record.Spec.Iterations)
 	}
 	m.recordAllocated(j, s.Script)
 	if j.record.Iteration = max(j.record.Iteration, s.Iteration); s.State == wire.Running &&
 		j.record.State == wire.Starting {
-		j.record.Iteration = s.Iteration // it may have begun at an older checkpoint than was known
+		j.record.Iteration = s.Iteration // it may have begun at a checkpoint before the known one
 	}
 	m.recordCheckpoint(j, s.Checkpoint)
 	if j.isReplica() {
@@ -222,7 +222,7 @@ func (m *Machine) applyJobStatus(j *job, s wire.JobStatus, answers bool) {
 		}
 	case wire.Resting:
 		if j.record.State == wire.Parking && j.record.Target != "" && s.Error != "" && answers {
-			m.stayOnDevice(j, s.Error) // no checkpoint could be written
+			m.stayOnDevice(j, s.Error) // the checkpoint could not be written
 			return
 		}
 		if j.record.State == wire.Parking && j.record.Park == wire.InMemory && s.Arena == 0 && answers {
@@ -244,7 +244,7 @@ func (m *Machine) applyJobStatus(j *job, s wire.JobStatus, answers bool) {
 		case s.Free != nil && m.shrinkToFree(j, *s.Free, s.Error):
 			return
 		case !x.forJobs && m.reassignUnstarted(j, s.Error):
-			j.failedAt = append(j.failedAt, x.name) // another machine may have what it lacks
+			j.failedAt = append(j.failedAt, x.name) // another machine may have what this one lacks
 			return
 		}
 		j.record.Diverged = s.Diverged
@@ -253,8 +253,8 @@ func (m *Machine) applyJobStatus(j *job, s wire.JobStatus, answers bool) {
 }
 
 const (
-	maxTick     = 5 * time.Second // between two ticks of a process that does not stand still
-	forgetAfter = time.Hour       // that an executor was not heard of and is gone
+	maxTick     = 5 * time.Second // the longest time between two ticks of a process that was not suspended
+	forgetAfter = time.Hour       // how long an executor is remembered after it has gone
 )
 
 // applyTick does what is due, every second or so.
@@ -265,15 +265,16 @@ func (m *Machine) applyTick(t *Tick) {
 		}
 	}
 	m.takeLateBatches()
-	// what executors said while this process stood still is still to be read
+	// what executors said while this process was suspended has not arrived yet
 	deaf := t.Deaf || m.now-m.lastTick > maxTick
 	m.lastTick = m.now
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		x := m.executors[name]
 		if x.gone && m.now-x.lastHeard > forgetAfter {
-			delete(m.executors, name) // nothing that it has said is on its way any more
+			delete(m.executors, name) // no message of it can be on its way any more
 		}
-		ours := x.launched && m.config.Watched // its end is told: it may be silent, unless others wait for its pages
+		// its parent tells of its end, so it may be silent unless others wait for its pages
+		ours := x.launched && m.config.Watched
 		if x.gone || ours && !(x.domain.config.sharesMemory() && x.joined) {
 			continue
 		}
@@ -299,7 +300,7 @@ func (m *Machine) applyTick(t *Tick) {
 			j.notBefore = 0
 			m.retryAdmission(j.domain)
 			for _, d := range m.domains {
-				d.pending.admission = d.pending.admission || len(d.waitingJobs()) > 0 // behind it
+				d.pending.admission = d.pending.admission || len(d.waitingJobs()) > 0 // jobs behind it may begin
 			}
 		}
 	}
@@ -381,7 +382,7 @@ func (m *Machine) executorEnded(g *ExecutorEnd) {
 	x := m.executors[g.Executor]
 	switch {
 	case x == nil || x.gone:
-	case x.life != "" && len(g.Lives) > 0 || x.refusal != nil: // it was another process
+	case x.life != "" && len(g.Lives) > 0 || x.refusal != nil: // another process of that name may have ended
 		x.launched = false
 	default:
 		m.removeDead(x, g.Why)
@@ -439,10 +440,10 @@ func (m *Machine) applyReport(r *wire.Report) {
 	at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == r.Epoch && !j.isStale(l) })
 	if at < 0 || len(r.Steps) != len(j.layouts[at].Wire.Plan.Steps) {
 		m.countReport(j, r, nil)
-		return // of a plan that is over
+		return // the plan is no longer in use
 	}
 	m.countReport(j, r, j.layouts[at])
-	m.recordTraining(j) // its status may still be on its way
+	m.recordTraining(j) // the status that says so may still be on its way
 	alone := j.firstVariantTimes(j.layouts[at], d.withoutSlowdown(j, r.Steps))
 	for i, s := range j.layouts[at].Wire.Plan.Steps {
 		j.latency[s.Op] = correct.Latency(j.latency[s.Op], alone[i], d.config.Alpha, r.Iteration == 0)

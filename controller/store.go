@@ -23,8 +23,8 @@ func (r *runner) storeGraph(bucket string, g *graph.Graph) error {
 }
 
 const (
-	maxGraphs    = 3 << 30 // bytes of the graphs of all jobs: the store takes a little more
-	maxGraphsOne = 1 << 30 // of those of one user's jobs
+	maxGraphs    = 3 << 30 // the most bytes of the graphs of all jobs; the store takes a little more
+	maxGraphsOne = 1 << 30 // the most bytes of the graphs of one user's jobs
 )
 
 // storeGraphs stores the graphs that come with a request, before there are jobs with them. refusal says why they are
@@ -102,7 +102,7 @@ func (r *runner) launch(executor string) {
 		}()
 	}
 	if r.options.Launch == nil {
-		return // it has to be started by hand
+		return // executors are started by hand
 	}
 	if err := r.options.Launch(executor, ended); err != nil {
 		ended(err.Error(), nil)
@@ -121,7 +121,7 @@ func (r *runner) lastStatus(executor string) (*wire.Status, error) {
 	if s, err := wire.DecodeAs[wire.Status](value); err == nil && s.Executor == executor {
 		return &s, nil
 	}
-	return nil, nil // it can be anything
+	return nil, nil // the value is no status of this executor
 }
 
 // buryOrphans tells the machine which executors of a controller before this one have ended. Their last status comes
@@ -157,7 +157,7 @@ func (r *runner) storeResult(c *Collection) error {
 	result := c.FromReports
 	if c.Key != "" {
 		value, err := r.bus.Get(r.ctx, c.Key)
-		if errors.Is(err, wire.ErrNotFound) { // a controller that was killed then has taken it, perhaps
+		if errors.Is(err, wire.ErrNotFound) { // a controller that was killed may have stored it already
 			if _, err := r.bus.Load(r.ctx, wire.Results, c.Object); !errors.Is(err, wire.ErrNotFound) {
 				return err
 			}
@@ -218,7 +218,7 @@ func (r *runner) strayResultsRemoved(results int) {
 // listLogs lists all logs on a goroutine of its own.
 func (r *runner) listLogs() {
 	if r.listing.Swap(true) {
-		return // it takes a while
+		return // the last listing has not ended yet
 	}
 	r.background.Go(func() {
 		logs, err := r.bus.Logs(r.ctx)

@@ -64,7 +64,7 @@ func (m *Machine) submitJobs(from int64, by string, list []Submission) {
 func (m *Machine) checkSubmission(by string, s Submission) error {
 	switch other := m.findJob(s.Spec.Name); {
 	case other == nil:
-	case m.checkOwner(by, s.Spec.Name) != nil: // which the new one would replace
+	case m.checkOwner(by, s.Spec.Name) != nil: // the new job would replace it
 		return fmt.Errorf("there is a job %s, and it is not yours: give the new one another name", s.Spec.Name)
 	case !other.record.State.Over():
 		return fmt.Errorf("there is a job %s: give the new one another name, or stop that one first", s.Spec.Name)
@@ -98,7 +98,7 @@ func (m *Machine) takeBatch(b *batch) {
 		m.lastSeq++
 		j.record.Seq, j.record.Spec.ID = m.lastSeq, m.lastSeq
 		if r := &j.record.Spec.Replica; r.Of > 0 {
-			r.Group = m.lastSeq - int64(r.Number) // they stand one after the other
+			r.Group = m.lastSeq - int64(r.Number) // the replicas come one after the other
 		}
 		j.batch = nil
 		before := slices.IndexFunc(m.jobs, func(o *job) bool {
@@ -123,7 +123,7 @@ func (m *Machine) takeBatch(b *batch) {
 func (m *Machine) refuseBatch(b *batch, why string) {
 	m.jobs = slices.DeleteFunc(m.jobs, func(j *job) bool { return j.batch == b })
 	for _, j := range b.jobs {
-		j.batch, j.record.State = nil, wire.Broken // what was asked for them lets go of them
+		j.batch, j.record.State = nil, wire.Broken // requests that name them ignore them
 		m.dropGraph(j.record.Spec.Graph)
 	}
 	m.reply(b.from, fmt.Errorf("%s%s", why, b.refusalSuffix))
@@ -161,7 +161,7 @@ func (m *Machine) endJob(j *job, state wire.JobState, why string, result *wire.R
 	m.addCount(j, func(t *Counters) { t.countEnd(state) })
 	m.emitEvent(Event{Kind: Ended, Job: j.record.Spec.Name, Epoch: j.record.Applied, State: state,
 		Iterations: j.record.Iteration, Why: why})
-	m.retryAdmission(d) // those behind it may have waited for nothing else
+	m.retryAdmission(d) // jobs behind it may fit now
 	if active && (!m.config.NoReplan || d.isOverfull() || d.hasUnplannedJob()) {
 		d.pending.replan = newReason(Departure, "job %s has gone", j.record.Spec.Name)
 	}
@@ -189,11 +189,11 @@ func (m *Machine) collectResult(j *job, result *wire.Result) {
 		r := *result
 		for _, incarnation := range [...]int64{j.record.Incarnation, 0} {
 			key := wire.ResultKey(j.record.Executor, j.record.Spec.ID, incarnation)
-			if r.Stored == key && j.isIncarnation(incarnation) { // and no other executor's
+			if r.Stored == key && j.isIncarnation(incarnation) { // it is no other executor's
 				c.Key = key
 			}
 		}
-		r.Stored, r.Losses, r.Weights = "", nil, nil // which belong to what is stored
+		r.Stored, r.Losses, r.Weights = "", nil, nil // these parts are in the stored result alone
 		j.record.Result = &r
 	} else if heard != nil {
 		j.record.Result = &wire.Result{Last: heard.Last}

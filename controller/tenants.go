@@ -12,25 +12,29 @@ import (
 	"tensile/wire"
 )
 
-// Once an administrator has given somebody a share, each user is a tenant, one without a share of its own has 1. What a
-// tenant gets of a device is counted in service: what the iterations of its jobs take alone. A tenant wants a device
-// while jobs of its train there or could begin. It is due, of each second, its share of all that want the device, of
-// the second, or of what the device did if that is less. What it is due and did not get is its debt: the device's to
-// the tenant. Debts below zero are what it got beyond its share. They are no more than a turn, so that nobody pays for
-// what was idle; and they are forgotten when the tenant wants nothing more.
+// Once an administrator has given somebody a share, each user is a tenant. A tenant without a share of its own has the
+// share 1. What a tenant gets of a device is counted as service: the time that the iterations of its jobs take alone.
 //
-// A debt of more than a turn is paid: jobs of tenants that are above their shares do not begin (holds), and one after
-// the other of those that train is parked (repay), until it is gone. So over any time in which a tenant wants a device,
-// it gets what it is due but for the largest debt, a turn and what parking takes.
+// A tenant wants a device while jobs of its train there or could begin. Of each second it is due its share among all
+// tenants that want the device: of that second, or of what the device did in it if that is less. What the tenant is due
+// and did not get is its debt, which the device owes to the tenant. A debt below zero is what it got beyond its share.
+// It is never below minus a turn, so that nobody pays for idle time, and it is forgotten when the tenant wants nothing
+// more.
+//
+// A debt of more than a turn is repaid: jobs of tenants that are above their shares do not begin (throttles), and those
+// that train are parked one after the other (repayDebt), until the debt is gone. So over any time in which a tenant
+// wants a device it gets what it is due but for the largest debt, a turn, and the time that parking takes.
 
 const (
-	// maxDebt, in turns, limits what is owed to a tenant that cannot be helped, as nobody can be parked.
+	// maxDebt is the largest debt, in turns. A debt grows when no job can be parked to repay it.
 	maxDebt = 10
-	// smoothing is the time in turns over which the device's service is averaged.
+	// smoothing is the number of turns over which the device's service is averaged.
 	smoothing = 2
-	// debtGap is how many turns more a tenant has to be owed than another that is owed something, to be before it.
+	// debtGap: of two tenants whose debts are being repaid, one precedes the other only if it is owed at least this
+	// many turns more.
 	debtGap = 2
-	// patience is the part of a turn that passes before another job is parked for a debt that does not fall.
+	// patience is the divisor of a turn that gives the time after which another job is parked for a debt that does
+	// not fall.
 	patience = 4
 )
 
@@ -207,7 +211,8 @@ const idleRate = 0.2
 func (d *domain) settleAccounts() {
 	l, turn := &d.ledger, d.config.Turn
 	passed := d.m.now - l.lastTick
-	if l.lastTick = d.m.now; passed <= 0 || passed == d.m.now || !d.canStartJobs() { // or it is the first tick
+	// the second condition holds at the first tick
+	if l.lastTick = d.m.now; passed <= 0 || passed == d.m.now || !d.canStartJobs() {
 		return
 	}
 	shares := 0
@@ -236,11 +241,11 @@ func (d *domain) settleAccounts() {
 			if !away[t] {
 				delete(l.accounts, t)
 			}
-			a.inRepayment, a.served = false, 0 // it cannot be helped now
+			a.inRepayment, a.served = false, 0 // it wants nothing that could be repaid now
 			continue
 		}
 		if only != nil && t == *only && rate < idleRate {
-			a.served = max(a.served, passed) // it has the device for itself and does nothing there
+			a.served = max(a.served, passed) // the tenant has the device for itself and leaves it idle
 		}
 		part := time.Duration(due * float64(d.m.shareOf(t)) / float64(shares))
 		a.debt = min(max(a.debt+part-a.served, -turn), maxDebt*turn)
@@ -436,7 +441,7 @@ func (d *domain) repayDebt() {
 	case l.checkedAt > 0 && d.m.now-l.checkedAt < pause:
 		return
 	case l.checkedAt > 0 && debt <= l.checkedDebt-pause/8:
-		l.checkedAt, l.checkedDebt = d.m.now, debt // it falls
+		l.checkedAt, l.checkedDebt = d.m.now, debt // the debt falls
 		return
 	case least == math.MaxInt64:
 		return
@@ -445,7 +450,7 @@ func (d *domain) repayDebt() {
 	for j := range d.jobs() {
 		switch {
 		case j.record.State == wire.Parking || j.record.State == wire.Ending:
-			return // which gives way already
+			return // a job gives way already
 		case j.tenant() == owed && first == nil && d.wantsDevice(j) && !j.overtakable:
 			first = j
 		case j.tenant() != above || j.record.State != wire.Training || d.m.now-j.trainingSince < d.config.Turn:

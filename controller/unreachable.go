@@ -9,10 +9,10 @@ import (
 	"tensile/wire"
 )
 
-// An executor whose process has ended for certain is dead: its parent, the lock that it held, or itself says so. One
-// that is only silent may be training: what it has stays reserved, and its jobs are unknown, until it is heard again or
-// given up. Then its jobs go on elsewhere, in another incarnation, and what it may have stays reserved until it is
-// known to be gone.
+// An executor whose process has ended for certain is dead: its parent, the lock that it held, or the executor itself
+// says so. One that is only silent may be training. Its memory stays reserved, and its jobs are unknown, until it is
+// heard of again or given up. When it is given up its jobs go on elsewhere in another incarnation, and its memory stays
+// reserved until it is known to be gone.
 
 // reachableJobs are the active jobs that can change to new plans: their executors can be reached, and nothing of them
 // is damaged.
@@ -52,7 +52,7 @@ func (m *Machine) removeDead(x *executor, why string) {
 // recoverLost has a job of a dead executor go on as far as it may.
 func (m *Machine) recoverLost(j *job, why string) {
 	if j.record.Spec.Script && j.record.State != wire.Ending {
-		m.endJob(j, wire.Broken, why, nil) // who joins it starts it
+		m.endJob(j, wire.Broken, why, nil) // the user who joined the script starts it again
 		return
 	}
 	if j.isReplica() {
@@ -61,13 +61,13 @@ func (m *Machine) recoverLost(j *job, why string) {
 	}
 	rests := j.record.State == wire.Queued || j.record.State == wire.Parked || j.record.State == wire.Parking
 	if rests && j.record.Iteration > 0 && j.record.Checkpoint == nil && j.record.Spec.Restarts == 0 {
-		m.endJob(j, wire.Broken, why, nil) // it would begin again
+		m.endJob(j, wire.Broken, why, nil) // it would begin from scratch
 		return
 	}
 	switch j.record.State {
 	case wire.Queued:
 		away := m.isUnreachable(j)
-		if m.detachJob(j); away { // while it was nobody planned for it
+		if m.detachJob(j); away { // nobody planned for it while it was unreachable
 			m.retryAdmission(j.domain)
 			j.record.Why = fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why)
 		}
@@ -100,7 +100,8 @@ func (m *Machine) processEnded(name, life, why string) {
 func (m *Machine) releaseReservations(name string, ended func(life string) bool, why string) bool {
 	var of *domain
 	for _, j := range m.jobs {
-		j.record.Held = slices.DeleteFunc(slices.Clone(j.record.Held), func(h wire.Holding) bool { // others have it too
+		// the slice is shared with stored records
+		j.record.Held = slices.DeleteFunc(slices.Clone(j.record.Held), func(h wire.Holding) bool {
 			if h.Executor != name || !ended(h.Life) {
 				return false
 			}
@@ -135,10 +136,12 @@ func (m *Machine) settleReservations(x *executor, s *wire.Status) {
 	any, why := false, "it is back"
 	for _, j := range m.jobs {
 		n := len(j.record.Held)
-		j.record.Held = slices.DeleteFunc(slices.Clone(j.record.Held), func(h wire.Holding) bool { // as above
+		// the slice is shared with stored records
+		j.record.Held = slices.DeleteFunc(slices.Clone(j.record.Held), func(h wire.Holding) bool {
 			named := func(a wire.Assignment) bool { return a.Spec.ID == h.ID && a.Incarnation == h.Incarnation }
 			has := func(js wire.JobStatus) bool {
-				old := js.ID == 0 && js.Name == j.record.Spec.Name // it is to go, and another of its name follows
+				// an old job of this name is to leave before this one comes
+				old := js.ID == 0 && js.Name == j.record.Spec.Name
 				return old || js.ID == h.ID && js.Incarnation == h.Incarnation
 			}
 			return h.Executor == x.name && h.Life == x.life && !slices.ContainsFunc(x.orders.Jobs, named) &&
@@ -178,7 +181,8 @@ func (m *Machine) markSilent(x *executor) {
 			m.restartDisconnected(j, fmt.Sprintf("executor %s cannot be reached", x.name))
 		}
 	}
-	if d.config.sharesMemory() && d.isOverfull() { // by what it may hold beside the others from now on
+	// the executor may hold its whole claim beside the others from now on
+	if d.config.sharesMemory() && d.isOverfull() {
 		d.pending.replan = newReason(Processes, "executor %s cannot be reached", x.name)
 	}
 }
@@ -211,7 +215,7 @@ func silenceText(d time.Duration) string {
 // markReachable records that an executor is heard of again.
 func (m *Machine) markReachable(x *executor) {
 	x.silent, m.changed = false, true
-	m.retryAdmission(x.domain) // jobs that rest there may go on
+	m.retryAdmission(x.domain) // jobs that are parked there may go on
 	m.unblock()
 	m.emitEvent(Event{Kind: Back, Executor: x.name})
 	for _, j := range m.jobs {
@@ -236,18 +240,18 @@ func (m *Machine) giveUpExecutor(x *executor) {
 		}
 		m.changed = true
 		if j.isReplica() {
-			m.restartGang(j, why, true) // which holds what all may have
+			m.restartGang(j, why, true) // restartGang reserves what all may have
 			continue
 		}
 		m.keepReservation(j)
 		switch {
 		case j.record.State != wire.Unknown && !j.canChangePlan():
 			m.recoverLost(j, why)
-		case !m.restartJob(j, why): // also one that has not begun: what it was granted there is no other's
+		case !m.restartJob(j, why): // also one that has not begun, as its memory there stays reserved
 			m.endJob(j, wire.Broken, why, nil)
 		}
 	}
-	if x.duplicate != nil { // it takes the name
+	if x.duplicate != nil { // the second process takes the name
 		delete(m.executors, x.name)
 		m.emitEvent(Event{Kind: Left, Executor: x.name, Why: why})
 		m.applyStatus(x.duplicate)

@@ -17,10 +17,12 @@ import (
 
 // Evaluation is the forward pass of a task's network, ready to be tried on test images.
 type Evaluation struct {
-	task  task.Task
-	test  *data.Dataset
-	batch int   // images that the graph takes at once
-	err   error // an image could not be read
+	task task.Task
+	test *data.Dataset
+	// batch is how many images the graph takes at once.
+	batch int
+	// err is why an image could not be read. nil: all were.
+	err error
 }
 
 // NewEvaluation makes the forward pass of a task, or says why it has none.

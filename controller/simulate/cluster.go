@@ -25,8 +25,8 @@ const maxSilence = 100 * heartbeat
 // lab is the host of all devices, and their folder of checkpoints, so that each reads those of all.
 const lab = "lab"
 
-// mostCommands is how many commands of plans are kept: about a gigabyte.
-const mostCommands = 5_000_000
+// cachedCommands is how many commands of plans are kept: about a gigabyte.
+const cachedCommands = 5_000_000
 
 // cluster is Tensile: the machine of a controller and those of its executors, one per device. Their messages arrive at
 // once and their plans take no time.
@@ -65,7 +65,7 @@ type process struct {
 
 func newCluster(w *world) (*cluster, error) {
 	c := &cluster{world: w, processes: make(map[string]*process), layouts: make(map[string]*wire.Layout),
-		checkpoints: make(map[string]*wire.Checkpoint), plans: controller.NewPlanCache(mostCommands)}
+		checkpoints: make(map[string]*wire.Checkpoint), plans: controller.NewPlanCache(cachedCommands)}
 	c.config = controller.Config{NoDevice: true, MemorySharing: wire.Gates, Policy: "tensile", Silence: maxSilence,
 		GiveUp: maxSilence, NoMoves: w.NoMoves}
 	c.machine = controller.NewMachine(c.config)
@@ -95,7 +95,7 @@ func (c *cluster) clock() time.Duration { return time.Hour + c.now }
 func (c *cluster) arrive(j *job) error {
 	spec := wire.Spec{Name: j.name, Model: j.Model, Graph: j.kind.task.Graph.Digest(), Seed: 1,
 		Iterations: j.Iterations,
-		Checkpoint: wire.Interval{Iterations: j.Iterations}} // none is due but when it moves
+		Checkpoint: wire.Interval{Iterations: j.Iterations}} // a checkpoint is taken only when the job migrates
 	c.step(controller.Input{By: j.Tenant, From: 1,
 		Submit: []controller.Submission{{Spec: spec, Graph: j.kind.task.Graph, At: c.clock()}}})
 	return c.deliver()

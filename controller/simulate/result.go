@@ -29,16 +29,18 @@ type Result struct {
 
 // Job is what became of a job.
 type Job struct {
-	Name       string  `json:"job"`
-	Model      string  `json:"model"`
-	Batch      int     `json:"batch"`
-	Iterations int     `json:"iterations"`
-	Tenant     string  `json:"tenant,omitempty"`
-	Device     string  `json:"device"` // on which it began
-	Submit     float64 `json:"submit_s"`
-	Start      float64 `json:"start_s"`
-	End        float64 `json:"end_s"`
-	Slowdown   float64 `json:"slowdown"` // from its submission to its end, of what it takes alone on a device
+	Name       string `json:"job"`
+	Model      string `json:"model"`
+	Batch      int    `json:"batch"`
+	Iterations int    `json:"iterations"`
+	Tenant     string `json:"tenant,omitempty"`
+	// Device is the name of the device on which the job has begun.
+	Device string  `json:"device"`
+	Submit float64 `json:"submit_s"`
+	Start  float64 `json:"start_s"`
+	End    float64 `json:"end_s"`
+	// Slowdown is the time from the job's submission to its end, divided by the time that it takes alone on a device.
+	Slowdown float64 `json:"slowdown"`
 }
 
 func (w *world) result() *Result {

@@ -15,13 +15,17 @@ import (
 
 // Arrival is a job of a trace.
 type Arrival struct {
-	Submit     time.Duration // since the beginning of the trace
-	Model      string        // of package workload
-	Batch      int
-	Iterations int    // complete ones with which the job ends; 0: those that take Alone
-	Tenant     string // whose it is
+	// Submit is since the beginning of the trace.
+	Submit time.Duration
+	// Model is the name of a network.
+	Model string
+	Batch int
+	// Iterations is how many complete iterations the job trains. 0: as many as take Alone.
+	Iterations int
+	// Tenant is the tenant that the job belongs to. "": it belongs to none.
+	Tenant string
 
-	// Alone is what the job takes alone on a device, where that is what a trace knows.
+	// Alone is the time that the job takes alone on a device, if that is what a trace knows. 0: Iterations counts.
 	Alone time.Duration
 }
 

@@ -18,9 +18,9 @@ import (
 type Way string
 
 const (
-	FIFO    Way = "fifo"    // a device for each job, in the order of their submission
-	Pack    Way = "pack"    // jobs side by side that fit together without plans
-	Tensile Way = "tensile" // the controller's machines
+	FIFO    Way = "fifo"    // each job has a device for itself, in the order of submission
+	Pack    Way = "pack"    // jobs that fit together without plans train side by side
+	Tensile Way = "tensile" // the machines of controller and executors
 )
 
 // Ways are all of them.
@@ -28,19 +28,21 @@ func Ways() []Way { return []Way{FIFO, Pack, Tensile} }
 
 // Options say what a trace is simulated on.
 type Options struct {
-	Way     Way
-	Facts   cost.Facts // of every device
+	Way Way
+	// Facts are those of every device.
+	Facts   cost.Facts
 	Devices int
-	Budget  graph.Bytes // of each device, for all that jobs have there at once; at most its memory
+	// Budget is for all that jobs have on a device at once, in bytes. It is at most the device's memory.
+	Budget graph.Bytes
 
 	// Fold skips iterations of a device whose jobs all train evenly: the last four of each took as long as the four
-	// before them, to two in a thousand. Time jumps then to where the next job comes, ends or changes there.
+	// before them, to two in a thousand. Then time jumps to where the next job comes, ends or changes there.
 	Fold bool
 
 	// NoMoves leaves each job on the device on which it has begun.
 	NoMoves bool
 
-	// Load makes the task of a network; equal ones share their graph.
+	// Load makes the task of a network. Equal networks share their graph.
 	Load func(model string, batch int) (task.Task, error)
 }
 
@@ -222,7 +224,7 @@ func (w *world) noteEvent(n *node, e *executor.Event) {
 			j.begun, j.start, j.node = true, n.now(), n
 		}
 	case e.Ended != nil:
-		if j := w.find(e.Job); e.Ended.Err != nil || e.Ended.Iterations == j.Iterations { // else it moves
+		if j := w.find(e.Job); e.Ended.Err != nil || e.Ended.Iterations == j.Iterations { // otherwise it migrates
 			j.end = n.now()
 			w.endedCount++
 		}
