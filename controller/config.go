@@ -46,7 +46,7 @@ type Config struct {
 	Options scheduler.Options
 	// OneExecutor has one executor train all jobs of the device. Otherwise each job has one.
 	OneExecutor bool `json:"share"`
-	// Limited says that the link is no faster than Out and In together: executors are told their part of it.
+	// Limited says that copies are held to the rates of Out and In: executors are told their part of these.
 	Limited bool `json:"limited"`
 	// Watched says that an Input.Ended tells of the end of each process that is launched, which may be silent then.
 	Watched bool `json:"watched"`

@@ -15,7 +15,7 @@ import (
 	"tensile/wire"
 )
 
-// counters are all counts of a tally.
+// counters are all counts, by name.
 func (t *Counters) counters() map[string]int64 {
 	c := map[string]int64{"iterations": t.Iterations, "stall": int64(t.Stall), "gate": int64(t.Gate),
 		"out": int64(t.Out), "in": int64(t.In), "queued": int64(t.Queued)}

@@ -39,7 +39,7 @@ type domain struct {
 	// pending is what plans are to be requested for as soon as no request is open.
 	pending pendingPlans
 	// lastNoPlan is the event, in words, that told last why there are no new plans; it is told once. "": the newest
-	// request had plans.
+	// request for better plans had some.
 	lastNoPlan string
 	// inSearch says that a placement search may ask the device for plans: requests that only look for better ones wait.
 	inSearch bool
@@ -175,7 +175,7 @@ func (m *Machine) domainOf(s *wire.Status) (*domain, string) {
 	}
 	d := m.domainByRecord(b.Name)
 	switch {
-	// simulated devices have no data
+	// Simulated devices have no data, so the two kinds do not go together.
 	case len(m.domains) > 0 && isSimulated(m.domains[0].config.Device) != isSimulated(s.Device):
 		return nil, fmt.Sprintf("its device is %s, jobs here are planned for %s", s.Device, m.domains[0].config.Device)
 	case b.Identity != s.Device:

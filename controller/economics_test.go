@@ -25,8 +25,8 @@ func tightJob(t *testing.T, seed uint64) (*world, *job) {
 	return nil, nil
 }
 
-// errand is the answer to the errand that a machine has after an input; nil: it has none.
-func (w *world) errand(in Input) *PlanResult {
+// answerRequest is the answer to the plan request that a machine has after an input. nil: it has none.
+func (w *world) answerRequest(in Input) *PlanResult {
 	w.clock += time.Minute // whatever rest there was is over
 	for _, o := range w.machine.Step(w.clock, in) {
 		if o.PlanRequest != nil {
@@ -52,7 +52,7 @@ func TestPlansRepayTheChange(t *testing.T) {
 				j.latency[op] /= 10 // so that copies are late
 			}
 			m.ownDomain.pending.replan = newReason(Drifted, "a test")
-			planned := w.errand(Input{Tick: &Tick{}})
+			planned := w.answerRequest(Input{Tick: &Tick{}})
 			if planned.NoPlan != nil {
 				break // copies that are late fit no plan of this budget
 			}
@@ -102,7 +102,7 @@ func TestThreshold(t *testing.T) {
 		for i, s := range steps {
 			r.Steps = append(r.Steps, time.Duration(float64(planned[s.Op])*[2]float64{factor, other}[i%2]))
 		}
-		w.errand(Input{Report: r})
+		w.answerRequest(Input{Report: r})
 		m.ownDomain.request = nil // no matter what came of it
 	}
 	report := func(factor float64) { mixed(factor, factor) }

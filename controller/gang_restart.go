@@ -102,7 +102,7 @@ func (m *Machine) restartGang(j *job, why string, counts bool) {
 		return
 	case slices.ContainsFunc(g, finished):
 		m.keepReservation(j)
-		// all had ended when a controller was killed, and the end of this one was lost
+		// All had ended when a controller was killed, and the end of this one was lost.
 		m.endJob(j, wire.Broken, why, nil)
 		return
 	case counts && tries >= limit:
@@ -118,7 +118,7 @@ func (m *Machine) restartGang(j *job, why string, counts bool) {
 	m.detachGang(g)
 	if state == wire.Parking || state == wire.Parked {
 		for _, o := range g {
-			// a controller that was killed may have stored only some as parked
+			// A controller that was killed may have stored only some as parked.
 			if o.record.Park = wire.OnDisk; o.record.State != wire.Parked {
 				o.record.Preempted = j.record.Preempted
 				m.recordParked(o)

@@ -70,7 +70,7 @@ func (d *domain) totalClaims() (sum ClaimSum) {
 func (d *domain) assignExecutors() {
 	for _, j := range d.activeJobs() {
 		if j.record.Executor == "" && j.canChangePlan() {
-			// the executor has gone since the job was planned for
+			// The executor may have gone since the job was planned for.
 			if d.registered != nil && (d.registered.Drained || d.vacantExecutor(j, nil) == "") {
 				d.m.clearPlans(j, true)
 				d.m.requeueInPlace(j, fmt.Sprintf("no executor of device %s takes it", d.recordName()))

@@ -99,7 +99,8 @@ type executor struct {
 	joined bool
 	// forJobs says that it was started for certain jobs, and is to leave when these are over.
 	forJobs bool
-	// gone says that it has left or is given up. The entry stays for an hour, as late messages may come.
+	// gone says that it has ended, or became silent while it had nothing. The entry stays for an hour, as late messages
+	// may come.
 	gone bool
 	// dead says that it is gone and that its process has ended for certain.
 	dead bool
@@ -133,7 +134,7 @@ func NewMachine(c Config) *Machine {
 	m := &Machine{config: c, startBudget: c.Budget, executors: make(map[string]*executor),
 		counters: make(map[string]*Counters),
 		profiles: make(map[profileKey]*knownProfile), migrations: migrations{pause: c.MovePause,
-			backoffs: make(map[string]backoff)}}
+			coolDowns: make(map[string]coolDown)}}
 	if !c.NoDevice {
 		m.ownDomain = m.openDevice(c, nil)
 	}

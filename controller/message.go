@@ -260,6 +260,7 @@ type ProvenLayout struct {
 	Host graph.Bytes `json:"host_bytes"`
 	// Claim is what a job claims with it. nil: its arena.
 	Claim *Claim `json:"claim,omitempty"`
-	// program is nil where the layout comes from a recording, or of a script's former graph from a former controller.
+	// program is nil where the layout comes from a recording, or is of a script's former graph and was granted by a
+	// controller before this one.
 	program *program.Program
 }

@@ -63,8 +63,8 @@ type migrations struct {
 	expectedPause time.Duration
 	// checks are the migrations whose gain is being timed.
 	checks []*moveCheck
-	// backoffs has the hosts on which migrations did not pay.
-	backoffs map[string]backoff
+	// coolDowns has the hosts on which migrations did not pay.
+	coolDowns map[string]coolDown
 }
 
 // migrationOption is a migration that may pay by the lower bounds.
@@ -159,7 +159,7 @@ func (m *Machine) canMigrateNow(j *job, to *domain) bool {
 // mayMigrateTo reports whether earlier migrations let a job go to a device.
 func (m *Machine) mayMigrateTo(j *job, to *domain) bool {
 	v := &m.migrations
-	return !v.awaitsCheck(j.domain) && !v.awaitsCheck(to) && !slices.ContainsFunc(hostsOf(j.domain, to), m.isInBackoff)
+	return !v.awaitsCheck(j.domain) && !v.awaitsCheck(to) && !slices.ContainsFunc(hostsOf(j.domain, to), m.isInCoolDown)
 }
 
 // canTakeOver reports whether a job may go on at a device: with the same bits, at an executor that finds its

@@ -31,8 +31,8 @@ type world struct {
 	late      bool     // plans take their time, as messages do; otherwise they are made at once
 	profile   func(*graph.Graph) (planner.Profile, error)
 	clock     time.Duration
-	errands   []func() // plans that are made when what is being done is done
-	busy      bool     // errands are being done
+	planning  []func() // makes the requested plans, when the present step is done
+	busy      bool     // plans are being made
 	lives     int
 
 	// What a bus stores.
@@ -51,10 +51,10 @@ type world struct {
 	asked   []*ExplainRequest
 	lines   []string
 	events  []Event
-	claims  graph.Bytes            // of all jobs, a moment ago
-	had     map[string]graph.Bytes // likewise, of those of each device; nil: all train on the controller's own
+	claims  graph.Bytes            // claims of all jobs after the step before
+	had     map[string]graph.Bytes // claims of each device's jobs after it; nil: all train on the controller's own
 
-	hostClaims graph.Bytes // likewise
+	hostClaims graph.Bytes // claims of all jobs on the host after it
 	slow       float64     // how much slower ops are than their profile
 	peak       graph.Bytes
 
@@ -142,7 +142,7 @@ func plannerOf(c Config, profile func(*graph.Graph) (planner.Profile, error)) *P
 	return &PlanWorker{Config: c, PlanDevice: on}
 }
 
-// plan does an errand of the machine that there is now.
+// plan answers a plan request of the present machine.
 func (w *world) plan(p *PlanRequest) {
 	machine := w.machine
 	do := func() {
@@ -160,18 +160,18 @@ func (w *world) plan(p *PlanRequest) {
 		w.mail = append(w.mail, do)
 		return
 	}
-	w.errands = append(w.errands, do)
+	w.planning = append(w.planning, do)
 }
 
-// planAll does the errands of a world in which plans are made at once.
+// planAll answers the plan requests of a world in which plans are made at once.
 func (w *world) planAll() {
 	if w.busy {
 		return
 	}
 	w.busy = true
-	for len(w.errands) > 0 {
-		do := w.errands[0]
-		w.errands = w.errands[1:]
+	for len(w.planning) > 0 {
+		do := w.planning[0]
+		w.planning = w.planning[1:]
 		do()
 	}
 	w.busy = false

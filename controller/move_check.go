@@ -16,7 +16,7 @@ import (
 
 const (
 	checkIterations = 8                // how many iterations of each job are timed after a migration
-	firstBackoff    = 10 * time.Minute // how long no job migrates on a host after the first migration in vain
+	firstCoolDown    = 10 * time.Minute // how long no job migrates on a host after the first migration in vain
 )
 
 // moveCheck times the jobs of two devices after a migration, and compares that with the time before.
@@ -46,8 +46,8 @@ type timedJob struct {
 	count int
 }
 
-// backoff is for how long no job migrates on a host, after migrations that did not pay.
-type backoff struct {
+// coolDown is for how long no job migrates on a host, after migrations that did not pay.
+type coolDown struct {
 	length time.Duration
 	until  time.Duration // since the Unix epoch
 }
@@ -108,16 +108,16 @@ func (m *Machine) judgeMoveChecks() {
 		saved, hosts := p.savedTime(), hostsOf(p.from, p.to)
 		if saved >= p.gain/2 {
 			for _, host := range hosts {
-				delete(v.backoffs, host)
+				delete(v.coolDowns, host)
 			}
 			return true
 		}
-		rest := firstBackoff
+		rest := firstCoolDown
 		for _, host := range hosts {
-			rest = max(rest, saturate(2*float64(v.backoffs[host].length)))
+			rest = max(rest, saturate(2*float64(v.coolDowns[host].length)))
 		}
 		for _, host := range hosts {
-			v.backoffs[host] = backoff{length: rest, until: saturate(float64(m.now) + float64(rest))}
+			v.coolDowns[host] = coolDown{length: rest, until: saturate(float64(m.now) + float64(rest))}
 		}
 		m.emitEvent(Event{Kind: Disproved, Job: p.mover.record.Spec.Name, Device: p.to.config.Name,
 			Host: strings.Join(hosts, ", "), Gain: p.gain, Saved: saved, Rest: rest})
@@ -150,5 +150,5 @@ func (v *migrations) awaitsCheck(d *domain) bool {
 	return slices.ContainsFunc(v.checks, func(p *moveCheck) bool { return p.from == d || p.to == d })
 }
 
-// isInBackoff reports whether no job is to migrate on a host now, because migrations there did not pay.
-func (m *Machine) isInBackoff(host string) bool { return m.now < m.migrations.backoffs[host].until }
+// isInCoolDown reports whether no job is to migrate on a host now, because migrations there did not pay.
+func (m *Machine) isInCoolDown(host string) bool { return m.now < m.migrations.coolDowns[host].until }

@@ -31,7 +31,7 @@ func testProofs(t *testing.T, m *Machine, from, to *domain, hosts []string, else
 		m.migrations.checks = []*moveCheck{{mover: mover, from: from, to: to, gain: 20 * time.Second, arrived: true,
 			jobs: []timedJob{{job: other, domain: from, weight: 10, before: 2 * time.Second},
 				{job: mover, domain: to, weight: 10, before: 2 * time.Second}}}}
-		if m.now = m.migrations.backoffs["h1"].until; slices.ContainsFunc(hosts, m.isInBackoff) {
+		if m.now = m.migrations.coolDowns["h1"].until; slices.ContainsFunc(hosts, m.isInCoolDown) {
 			t.Errorf("at %v nothing moves although the rest is over", m.now)
 		}
 		m.jobs = append(m.jobs, jobs...)
@@ -54,14 +54,14 @@ func testProofs(t *testing.T, m *Machine, from, to *domain, hosts []string, else
 			t.Errorf("after %v: not judged", took)
 		}
 		for _, host := range hosts {
-			if got, want := m.migrations.backoffs[host], m.migrations.backoffs["h1"]; got != want {
+			if got, want := m.migrations.coolDowns[host], m.migrations.coolDowns["h1"]; got != want {
 				t.Errorf("host %s: %+v, host h1: %+v", host, got, want)
 			}
 		}
-		if m.isInBackoff(elsewhere) {
+		if m.isInCoolDown(elsewhere) {
 			t.Errorf("nothing moves on host %s", elsewhere)
 		}
-		return m.migrations.backoffs["h1"].until - m.now
+		return m.migrations.coolDowns["h1"].until - m.now
 	}
 	for i, c := range []struct {
 		took  time.Duration // of which half of the promise is kept if it is a second

@@ -32,7 +32,7 @@ func (m *Machine) allowedDevices(j *job) []*domain {
 		list = append(list, d)
 		x := m.executors[d.vacantExecutor(j, nil)]
 		shares := c != nil && c.Folder != "" && x != nil && x.folder == c.Folder
-		// the controller may start an executor that finds it
+		// The controller may start an executor that finds it.
 		if found = found || shares; shares || d.registered == nil {
 			finding = append(finding, d)
 		}
@@ -113,7 +113,7 @@ func (m *Machine) unbindDevice(j *job) {
 // assignDevices has queued jobs belong to the device that may take them, where there is just one.
 func (m *Machine) assignDevices() {
 	for _, j := range m.jobs {
-		// the device does not take it any more
+		// The device may not take it any more.
 		if j.isFree() && j.deviceChosen && j.domain != nil && !m.isBeingPlanned(j) && !j.domain.mayTake(j) {
 			j.deviceChosen, m.needsPlacement, m.changed = false, true, true
 		}
@@ -131,7 +131,7 @@ func (m *Machine) assignDevices() {
 		case len(list) == 1 && len(m.allowedDevices(j)) > 1: // the other devices have more of its peers
 			if !j.noRoom && m.mayBePlanned(j) {
 				m.bindDevice(j, list[0])
-				// so that the next replica counts it
+				// The next replica counts it there.
 				j.deviceChosen, list[0].pending.admission, m.changed = true, true, true
 			}
 		case len(list) == 1 && j.domain != list[0]:

@@ -408,7 +408,7 @@ func (t *placementSearch) nearestOffer() (found *offer) {
 func (m *Machine) rejectEverywhere(t *placementSearch) {
 	var on *offer
 	for _, a := range t.offers {
-		// a device that was not asked is like one that was
+		// A device that was not asked is like one that was.
 		if a.answer != nil && (on == nil || a.domain.hasMoreMemory(on.domain)) {
 			on = a
 		}

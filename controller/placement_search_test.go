@@ -24,7 +24,7 @@ type lab struct {
 	machine *Machine
 	now     time.Duration
 	graphs  []*graph.Graph
-	asked   int // errands for which a job was tried
+	asked   int // plan requests for the job of a search
 }
 
 func newLab(t *testing.T, seed uint64, devices int) *lab {

@@ -87,7 +87,7 @@ func (d *domain) requestPlans(waiting []*job) *openRequest {
 		e.jobs = append(e.jobs, waiting...)
 		d.pending.admission = false
 	}
-	// a request for queued jobs plans for the admitted ones, too
+	// A request for queued jobs plans for the admitted ones, too.
 	d.pending.replan, d.pending.mandatory = reason{}, false
 	d.sendRequest(e)
 	for _, j := range e.jobs {
@@ -250,7 +250,7 @@ func (d *domain) rejectImpossible(e *openRequest, why map[int]string) {
 		switch {
 		case !never:
 			d.pending.admission = true
-		// it is not refused yet
+		// The batch is not refused yet.
 		case j.batch != nil && d.m.findJob(j.record.Spec.Name) == j && d.m.largerUnavailable(j, d) == nil:
 			d.m.refuseBatch(j.batch, text+d.m.largerDeviceHint(d))
 		case j.record.State != wire.Queued:
@@ -379,7 +379,7 @@ func (d *domain) admittedPlans(e *openRequest, plans []PlannedJob) []adoption {
 	var list []adoption
 	for i, p := range plans {
 		j := e.jobs[i]
-		// a script has recorded another graph since the request
+		// A script may have recorded another graph since the request.
 		late := p.Layout != nil && j.isStale(&layout{ProvenLayout: *p.Layout})
 		if !j.canChangePlan() || late {
 			p.Layout, p.Gain, p.Transition = nil, 0, 0

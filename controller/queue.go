@@ -66,9 +66,9 @@ func (m *Machine) rank(j *job) int64 {
 // enqueue has a job wait in the queue.
 func (m *Machine) enqueue(j *job, why string) {
 	j.record.State, j.record.Why, j.record.Need, j.record.Waiting = wire.Queued, why, 0, m.now
-	// the budget may have become smaller since it was admitted
+	// The budget may have become smaller since the job was admitted.
 	j.unchecked, j.blocked, j.checkpointDeadline, j.hostLack = true, false, 0, 0
-	// what holds it may be gone when that is looked at next
+	// settleAccounts sees by this when the job is no longer throttled.
 	_, j.throttled = m.throttledFor(j)
 	m.changed = true
 	m.retryAdmission(j.domain)

@@ -464,7 +464,7 @@ func (s *script) report(t *testing.T, d *datadriven.TestData) *wire.Report {
 	return r
 }
 
-// planned answers the newest errand, or pretends to answer another.
+// planned answers the newest plan request, or pretends to answer another.
 func (s *script) planned(t *testing.T, d *datadriven.TestData) *PlanResult {
 	p := &PlanResult{WantsReports: d.HasArg("again")}
 	d.ScanArgs(t, "ticket", &p.Ticket)

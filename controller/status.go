@@ -265,7 +265,7 @@ func (m *Machine) applyTick(t *Tick) {
 		}
 	}
 	m.takeLateBatches()
-	// what executors said while this process was suspended has not arrived yet
+	// What executors said while this process was suspended has not arrived yet.
 	deaf := t.Deaf || m.now-m.lastTick > maxTick
 	m.lastTick = m.now
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
@@ -273,7 +273,7 @@ func (m *Machine) applyTick(t *Tick) {
 		if x.gone && m.now-x.lastHeard > forgetAfter {
 			delete(m.executors, name) // no message of it can be on its way any more
 		}
-		// its parent tells of its end, so it may be silent unless others wait for its pages
+		// Its parent tells of its end, so it may be silent unless others wait for its pages.
 		ours := x.launched && m.config.Watched
 		if x.gone || ours && !(x.domain.config.sharesMemory() && x.joined) {
 			continue

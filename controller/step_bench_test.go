@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkStep is what a step takes with 200 jobs of resnet50 at executors of their own: a heartbeat that says nothing
-// new, one that tells of an iteration, a report, and a job that comes, up to the errand that it asks for.
+// new, one that tells of an iteration, a report, and a job that comes, up to the plan request that follows.
 func BenchmarkStep(b *testing.B) {
 	g, err := models.Build("resnet50", models.Config{Batch: 2})
 	if err != nil {

@@ -211,7 +211,7 @@ const idleRate = 0.2
 func (d *domain) settleAccounts() {
 	l, turn := &d.ledger, d.config.Turn
 	passed := d.m.now - l.lastTick
-	// the second condition holds at the first tick
+	// At the first tick passed is the time since the Unix epoch.
 	if l.lastTick = d.m.now; passed <= 0 || passed == d.m.now || !d.canStartJobs() {
 		return
 	}

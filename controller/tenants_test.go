@@ -476,16 +476,16 @@ func TestReplicasPass(t *testing.T) {
 	d, ada, bob := resting(1)
 	bob[0].record.Preempted, bob[0].record.Spec.Checkpoint = false, wire.Interval{}
 	of := func(number int) wire.Replica { return wire.Replica{Group: 1, Number: number, Of: 2} }
-	sibling := &job{domain: d, record: ada.record}
-	ada.record.Spec.Replica, sibling.record.Spec.Replica = of(0), of(1)
-	d.m.jobs = append(d.m.jobs, sibling)
+	replica := &job{domain: d, record: ada.record}
+	ada.record.Spec.Replica, replica.record.Spec.Replica = of(0), of(1)
+	d.m.jobs = append(d.m.jobs, replica)
 	for _, others := range []bool{true, false} {
-		ada.overtakable, sibling.overtakable, d.pending.admission = false, false, false
+		ada.overtakable, replica.overtakable, d.pending.admission = false, false, false
 		if !others {
 			bob[0].record.State = wire.Done
 		}
-		if d.unloadParked(); ada.overtakable != others || sibling.overtakable != others {
-			t.Errorf("with others %v: the replicas let them pass: %v, %v", others, ada.overtakable, sibling.overtakable)
+		if d.unloadParked(); ada.overtakable != others || replica.overtakable != others {
+			t.Errorf("with others %v: the replicas let them pass: %v, %v", others, ada.overtakable, replica.overtakable)
 		}
 	}
 }

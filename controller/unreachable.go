@@ -100,7 +100,7 @@ func (m *Machine) processEnded(name, life, why string) {
 func (m *Machine) releaseReservations(name string, ended func(life string) bool, why string) bool {
 	var of *domain
 	for _, j := range m.jobs {
-		// the slice is shared with stored records
+		// The slice is shared with stored records: it is not changed in place.
 		j.record.Held = slices.DeleteFunc(slices.Clone(j.record.Held), func(h wire.Holding) bool {
 			if h.Executor != name || !ended(h.Life) {
 				return false
@@ -136,11 +136,11 @@ func (m *Machine) settleReservations(x *executor, s *wire.Status) {
 	any, why := false, "it is back"
 	for _, j := range m.jobs {
 		n := len(j.record.Held)
-		// the slice is shared with stored records
+		// The slice is shared with stored records: it is not changed in place.
 		j.record.Held = slices.DeleteFunc(slices.Clone(j.record.Held), func(h wire.Holding) bool {
 			named := func(a wire.Assignment) bool { return a.Spec.ID == h.ID && a.Incarnation == h.Incarnation }
 			has := func(js wire.JobStatus) bool {
-				// an old job of this name is to leave before this one comes
+				// An old job of this name is to leave before this one comes.
 				old := js.ID == 0 && js.Name == j.record.Spec.Name
 				return old || js.ID == h.ID && js.Incarnation == h.Incarnation
 			}
@@ -181,7 +181,7 @@ func (m *Machine) markSilent(x *executor) {
 			m.restartDisconnected(j, fmt.Sprintf("executor %s cannot be reached", x.name))
 		}
 	}
-	// the executor may hold its whole claim beside the others from now on
+	// The executor may use its whole claim beside the others from now on.
 	if d.config.sharesMemory() && d.isOverfull() {
 		d.pending.replan = newReason(Processes, "executor %s cannot be reached", x.name)
 	}
