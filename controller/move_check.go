@@ -16,7 +16,7 @@ import (
 
 const (
 	checkIterations = 8                // how many iterations of each job are timed after a migration
-	firstCoolDown    = 10 * time.Minute // how long no job migrates on a host after the first migration in vain
+	firstCoolDown   = 10 * time.Minute // how long no job migrates on a host after the first migration in vain
 )
 
 // moveCheck times the jobs of two devices after a migration, and compares that with the time before.
