@@ -73,7 +73,7 @@ func TestReplicasHaveArenas(t *testing.T) {
 		t.Fatal(err)
 	}
 	link := cost.Link{Rate: 100e6}
-	for _, way := range []wire.Sharing{wire.Gates, wire.Shift, wire.Pairs, wire.Slices} {
+	for _, way := range []wire.Sharing{wire.Gates, wire.Zico, wire.Waterwave, wire.Slices} {
 		c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", Page: 4096, MemorySharing: way}
 		on := c.SharedDevice(planner.Device{Align: c.Align, Out: link, In: link, Profile: profile, Page: c.Page})
 		p := PlanWorker{Config: c, PlanDevice: on}

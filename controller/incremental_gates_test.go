@@ -148,7 +148,7 @@ func TestNotNearByGates(t *testing.T) {
 				n.jobs[i].Current = nil
 			}
 		}, 14},
-		{"another way", 1, func(n *nearby) { n.planner.MemorySharing = wire.Shift }, 14},
+		{"another way", 1, func(n *nearby) { n.planner.MemorySharing = wire.Zico }, 14},
 		{"other latencies", 2, func(n *nearby) {
 			n.arrive(0)
 			last := &n.jobs[14]

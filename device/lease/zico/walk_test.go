@@ -1,4 +1,4 @@
-package shift
+package zico
 
 import (
 	"fmt"
@@ -109,7 +109,7 @@ func (w *walk) command(t *testing.T, d *datadriven.TestData) string {
 	}
 	switch d.Cmd {
 	case "new":
-		*w = walk{t: t, capacity: lease.Capacity{Pages: number("pages", 0), Method: "shift"}}
+		*w = walk{t: t, capacity: lease.Capacity{Pages: number("pages", 0), Method: "zico"}}
 		w.newMachine()
 		w.tell(lease.Input{Capacity: &w.capacity})
 	case "capacity":

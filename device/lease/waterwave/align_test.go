@@ -1,4 +1,4 @@
-package pairs
+package waterwave
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-// Package pairs is the scheduler of Waterwave (Shi, Peng, He, Zhao, Jin: Waterwave: A GPU Memory Flow Engine for
+// Package waterwave is the scheduler of Waterwave (Shi, Peng, He, Zhao, Jin: Waterwave: A GPU Memory Flow Engine for
 // Concurrent DNN Training, IEEE TPDS 2023) as a method of a lease: node groups that allocate are issued together with
 // node groups of another job that deallocate, so that memory flows from one job to the other.
 //
@@ -30,4 +30,4 @@
 // was not heard of for twice as long as a round takes, ten seconds at most, is missed: it stands still, or waits for
 // data. The others go on without it, into the next rounds too, until it asks; then it goes on where it is. One that
 // asks waits for the lease, which ends any delay when nobody goes on by himself (package lease).
-package pairs
+package waterwave

@@ -1,4 +1,4 @@
-package pairs
+package waterwave
 
 import (
 	"fmt"
@@ -72,7 +72,7 @@ func (m *member) rest(group int, snapshot bool) int {
 }
 
 func newScript(t *testing.T, d *datadriven.TestData) *script {
-	s := &script{capacity: lease.Capacity{Method: "pairs"}}
+	s := &script{capacity: lease.Capacity{Method: "waterwave"}}
 	d.ScanArgs(t, "capacity", &s.capacity.Pages)
 	d.ScanArgs(t, "split", &s.split)
 	s.begin()
