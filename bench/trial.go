@@ -70,7 +70,7 @@ func (s *stage) try(tasks []task.Task, c controller.Config) (*trial, error) {
 		t.jobs[i].plans = make(map[int64]planFigures)
 	}
 	d := s.device()
-	on := c.SharedDevice(planner.Of(d, planner.Roofline(d.Facts())))
+	on := c.SharedDevice(planner.Describe(d, planner.Roofline(d.Facts())))
 	p := &controller.PlanWorker{Config: c, PlanDevice: on}
 	demanded := endless
 	if s.whole {

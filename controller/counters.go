@@ -78,7 +78,7 @@ func (m *Machine) countedOwner(j *job) string {
 // countQueueTime counts the time of a job in the queue. It is called at the end of each step that may have changed the
 // job's state.
 func (m *Machine) countQueueTime(j *job) {
-	switch queued := j.record.State == wire.Queued; {
+	switch queued := j.record.State == wire.JobQueued; {
 	case queued && j.queuedSince == 0:
 		j.queuedSince = m.now
 	case !queued && j.queuedSince > 0:

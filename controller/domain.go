@@ -333,7 +333,7 @@ func (m *Machine) drain(q *wire.Request) (moved []*job, err error) {
 	}
 	for _, j := range m.jobsWithPeersOn(d) {
 		if moved = append(moved, j); !m.vacateDevice(j) {
-			j.record.Why = fmt.Sprintf("stays on device %s, which is drained, to its end: it takes no checkpoints",
+			j.record.Reason = fmt.Sprintf("stays on device %s, which is drained, to its end: it takes no checkpoints",
 				d.recordName())
 		}
 	}
@@ -356,12 +356,12 @@ func (m *Machine) jobsWithPeersOn(d *domain) (list []*job) {
 // vacateDevice has a job leave its device with a checkpoint and wait for another device, and reports whether it can.
 func (m *Machine) vacateDevice(j *job) bool {
 	switch {
-	case j.record.State == wire.Ending || j.record.State == wire.Unknown:
+	case j.record.State == wire.JobStopping || j.record.State == wire.JobUnknown:
 		return true // it gives its memory back anyway, or cannot be reached
 	case j.record.Spec.Checkpoint == wire.Interval{} && !(j.claim().isZero() && j.hostClaim() == 0):
 		return false
 	}
-	if rests := j.record.State == wire.Parked || j.record.State == wire.Parking; !rests {
+	if rests := j.record.State == wire.JobParked || j.record.State == wire.JobParking; !rests {
 		j.record.Preempted = true // it is queued again when it has left
 	}
 	m.sendGangHome(j, wire.OnDisk)

@@ -140,7 +140,7 @@ func TestExpectedSpeeds(t *testing.T) {
 			t.Errorf("%s: of a job alone is said %q", c.sharing, said())
 		}
 		w.submit("b", endless)
-		why, job := w.recordOf("b").Why, w.machine.findJob("b")
+		why, job := w.recordOf("b").Reason, w.machine.findJob("b")
 		w.machine.applyJobStatus(job, wire.JobStatus{State: wire.Waiting}, true)
 		there := w.machine.ownDomain.describeStart(job)
 		w.run(5)

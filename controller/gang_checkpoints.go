@@ -18,9 +18,9 @@ func (m *Machine) orderTimedCheckpoints() {
 			continue
 		}
 		g := m.gang(j)
-		idle := func(o *job) bool { return o.record.State != wire.Training || o.replica.finalStatus != nil }
+		idle := func(o *job) bool { return o.record.State != wire.JobRunning || o.replica.finalStatus != nil }
 		if j.replica.checkpointOrdered == 0 || slices.ContainsFunc(g, idle) {
-			if j.record.State == wire.Training && j.replica.checkpointOrdered == 0 {
+			if j.record.State == wire.JobRunning && j.replica.checkpointOrdered == 0 {
 				j.replica.checkpointOrdered = m.now
 			}
 			continue

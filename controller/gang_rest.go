@@ -63,7 +63,7 @@ func (m *Machine) orderRest(j *job, a *wire.Assignment) {
 // Record.At is raised for all if one of them has begun too many iterations when it hears of it, also where it was to
 // take a checkpoint then.
 func (m *Machine) recordRest(j *job, s *wire.JobStatus, answers bool) {
-	resting := j.record.State == wire.Parking || j.record.State == wire.Ending
+	resting := j.record.State == wire.JobParking || j.record.State == wire.JobStopping
 	rests := j.restsInMemory() || resting
 	switch at := j.record.At; {
 	case !answers:
@@ -83,7 +83,7 @@ func (m *Machine) recordRest(j *job, s *wire.JobStatus, answers bool) {
 	case resting && late:
 		m.chooseRestPoint(g, true)
 	case !resting || was == j.replica.resting || !m.isGangAtRest(j):
-	case j.record.State == wire.Parking && j.record.Park == wire.InMemory:
+	case j.record.State == wire.JobParking && j.record.Park == wire.InMemory:
 		for _, o := range g {
 			m.recordParked(o)
 		}
@@ -107,12 +107,12 @@ func (m *Machine) endGang(j *job) {
 		}
 	}
 	if stopped.replica.finalStatus.State == wire.Stopped {
-		m.endJob(stopped, wire.Halted, "", stopped.replica.finalStatus.Result) // which ends the others too
+		m.endJob(stopped, wire.JobStopped, "", stopped.replica.finalStatus.Result) // which ends the others too
 		return
 	}
 	for _, o := range g {
 		if !o.record.State.Over() {
-			m.endJob(o, wire.Done, "", o.replica.finalStatus.Result)
+			m.endJob(o, wire.JobFinished, "", o.replica.finalStatus.Result)
 		}
 	}
 }

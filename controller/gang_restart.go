@@ -30,10 +30,10 @@ func (m *Machine) endPeers(j *job) {
 		if o.record.State.Over() {
 			continue
 		}
-		if o.replica.finalStatus == nil || j.record.State == wire.Broken {
+		if o.replica.finalStatus == nil || j.record.State == wire.JobFailed {
 			m.keepReservation(o)
 		}
-		why := j.record.Why
+		why := j.record.Reason
 		if why != "" && !strings.HasPrefix(why, "replica ") {
 			why = fmt.Sprintf("replica %s: %s", j.record.Spec.Name, why)
 		}
@@ -83,43 +83,43 @@ func (m *Machine) restartGang(j *job, why string, counts bool) {
 	begun, tries := 0, 0
 	for _, o := range g {
 		begun, tries = max(begun, o.record.Iteration, int(o.record.Applied)), max(tries, o.record.Restarts)
-		if o.record.State == wire.Ending {
-			state = wire.Ending
+		if o.record.State == wire.JobStopping {
+			state = wire.JobStopping
 		}
 	}
 	limit := j.record.Spec.Restarts
 	if begun == 0 { // a restart loses nothing
 		limit = max(maxMoves, limit)
 	}
-	counts = counts && (state == wire.Starting || state == wire.Training || state == wire.Unknown)
+	counts = counts && (state == wire.JobStarting || state == wire.JobRunning || state == wire.JobUnknown)
 	finished := func(o *job) bool { return o.record.State.Over() }
 	switch {
 	case state.Over():
 		return
-	case state == wire.Ending:
+	case state == wire.JobStopping:
 		m.keepReservation(j) // its executor may live although it is out of reach
-		m.endJob(j, wire.Halted, why, nil)
+		m.endJob(j, wire.JobStopped, why, nil)
 		return
 	case slices.ContainsFunc(g, finished):
 		m.keepReservation(j)
 		// All had ended when a controller was killed, and the end of this one was lost.
-		m.endJob(j, wire.Broken, why, nil)
+		m.endJob(j, wire.JobFailed, why, nil)
 		return
 	case counts && tries >= limit:
 		m.keepReservation(j)
-		m.endJob(j, wire.Broken, why, nil)
+		m.endJob(j, wire.JobFailed, why, nil)
 		return
 	case begun > 0 && newestCommonCheckpoint(g) == 0 && j.record.Spec.Checkpoint == wire.Interval{} &&
 		j.record.Spec.Restarts == 0:
 		m.keepReservation(j)
-		m.endJob(j, wire.Broken, why, nil) // they would begin from scratch
+		m.endJob(j, wire.JobFailed, why, nil) // they would begin from scratch
 		return
 	}
 	m.detachGang(g)
-	if state == wire.Parking || state == wire.Parked {
+	if state == wire.JobParking || state == wire.JobParked {
 		for _, o := range g {
 			// A controller that was killed may have stored only some as parked.
-			if o.record.Park = wire.OnDisk; o.record.State != wire.Parked {
+			if o.record.Park = wire.OnDisk; o.record.State != wire.JobParked {
 				o.record.Preempted = j.record.Preempted
 				m.recordParked(o)
 			}
@@ -161,16 +161,16 @@ func (m *Machine) restartFromScratch(j *job, why string) bool {
 func (m *Machine) handleMissingGangCheckpoint(j *job, x *executor, why string) {
 	until := j.checkpointDeadline
 	j.failedAt = append(j.failedAt, x.name)
-	if m.restartGang(j, why, false); j.record.State != wire.Queued || m.otherExecutorMayTake(j) {
+	if m.restartGang(j, why, false); j.record.State != wire.JobQueued || m.otherExecutorMayTake(j) {
 		return
 	}
 	if until == 0 {
 		until = m.now + m.config.GiveUp
 	}
 	j.checkpointDeadline = until
-	j.record.Why = why
+	j.record.Reason = why
 	if c := j.record.Checkpoint; c != nil {
-		j.record.Why = fmt.Sprintf("waits for an executor that has its checkpoint after %d iterations, as on %s",
+		j.record.Reason = fmt.Sprintf("waits for an executor that has its checkpoint after %d iterations, as on %s",
 			j.record.From, c.Host)
 	}
 }
@@ -187,7 +187,7 @@ func (m *Machine) healGangs() {
 	for _, j := range slices.Clone(m.jobs) {
 		if n := len(m.gang(j)); j.isReplica() && !j.record.State.Over() && n < j.record.Spec.Replica.Of {
 			m.keepReservation(j)
-			m.endJob(j, wire.Broken, fmt.Sprintf("the controller was killed when it had stored %d of its %d replicas: "+
+			m.endJob(j, wire.JobFailed, fmt.Sprintf("the controller was killed when it had stored %d of its %d replicas: "+
 				"submit it again", n, j.record.Spec.Replica.Of), nil)
 		}
 		if !j.isReplica() || j.record.Spec.Replica.Number > 0 {
@@ -196,12 +196,12 @@ func (m *Machine) healGangs() {
 		g := m.gang(j)
 		stage := func(o *job) wire.JobState {
 			switch s := o.record.State; {
-			case s.Over() || s == wire.Ending || s == wire.Parking || s == wire.Parked:
+			case s.Over() || s == wire.JobStopping || s == wire.JobParking || s == wire.JobParked:
 				return s
 			case o.claim().isZero():
-				return wire.Queued
+				return wire.JobQueued
 			}
-			return wire.Training
+			return wire.JobRunning
 		}
 		var odd *job
 		for _, o := range g {
@@ -210,13 +210,13 @@ func (m *Machine) healGangs() {
 				odd = o
 			}
 		}
-		done := func(o *job) bool { return o.record.State == wire.Done }
+		done := func(o *job) bool { return o.record.State == wire.JobFinished }
 		if odd == nil || slices.ContainsFunc(g, done) { // the others will report that they have finished
 			continue
 		}
 		const why = "the controller was started again before all replicas had heard"
-		for _, s := range [...]wire.JobState{wire.Broken, wire.Halted, wire.Ending, wire.Parking, wire.Parked,
-			wire.Training} {
+		for _, s := range [...]wire.JobState{wire.JobFailed, wire.JobStopped, wire.JobStopping, wire.JobParking, wire.JobParked,
+			wire.JobRunning} {
 			at := slices.IndexFunc(g, func(o *job) bool { return stage(o) == s })
 			if at < 0 {
 				continue

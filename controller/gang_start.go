@@ -46,8 +46,8 @@ func (m *Machine) allowPacking(j *job) bool {
 // was chosen. nil: no gang is about to start.
 func (m *Machine) startingGang() []*job {
 	for _, j := range m.jobs {
-		if j.isReplica() && (j.record.State == wire.Starting && j.claim().isZero() ||
-			j.record.State == wire.Queued && j.deviceChosen) {
+		if j.isReplica() && (j.record.State == wire.JobStarting && j.claim().isZero() ||
+			j.record.State == wire.JobQueued && j.deviceChosen) {
 			return m.gang(j)
 		}
 	}
@@ -66,8 +66,8 @@ func (m *Machine) mayBePlanned(j *job) bool {
 	}
 	for _, o := range g {
 		switch o.record.State {
-		case wire.Starting:
-		case wire.Queued:
+		case wire.JobStarting:
+		case wire.JobQueued:
 			elsewhere := func(d *domain) bool { return o.isFree() && d != o.domain } // another device may take it
 			held := o.blocked && !slices.ContainsFunc(m.candidateDevices(o), elsewhere)
 			if held || o.noRoom || o.notBefore > m.now || m.isUnreachable(o) || o.checkpointDeadline > 0 &&
@@ -84,7 +84,7 @@ func (m *Machine) mayBePlanned(j *job) bool {
 // hasUnplacedPeer reports whether a device is still to be searched for peers of a job.
 func (m *Machine) hasUnplacedPeer(j *job) bool {
 	return slices.ContainsFunc(m.gang(j), func(o *job) bool {
-		return o != j && o.record.State == wire.Queued && !o.noRoom && (o.domain == nil || m.needsSearch(o))
+		return o != j && o.record.State == wire.JobQueued && !o.noRoom && (o.domain == nil || m.needsSearch(o))
 	})
 }
 
@@ -93,7 +93,7 @@ func (m *Machine) hasUnplacedPeer(j *job) bool {
 func (d *domain) dropPartialGangs(begun []*job) (whole, cut []*job) {
 	for _, j := range begun {
 		alone := func(o *job) bool {
-			if o.domain != d || o.record.State != wire.Queued || slices.Contains(begun, o) {
+			if o.domain != d || o.record.State != wire.JobQueued || slices.Contains(begun, o) {
 				return false
 			}
 			may := d.m.candidateDevices(o) // the replica was here before, and may have to go elsewhere
@@ -150,9 +150,9 @@ func (d *domain) blockReplicas(j *job, why string) {
 		waits = "waits for executors: "
 	}
 	for _, o := range d.m.gang(j) {
-		o.blocked, o.unchecked, o.record.Need, o.record.Why = true, false, 0, waits+why
+		o.blocked, o.unchecked, o.record.Need, o.record.Reason = true, false, 0, waits+why
 	}
-	d.m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
+	d.m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Reason})
 	d.pending.admission, d.m.changed = true, true
 }
 
@@ -171,14 +171,14 @@ func (m *Machine) isPlanPending(j *job) bool {
 // requeueIncompleteGang has the gang that is about to start wait again if one of its replicas has found no room.
 func (m *Machine) requeueIncompleteGang() {
 	g := m.startingGang()
-	admitted := slices.ContainsFunc(g, func(j *job) bool { return j.record.State == wire.Starting })
+	admitted := slices.ContainsFunc(g, func(j *job) bool { return j.record.State == wire.JobStarting })
 	at := slices.IndexFunc(g, func(j *job) bool {
-		return j.record.State == wire.Queued && !m.isPlanPending(j) && (admitted || !j.deviceChosen)
+		return j.record.State == wire.JobQueued && !m.isPlanPending(j) && (admitted || !j.deviceChosen)
 	})
 	if at < 0 {
 		return
 	}
-	m.requeueGang(g, g[at].record.Spec.Name, g[at].record.Why)
+	m.requeueGang(g, g[at].record.Spec.Name, g[at].record.Reason)
 }
 
 // requeueGang has the replicas of a gang that has nothing yet wait again. first is the name of the one for which they
@@ -186,10 +186,10 @@ func (m *Machine) requeueIncompleteGang() {
 func (m *Machine) requeueGang(g []*job, first, why string) {
 	m.changed, m.needsPlacement = true, true
 	for _, j := range g {
-		if j.record.State == wire.Starting {
+		if j.record.State == wire.JobStarting {
 			j.domain.requeueAdmitted(j)
 			if j.record.Spec.Name != first {
-				j.record.Why = fmt.Sprintf("waits with replica %s, which %s", first, why)
+				j.record.Reason = fmt.Sprintf("waits with replica %s, which %s", first, why)
 			}
 			if !m.config.NoReplan && j.domain.pending.replan.isZero() {
 				j.domain.pending.replan = newReason(Departure, "job %s waits again", j.record.Spec.Name)
@@ -210,7 +210,7 @@ func (m *Machine) startGang() {
 	}
 	for i, j := range g {
 		l := j.newestLayout()
-		if j.record.State != wire.Starting || l == nil || l.granted || !j.domain.hasRoom(j, l) {
+		if j.record.State != wire.JobStarting || l == nil || l.granted || !j.domain.hasRoom(j, l) {
 			for _, o := range g[:i] {
 				o.newestLayout().granted = false
 			}
@@ -226,7 +226,7 @@ func (m *Machine) startGang() {
 			for _, o := range g {
 				o.noRoom = false // another device may take it
 			}
-			j.record.Why = why
+			j.record.Reason = why
 			return
 		}
 		l.granted = true // so that room for the next ones is counted beside this one

@@ -28,13 +28,13 @@ func (d *domain) grant() {
 		}
 	}
 	for _, j := range d.activeJobs() {
-		if l := j.newestLayout(); j.record.State == wire.Starting && l != nil {
-			j.record.Why, j.record.Need = d.describeStart(j), 0
+		if l := j.newestLayout(); j.record.State == wire.JobStarting && l != nil {
+			j.record.Reason, j.record.Need = d.describeStart(j), 0
 			if !l.granted {
-				j.record.Why = d.describeWait(j, l) + d.speedSuffix(j)
+				j.record.Reason = d.describeWait(j, l) + d.speedSuffix(j)
 			}
 			if !l.granted && j.isReplica() && d.hasRoom(j, l) {
-				j.record.Why = "waits for the other replicas, as all begin together"
+				j.record.Reason = "waits for the other replicas, as all begin together"
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func (d *domain) assignExecutors() {
 			}
 			if !d.hasRoomForExecutor(j) {
 				j.revokeGrant()
-				j.record.Why = fmt.Sprintf("its executor waits for %s that others are giving back", d.config.Context)
+				j.record.Reason = fmt.Sprintf("its executor waits for %s that others are giving back", d.config.Context)
 				continue
 			}
 			if j.record.Give(d.executorFor(j)); j.record.Park == wire.OnDisk {
@@ -107,7 +107,7 @@ func (d *domain) executorFor(j *job) string {
 	if name := d.vacantExecutor(j, nil); name != "" {
 		return name
 	}
-	name := fmt.Sprintf("x%d", j.record.Seq)
+	name := fmt.Sprintf("x%d", j.record.Order)
 	if j.record.Incarnation > 1 { // a name is never used again: late messages of its former owner would count
 		name += fmt.Sprintf(".%d", j.record.Incarnation)
 	}

@@ -167,7 +167,7 @@ func (j *job) claimWith(l *layout) Claim {
 
 // isActive reports whether the job is planned for.
 func (j *job) isActive() bool {
-	return j.record.State != wire.Queued && j.record.State != wire.Parked && !j.record.State.Over()
+	return j.record.State != wire.JobQueued && j.record.State != wire.JobParked && !j.record.State.Over()
 }
 
 // isIncarnation reports whether a number is that of the job's present incarnation. An executor that counts no
@@ -179,7 +179,7 @@ func (j *job) isIncarnation(incarnation int64) bool {
 
 // canChangePlan reports whether the job is admitted and may change to new plans.
 func (j *job) canChangePlan() bool {
-	return j.damage == "" && (j.record.State == wire.Starting || j.record.State == wire.Training)
+	return j.damage == "" && (j.record.State == wire.JobStarting || j.record.State == wire.JobRunning)
 }
 
 // hasExecutor reports whether an executor has the job, or is to have it. A job that is parked in memory has one.
@@ -198,7 +198,7 @@ func (j *job) newestLayout() *layout {
 // long as that lasts.
 func (j *job) claim() Claim {
 	c := j.grantedClaim()
-	if j.record.State == wire.Unknown {
+	if j.record.State == wire.JobUnknown {
 		return exclusiveClaim(c.Arena)
 	}
 	return c
@@ -273,7 +273,7 @@ func (j *job) addLayout(l *ProvenLayout, reason string) {
 	}
 	j.layouts = append(j.layouts, &layout{ProvenLayout: *l, scriptHeld: j.record.Spec.Held})
 	j.record.Epoch = l.epoch()
-	j.record.PlansMade, j.record.Reason, j.record.Unplanned = j.record.PlansMade+1, reason, ""
+	j.record.PlansMade, j.record.PlanReason, j.record.Unplanned = j.record.PlansMade+1, reason, ""
 }
 
 // revokeGrant takes back the grant of a job that no executor has.

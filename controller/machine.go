@@ -231,10 +231,10 @@ func (m *Machine) Records() []wire.Record {
 		m.fillClaim(j, &r)
 		r.Pace, r.Gate, r.Loss, r.Measured = j.iterationTime, j.gateTime, j.losses.last, j.measuredSlowdown()
 		if j.damage != "" && !r.State.Over() {
-			r.Why = j.damage
+			r.Reason = j.damage
 		}
-		if r.Why == "" && r.Unplanned != "" {
-			r.Why = "has no plan: " + r.Unplanned
+		if r.Reason == "" && r.Unplanned != "" {
+			r.Reason = "has no plan: " + r.Unplanned
 		}
 		records = append(records, r)
 	}
@@ -373,7 +373,7 @@ func (m *Machine) sendOrders(x *executor) {
 				spec.Priority = w
 			}
 			a := wire.Assignment{Spec: spec, Incarnation: j.record.Incarnation,
-				From: j.record.From, Epoch: j.record.Granted, Stop: j.record.State == wire.Ending, Park: j.record.Park,
+				From: j.record.From, Epoch: j.record.Granted, Stop: j.record.State == wire.JobStopping, Park: j.record.Park,
 				Copies: j.wantsReport, Trace: j.trace, Unplanned: j.record.Unplanned}
 			if j.isReplica() {
 				m.orderRest(j, &a)

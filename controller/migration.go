@@ -124,9 +124,9 @@ func (m *Machine) followMigration() {
 		return
 	}
 	switch s := j.record.State; {
-	case s == wire.Parking && j.record.Target != "", s == wire.Queued && j.deviceChosen, s == wire.Starting:
+	case s == wire.JobParking && j.record.Target != "", s == wire.JobQueued && j.deviceChosen, s == wire.JobStarting:
 		return
-	case s == wire.Training && j.domain == v.target:
+	case s == wire.JobRunning && j.domain == v.target:
 		v.pause = correct.Latency(v.pause, max(0, m.now-v.leftAt-v.expectedPause), m.config.Alpha, false)
 		for _, p := range v.checks {
 			p.arrived = p.arrived || p.mover == j
@@ -144,7 +144,7 @@ func (d *domain) isIdle() bool {
 // mayMigrate reports whether a job may leave its device, now or when it has trained there for a turn.
 func (j *job) mayMigrate() bool {
 	r := &j.record
-	return r.State == wire.Training && j.domain.registered != nil && !r.Spec.Script && !j.pinned &&
+	return r.State == wire.JobRunning && j.domain.registered != nil && !r.Spec.Script && !j.pinned &&
 		r.Spec.Replica == (wire.Replica{}) && r.Spec.Checkpoint != (wire.Interval{}) && r.Spec.Device == "" &&
 		r.Iteration < r.Spec.Iterations && r.Applied == r.Epoch
 }
@@ -411,7 +411,7 @@ func (m *Machine) decideMigration() {
 		m.migrations.checks = append(m.migrations.checks, p)
 	}
 	m.vacateDevice(j)
-	j.record.Target, j.record.Why = to.recordName(), e.migrationText()
+	j.record.Target, j.record.Reason = to.recordName(), e.migrationText()
 	v := &m.migrations
 	v.options, v.mover, v.target, v.leftAt, v.expectedPause = nil, j, to, m.now, t.pause-v.pause
 	m.changed = true

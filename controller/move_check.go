@@ -82,7 +82,7 @@ func (t *migration) newMoveCheck(gain time.Duration) *moveCheck {
 func (v *migrations) timeIteration(j *job, took time.Duration) {
 	for _, p := range v.checks {
 		at := slices.IndexFunc(p.jobs, func(o timedJob) bool { return o.job == j })
-		if !p.arrived || at < 0 || j.record.State != wire.Training {
+		if !p.arrived || at < 0 || j.record.State != wire.JobRunning {
 			continue
 		}
 		o := &p.jobs[at]
@@ -128,7 +128,7 @@ func (m *Machine) judgeMoveChecks() {
 // isValid reports whether the jobs of both devices are still those that the migration has left there, and all train.
 func (p *moveCheck) isValid() bool {
 	for _, j := range p.jobs {
-		if j.domain != j.domain || j.record.State != wire.Training {
+		if j.domain != j.domain || j.record.State != wire.JobRunning {
 			return false
 		}
 	}

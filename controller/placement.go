@@ -12,7 +12,7 @@ import (
 // least memory, and the search is repeated when something has changed on any device.
 
 // isFree reports whether a job is at no executor, and may begin on any device.
-func (j *job) isFree() bool { return j.record.State == wire.Queued && j.record.Executor == "" }
+func (j *job) isFree() bool { return j.record.State == wire.JobQueued && j.record.Executor == "" }
 
 // candidateDevices are the devices on which a job may begin now. For a replica they are those that have fewest of its
 // peers.
@@ -170,8 +170,8 @@ func (m *Machine) explainNoDevice(j *job) {
 	case slices.ContainsFunc(m.domains, (*domain).isDrained):
 		why = "waits for a device that is not drained"
 	}
-	if r.Why != why {
-		r.Why, r.Need, m.changed = why, 0, true
+	if r.Reason != why {
+		r.Reason, r.Need, m.changed = why, 0, true
 		m.emitEvent(Event{Kind: Queued, Job: r.Spec.Name, Reason: why})
 	}
 }
@@ -237,8 +237,8 @@ func (m *Machine) waitBehind(j, before *job) {
 		m.takeBatch(j.batch)
 	}
 	why := fmt.Sprintf("job %s is before it in the queue", before.record.Spec.Name)
-	if j.record.Why != why {
-		j.record.Why, j.record.Need, m.changed = why, 0, true
+	if j.record.Reason != why {
+		j.record.Reason, j.record.Need, m.changed = why, 0, true
 		m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: why})
 	}
 }
@@ -246,7 +246,7 @@ func (m *Machine) waitBehind(j, before *job) {
 // hasUnplaced reports whether the device of one of the jobs is not chosen yet.
 func (b *batch) hasUnplaced() bool {
 	return slices.ContainsFunc(b.jobs, func(j *job) bool {
-		return j.record.State == wire.Queued && j.domain == nil && !j.noRoom
+		return j.record.State == wire.JobQueued && j.domain == nil && !j.noRoom
 	})
 }
 

@@ -458,13 +458,13 @@ func (m *Machine) waitForLarger(j *job, d *domain, text string) bool {
 	case away != nil:
 		why = fmt.Sprintf("waits for device %s, which is out of reach and larger: ", away.recordName())
 	case !j.onceFitted:
-		m.endJob(j, wire.Broken, text, nil)
+		m.endJob(j, wire.JobFailed, text, nil)
 		return false
 	}
 	if j.batch != nil {
 		m.takeBatch(j.batch)
 	}
-	j.record.Need, j.record.Why = 0, why+text
-	m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
+	j.record.Need, j.record.Reason = 0, why+text
+	m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Reason})
 	return true
 }

@@ -160,7 +160,7 @@ func hashNumbers(to hash.Hash, numbers any) {
 func (m *planSet) forRequest(r scheduler.Request, order []int) (*planSet, error) {
 	over, ok := errors.AsType[*scheduler.OverBudgetError](m.err)
 	if ok {
-		return nil, &scheduler.OverBudgetError{Need: over.Need, Budget: over.Budget, Why: "by the plans for such jobs"}
+		return nil, &scheduler.OverBudgetError{Need: over.Need, Budget: over.Budget, Reason: "by the plans for such jobs"}
 	} else if m.err != nil {
 		return nil, m.err
 	}
@@ -215,7 +215,7 @@ func (w *planJob) planWithinBudget(r scheduler.Request) *planSet {
 		r.Budget = max(1, r.Budget-over)
 	}
 	return &planSet{err: &scheduler.OverBudgetError{Need: budget + w.Page, Budget: budget,
-		Why: fmt.Sprintf("in whole pages of %s", w.Page)}}
+		Reason: fmt.Sprintf("in whole pages of %s", w.Page)}}
 }
 
 // maxAttempts is how many times plans are made for one request at most.

@@ -253,7 +253,7 @@ func (d *domain) rejectImpossible(e *openRequest, why map[int]string) {
 		// The batch is not refused yet.
 		case j.batch != nil && d.m.findJob(j.record.Spec.Name) == j && d.m.largerUnavailable(j, d) == nil:
 			d.m.refuseBatch(j.batch, text+d.m.largerDeviceHint(d))
-		case j.record.State != wire.Queued:
+		case j.record.State != wire.JobQueued:
 		case j.deviceChosen && j.onceFitted: // another device may take it
 			j.deviceChosen, d.m.needsPlacement = false, true
 		case j.batch == nil || d.m.findJob(j.record.Spec.Name) == j:
@@ -288,10 +288,10 @@ func (d *domain) admitPlanned(e *openRequest, p *PlanResult) {
 	}
 	begun, cut := d.dropPartialGangs(slices.DeleteFunc(stillQueued(e.jobs[e.admitted:fits]), d.m.isUnreachable))
 	for _, j := range begun {
-		j.record.State, j.record.Why, j.record.Need, j.record.Preempted = wire.Starting, "", 0, false
+		j.record.State, j.record.Reason, j.record.Need, j.record.Preempted = wire.JobStarting, "", 0, false
 		j.deviceChosen, j.noRoom = false, false
 		for _, o := range d.m.gang(j) { // the peers are to follow
-			if d.m.needsPlacement = true; o.record.State == wire.Queued && o.domain != nil {
+			if d.m.needsPlacement = true; o.record.State == wire.JobQueued && o.domain != nil {
 				o.domain.pending.admission = true
 			}
 		}
@@ -309,7 +309,7 @@ func (d *domain) admitPlanned(e *openRequest, p *PlanResult) {
 		case !d.memoryUnchanged(e):
 			d.m.retryAdmission(d) // the memory has changed: it may fit by now
 		default:
-			j.record.Why += ", but for what executors may have that cannot be reached"
+			j.record.Reason += ", but for what executors may have that cannot be reached"
 			j.blocked, d.pending.admission = true, true // others may begin before it
 		}
 		why = &NoPlan{Why: fmt.Sprintf("job %s is before it in the queue", e.jobs[fits].record.Spec.Name)}
@@ -336,35 +336,35 @@ func (d *domain) admitPlanned(e *openRequest, p *PlanResult) {
 
 // stillQueued are those of some jobs that are still Queued.
 func stillQueued(jobs []*job) []*job {
-	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.record.State != wire.Queued })
+	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.record.State != wire.JobQueued })
 }
 
 // keepWaiting records why a job goes on waiting.
 func (d *domain) keepWaiting(j *job, why *NoPlan) {
-	before, need := j.record.Why, "it and the running jobs need"
+	before, need := j.record.Reason, "it and the running jobs need"
 	if slices.ContainsFunc(d.m.gang(j), func(o *job) bool { return o != j && o.domain == d }) {
 		need = "it, its other replicas and the running jobs need" // this holds also where nothing runs
 	}
 	d.m.needsPlacement = d.m.needsPlacement || j.deviceChosen // it may fit another device
 	j.deviceChosen = false
-	j.record.Need, j.hostLack, j.record.Why = 0, 0, why.Why
+	j.record.Need, j.hostLack, j.record.Reason = 0, 0, why.Why
 	switch {
 	case why.OnHost:
 		j.hostLack = why.Need - why.Budget
-		j.record.Why = fmt.Sprintf("waits for %s of host memory: %s %s of %s", j.hostLack, need, why.Need,
+		j.record.Reason = fmt.Sprintf("waits for %s of host memory: %s %s of %s", j.hostLack, need, why.Need,
 			why.Budget)
 	case why.Need > 0:
 		j.record.Need = why.Need - why.Budget
-		j.record.Why = fmt.Sprintf("waits for %s: %s %s of %s%s", j.record.Need, need, why.Need, why.Budget,
+		j.record.Reason = fmt.Sprintf("waits for %s: %s %s of %s%s", j.record.Need, need, why.Need, why.Budget,
 			contextSuffix(why.Contexts))
 	}
 	if len(d.m.domains) > 1 && why.Need > 0 {
-		j.record.Why += " of device " + d.config.Name
+		j.record.Reason += " of device " + d.config.Name
 	}
-	if j.record.Why == before {
+	if j.record.Reason == before {
 		return
 	}
-	d.m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Bytes: j.record.Need, Reason: j.record.Why})
+	d.m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Bytes: j.record.Need, Reason: j.record.Reason})
 }
 
 // adoption is a plan that an admitted job may change to.
@@ -447,9 +447,9 @@ func (d *domain) keepOldPlans(e *openRequest, why *NoPlan) {
 // may never fit the present budget.
 func (d *domain) requeueAllAdmitted(reason string) (any bool) {
 	for _, j := range d.activeJobs() {
-		if j.record.State == wire.Starting && j.claim().isZero() {
+		if j.record.State == wire.JobStarting && j.claim().isZero() {
 			d.requeueAdmitted(j)
-			j.record.Why, any = reason, true
+			j.record.Reason, any = reason, true
 		}
 	}
 	return any
@@ -458,7 +458,7 @@ func (d *domain) requeueAllAdmitted(reason string) (any bool) {
 // requeueAdmitted has an admitted job wait again that has no memory yet.
 func (d *domain) requeueAdmitted(j *job) {
 	d.m.dropDelivered(j, j.deliveredLayouts(), j.record.Park == "" && !j.record.Spec.Script)
-	j.record.State, j.layouts, j.unchecked = wire.Queued, nil, true
+	j.record.State, j.layouts, j.unchecked = wire.JobQueued, nil, true
 	if j.record.Park == "" && !j.record.Spec.Script {
 		j.record.Executor = ""
 	}

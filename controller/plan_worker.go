@@ -78,7 +78,7 @@ func (w *planJob) setSharing(candidates []Candidate) {
 	w.PlanDevice = w.PlanWorker.PlanDevice
 	alone := func(c Candidate) bool { return c.Spec.Script || c.Graph.Replicas() > 1 }
 	if slices.ContainsFunc(candidates, alone) {
-		w.PlanDevice = w.PlanDevice.Apart()
+		w.PlanDevice = w.PlanDevice.Unshared()
 	}
 }
 
@@ -280,13 +280,13 @@ func (w *planJob) contextsAlone() wire.Contexts {
 // whyNeverFits says why a candidate can never run here, given the error of a plan for it alone.
 func (w *planJob) whyNeverFits(candidate int, err error) string {
 	if over, ok := errors.AsType[*scheduler.OverHostError](err); ok {
-		return fmt.Sprintf("it needs %s of host memory, of which there are %s: %s", over.Need, over.Budget, over.Why)
+		return fmt.Sprintf("it needs %s of host memory, of which there are %s: %s", over.Need, over.Budget, over.Reason)
 	}
 	over, ok := errors.AsType[*scheduler.OverBudgetError](err)
 	if !ok {
 		return err.Error()
 	}
-	at, why := "", "; "+over.Why
+	at, why := "", "; "+over.Reason
 	if s := scheduler.FirstWorkingSetOf(w.jobs[candidate], w.PlanDevice.Align); s.Bytes == over.Need {
 		at, why = " at "+w.message.Jobs[candidate].Graph.Ops[s.Op].Name, ""
 	}

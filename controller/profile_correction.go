@@ -16,7 +16,7 @@ const teachingIterations = 8
 // withoutSlowdown returns the times of steps that a job has reported as if it had run alone. Latencies are kept in this
 // form; a plan request has what they become beside the jobs of the request.
 func (d *domain) withoutSlowdown(j *job, steps []time.Duration) []time.Duration {
-	training := slices.DeleteFunc(d.activeJobs(), func(j *job) bool { return j.record.State != wire.Training })
+	training := slices.DeleteFunc(d.activeJobs(), func(j *job) bool { return j.record.State != wire.JobRunning })
 	if !slices.Equal(training, d.sharers) {
 		d.sharers = training
 		uses := make([]cost.Use, len(training))
@@ -27,7 +27,7 @@ func (d *domain) withoutSlowdown(j *job, steps []time.Duration) []time.Duration 
 			training[i].slowdown = stretch
 		}
 	}
-	if j.record.State != wire.Training || j.slowdown == 1 {
+	if j.record.State != wire.JobRunning || j.slowdown == 1 {
 		return steps
 	}
 	alone := make([]time.Duration, len(steps))
@@ -42,7 +42,7 @@ func (d *domain) withoutSlowdown(j *job, steps []time.Duration) []time.Duration 
 func (j *job) firstVariantTimes(l *layout, steps []time.Duration) []time.Duration {
 	all := make([]time.Duration, len(steps))
 	for i, s := range l.Wire.Plan.Steps {
-		all[i] = j.profile.First(s, steps[i])
+		all[i] = j.profile.FirstVariantTime(s, steps[i])
 	}
 	return all
 }

@@ -20,7 +20,7 @@ func (d *domain) waitingJobs() []*job {
 		if d.m.isRestarting(j) {
 			return j.domain != d && !(j.isFree() && d.mayTake(j))
 		}
-		return j.domain != d || j.record.State != wire.Queued || j.blocked || j.overtakable || j.notBefore > d.m.now ||
+		return j.domain != d || j.record.State != wire.JobQueued || j.blocked || j.overtakable || j.notBefore > d.m.now ||
 			d.m.isUnreachable(j) || j.checkpointDeadline > 0 && d.vacantExecutor(j, nil) == "" || !d.mayTakeFree(j) ||
 			!d.m.mayBePlanned(j)
 	})
@@ -39,7 +39,7 @@ func (d *domain) waitingJobs() []*job {
 // isRestarting reports whether a job has lost its executor once and will restart shortly. Until then no job behind it
 // gets the memory that it had.
 func (m *Machine) isRestarting(j *job) bool {
-	return j.damage == "" && j.record.State == wire.Queued && j.notBefore > m.now && j.record.Restarts <= 1
+	return j.damage == "" && j.record.State == wire.JobQueued && j.notBefore > m.now && j.record.Restarts <= 1
 }
 
 // mayTakeFree reports whether the device may take a job, if that has a choice of devices. It is true for other jobs.
@@ -65,7 +65,7 @@ func (m *Machine) rank(j *job) int64 {
 
 // enqueue has a job wait in the queue.
 func (m *Machine) enqueue(j *job, why string) {
-	j.record.State, j.record.Why, j.record.Need, j.record.Waiting = wire.Queued, why, 0, m.now
+	j.record.State, j.record.Reason, j.record.Need, j.record.Waiting = wire.JobQueued, why, 0, m.now
 	// The budget may have become smaller since the job was admitted.
 	j.unchecked, j.blocked, j.checkpointDeadline, j.hostLack = true, false, 0, 0
 	// settleAccounts sees by this when the job is no longer throttled.
@@ -111,7 +111,7 @@ func (m *Machine) handleMissingCheckpoint(j *job, x *executor, why string) bool 
 		return true
 	case c == nil || j.isReplica():
 		return false
-	case j.record.State != wire.Starting: // the job was told to rest or to stop before it had begun
+	case j.record.State != wire.JobStarting: // the job was told to rest or to stop before it had begun
 		m.recoverLost(j, why)
 		return true
 	}
@@ -129,14 +129,14 @@ func (m *Machine) handleMissingCheckpoint(j *job, x *executor, why string) bool 
 	m.detachJob(j)
 	m.requeueInPlace(j, fmt.Sprintf("waits for an executor that has its checkpoint %s, on %s", c.File, c.Host))
 	j.checkpointDeadline = until
-	m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
+	m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Reason})
 	return true
 }
 
 // shrinkToFree has all jobs planned for again within what is really free, after a device had no room for the arena of a
 // job: other programs have the rest. The job goes on from its newest checkpoint. It reports whether it does.
 func (m *Machine) shrinkToFree(j *job, free graph.Bytes, why string) bool {
-	if s := j.record.State; j.record.Spec.Script || s != wire.Starting && s != wire.Training ||
+	if s := j.record.State; j.record.Spec.Script || s != wire.JobStarting && s != wire.JobRunning ||
 		j.record.Restarts >= max(maxMoves, j.record.Spec.Restarts) {
 		return false
 	}
@@ -165,16 +165,16 @@ func (m *Machine) shrinkToFree(j *job, free graph.Bytes, why string) bool {
 // failMissingCheckpoints has jobs fail that have waited too long for an executor with their checkpoint.
 func (m *Machine) failMissingCheckpoints() {
 	for _, j := range m.jobs {
-		if j.record.State == wire.Queued && j.checkpointDeadline > 0 && j.checkpointDeadline <= m.now &&
+		if j.record.State == wire.JobQueued && j.checkpointDeadline > 0 && j.checkpointDeadline <= m.now &&
 			!m.isBeingPlanned(j) && !m.isCheckpointReachable(j) {
 			c := j.record.Checkpoint
 			if j.isReplica() {
-				m.endJob(j, wire.Broken,
+				m.endJob(j, wire.JobFailed,
 					fmt.Sprintf("no executor has its checkpoint after %d iterations: start one on "+
 						"%s with that folder (--checkpoints)", j.record.From, c.Host), nil)
 				continue
 			}
-			m.endJob(j, wire.Broken, fmt.Sprintf("no executor has its checkpoint after %d iterations, %s on %s: "+
+			m.endJob(j, wire.JobFailed, fmt.Sprintf("no executor has its checkpoint after %d iterations, %s on %s: "+
 				"start one there with that folder (--checkpoints), or copy the file, and submit the job again "+
 				"with --from FILE", c.Iteration, c.File, c.Host), nil)
 		}
@@ -221,9 +221,9 @@ func (m *Machine) clearPlans(j *job, leaves bool) {
 // parkJob has a job rest, with nothing of the device, until it is resumed.
 func (m *Machine) parkJob(j *job, to wire.Place) error {
 	switch {
-	case j.record.State == wire.Parked && (to == wire.InMemory || !j.hasExecutor()):
+	case j.record.State == wire.JobParked && (to == wire.InMemory || !j.hasExecutor()):
 		return fmt.Errorf("job %s is parked already", j.record.Spec.Name)
-	case j.record.State == wire.Ending:
+	case j.record.State == wire.JobStopping:
 		return fmt.Errorf("job %s is stopping", j.record.Spec.Name)
 	case to == wire.OnDisk && j.record.Spec.Checkpoint == (wire.Interval{}):
 		return fmt.Errorf("job %s takes no checkpoints: park it in memory, without --disk", j.record.Spec.Name)
@@ -237,7 +237,7 @@ func (m *Machine) parkJob(j *job, to wire.Place) error {
 func (m *Machine) sendGangHome(j *job, to wire.Place) {
 	g := m.gangOrSelf(j)
 	trains := func(o *job) bool { return !o.claim().isZero() }
-	if j.isReplica() && j.record.State != wire.Parking && slices.ContainsFunc(g, trains) {
+	if j.isReplica() && j.record.State != wire.JobParking && slices.ContainsFunc(g, trains) {
 		m.chooseRestPoint(g, false)
 	}
 	for _, o := range g {
@@ -255,8 +255,8 @@ func (m *Machine) sendHome(j *job, to wire.Place) {
 	if !j.hasExecutor() {
 		to = wire.OnDisk // no executor has it in memory
 	}
-	j.record.Park, j.record.Why, j.record.Need, j.record.Target = to, "", 0, ""
-	if j.record.State = wire.Parking; !j.hasExecutor() {
+	j.record.Park, j.record.Reason, j.record.Need, j.record.Target = to, "", 0, ""
+	if j.record.State = wire.JobParking; !j.hasExecutor() {
 		m.recordParked(j)
 	}
 }
@@ -278,7 +278,7 @@ func (m *Machine) recordParked(j *job) {
 	case j.record.Preempted:
 		m.enqueue(j, "gave way to a job of higher priority")
 	default:
-		j.record.State, j.record.Why = wire.Parked, ""
+		j.record.State, j.record.Reason = wire.JobParked, ""
 	}
 	if !m.config.NoReplan && from != nil {
 		from.pending.replan = newReason(Departure, "job %s is parked", j.record.Spec.Name)
@@ -288,20 +288,20 @@ func (m *Machine) recordParked(j *job) {
 
 // resumeJob has a parked job wait for its turn.
 func (m *Machine) resumeJob(j *job) error {
-	if j.record.State == wire.Parking && j.claim().isZero() { // it already rests in memory, and was to leave
-		j.record.State, j.record.Park, j.record.Preempted = wire.Parked, wire.InMemory, false
+	if j.record.State == wire.JobParking && j.claim().isZero() { // it already rests in memory, and was to leave
+		j.record.State, j.record.Park, j.record.Preempted = wire.JobParked, wire.InMemory, false
 	}
 	j.record.Target = ""
-	if j.record.State == wire.Parking {
+	if j.record.State == wire.JobParking {
 		j.record.At, j.replica.resting, j.replica.margin = 0, false, 0
 	}
 	switch j.record.State {
-	case wire.Parked:
+	case wire.JobParked:
 		m.enqueue(j, "is being planned for")
 		if m.isUnreachable(j) {
-			j.record.Why = fmt.Sprintf("rests at executor %s, which cannot be reached", j.record.Executor)
+			j.record.Reason = fmt.Sprintf("rests at executor %s, which cannot be reached", j.record.Executor)
 		}
-	case wire.Parking:
+	case wire.JobParking:
 		j.record.Park, j.record.Preempted = "", false
 		if j.markReachable(); m.executors[j.record.Executor].silent {
 			j.markUnreachable(m.executors[j.record.Executor])
@@ -334,13 +334,13 @@ func (d *domain) preempt() {
 	var victim *job
 	var lower []*job
 	for _, j := range d.activeJobs() {
-		below := j.record.State == wire.Training && int64(j.priority()) < rank &&
+		below := j.record.State == wire.JobRunning && int64(j.priority()) < rank &&
 			(!d.m.hasTenants() || j.tenant() == first.tenant()) // between tenants shares decide
 		if below {
 			lower = append(lower, j)
 		}
 		switch {
-		case j.record.State == wire.Parking || j.record.State == wire.Ending:
+		case j.record.State == wire.JobParking || j.record.State == wire.JobStopping:
 			return // the job is about to give memory back
 		case !below || gives(j) == 0 || d.m.now-j.trainingSince < d.config.Turn:
 		case victim == nil || j.priority() <= victim.priority():
@@ -376,12 +376,12 @@ func (d *domain) unloadParked() {
 	var sum graph.Bytes
 	others := false
 	for j := range d.jobs() {
-		others = others || j != first && !j.isPeerOf(first) && j.record.State == wire.Queued && !j.blocked &&
+		others = others || j != first && !j.isPeerOf(first) && j.record.State == wire.JobQueued && !j.blocked &&
 			!j.overtakable
 		switch {
-		case j.record.State == wire.Parking || j.record.State == wire.Ending:
+		case j.record.State == wire.JobParking || j.record.State == wire.JobStopping:
 			return // the job is about to give memory back
-		case j == first || j.record.State != wire.Queued || !j.record.Preempted || d.m.isUnreachable(j) ||
+		case j == first || j.record.State != wire.JobQueued || !j.record.Preempted || d.m.isUnreachable(j) ||
 			gives(j) == 0:
 		default:
 			if sum += gives(j); last == nil || j.priority() <= last.priority() {

@@ -127,7 +127,7 @@ func (m *Machine) applyReplicaStatus(j *job, s *wire.JobStatus, answers bool) (d
 		return true
 	case wire.Suspended:
 		written := s.Checkpoint != nil && s.Checkpoint.Iteration == j.record.At
-		if j.record.State == wire.Parking && j.record.Park == wire.OnDisk && (written || m.isGangAtRest(j)) {
+		if j.record.State == wire.JobParking && j.record.Park == wire.OnDisk && (written || m.isGangAtRest(j)) {
 			k.leftExecutor = true
 			m.parkGangOnDisk(j)
 		} else {
@@ -137,8 +137,8 @@ func (m *Machine) applyReplicaStatus(j *job, s *wire.JobStatus, answers bool) (d
 	case wire.Failed:
 		if s.Alone {
 			k.disconnected = true
-			if j.record.Why != s.Error {
-				j.record.Why, m.changed = s.Error, true
+			if j.record.Reason != s.Error {
+				j.record.Reason, m.changed = s.Error, true
 			}
 			m.restartDisconnected(j, s.Error)
 		}

@@ -92,15 +92,15 @@ func (m *Machine) stopJob(j *job) {
 		return o.hasExecutor() && (!o.isReplica() || !o.claim().isZero() || o.hostClaim() > 0)
 	}
 	if !slices.ContainsFunc(g, begun) {
-		j.record.Why, j.record.Need = "", 0
-		m.endJob(j, wire.Halted, "", nil) // which ends its peers too
+		j.record.Reason, j.record.Need = "", 0
+		m.endJob(j, wire.JobStopped, "", nil) // which ends its peers too
 		return
 	}
-	if s := j.record.State; j.isReplica() && s != wire.Ending && s != wire.Parking && !j.claim().isZero() {
+	if s := j.record.State; j.isReplica() && s != wire.JobStopping && s != wire.JobParking && !j.claim().isZero() {
 		m.chooseRestPoint(g, false)
 	}
 	for _, o := range g {
-		o.record.State, o.record.Why, o.record.Need, o.record.Target = wire.Ending, "", 0, ""
+		o.record.State, o.record.Reason, o.record.Need, o.record.Target = wire.JobStopping, "", 0, ""
 	}
 }
 

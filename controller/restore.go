@@ -67,14 +67,14 @@ func Restore(c Config, s Stored) *Machine {
 			}
 		}
 	}
-	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Seq - b.Seq) })
+	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Order - b.Order) })
 	for _, r := range s.Records {
 		d := m.domainByRecord(r.On)
-		j := &job{domain: d, record: r, stored: r, unchecked: r.State == wire.Queued, onceFitted: true}
+		j := &job{domain: d, record: r, stored: r, unchecked: r.State == wire.JobQueued, onceFitted: true}
 		if j.record.Waiting == 0 { // the record does not say
 			j.record.Waiting = r.Submitted
 		}
-		m.jobs, m.lastSeq = append(m.jobs, j), max(m.lastSeq, r.Seq)
+		m.jobs, m.lastSeq = append(m.jobs, j), max(m.lastSeq, r.Order)
 		if r.State.Over() {
 			continue
 		}
@@ -92,7 +92,7 @@ func Restore(c Config, s Stored) *Machine {
 			m.executors[name] = &executor{name: name, domain: d, life: orders.Life, forJobs: wire.Owned(name),
 				orders: orders, forScript: r.Spec.Script, refusal: orders.Refused}
 		}
-		if x := m.executors[r.Executor]; x != nil && r.State == wire.Unknown {
+		if x := m.executors[r.Executor]; x != nil && r.State == wire.JobUnknown {
 			x.silent = true
 		}
 		if r.Target != "" && j.damage == "" {
@@ -133,10 +133,10 @@ func (m *Machine) restoreJob(j *job, s *Stored) error {
 	default:
 		j.leasePage = d.config.Page
 	}
-	if d != nil && r.State == wire.Parked && !j.hasExecutor() && r.Device != "" && r.Device != d.config.Device {
+	if d != nil && r.State == wire.JobParked && !j.hasExecutor() && r.Device != "" && r.Device != d.config.Device {
 		j.domain, d = nil, nil // the job has left that device, which has gone since
 	}
-	if d != nil && r.State != wire.Queued && r.Device != "" && r.Device != d.config.Device {
+	if d != nil && r.State != wire.JobQueued && r.Device != "" && r.Device != d.config.Device {
 		j.configMismatch = fmt.Sprintf("runs on %s, and this controller is for %s: start it for that device", r.Device,
 			d.config.Device)
 		return errors.New("it " + j.configMismatch)
@@ -244,7 +244,7 @@ func (d *domain) replanForBudget() {
 	d.pending.replan = newReason(Memory, "%s", change)
 	for _, j := range live {
 		j.record.Budget, j.blocked = d.config.Budget, false
-		j.unchecked = j.unchecked || j.record.State == wire.Queued // it may never fit the new budget
+		j.unchecked = j.unchecked || j.record.State == wire.JobQueued // it may never fit the new budget
 	}
 }
 

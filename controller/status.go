@@ -105,7 +105,7 @@ func (m *Machine) refuseExecutor(x *executor, s *wire.Status, why string) {
 		return
 	}
 	m.emitEvent(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
-	x.life, x.refusal, m.changed = s.Life, &wire.Refusal{Life: s.Life, Why: why}, true
+	x.life, x.refusal, m.changed = s.Life, &wire.Refusal{Life: s.Life, Reason: why}, true
 }
 
 // maxSeen is the largest number of orders that a process is believed to have seen: later orders have larger ones.
@@ -125,7 +125,7 @@ func (m *Machine) joinExecutor(s *wire.Status) *executor {
 	if why != "" {
 		m.emitEvent(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
 		m.emit(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1,
-			Jobs: []wire.Assignment{}, Refused: &wire.Refusal{Life: s.Life, Why: why}}})
+			Jobs: []wire.Assignment{}, Refused: &wire.Refusal{Life: s.Life, Reason: why}}})
 		return nil
 	}
 	m.executors[s.Executor], m.changed = x, true
@@ -171,7 +171,7 @@ func (m *Machine) refuseDuplicate(x *executor) {
 		why += " since " + time.Unix(0, x.startedAt).Format(form)
 	}
 	m.emitEvent(Event{Kind: Repelled, Executor: x.name, Host: x.duplicate.Host, Reason: why})
-	x.refusal, x.duplicate, m.changed = &wire.Refusal{Life: x.duplicate.Life, Why: why}, nil, true
+	x.refusal, x.duplicate, m.changed = &wire.Refusal{Life: x.duplicate.Life, Reason: why}, nil, true
 }
 
 // hostSuffix says in words where a process runs. "": it is not known.
@@ -194,7 +194,7 @@ func (m *Machine) applyJobStatus(j *job, s wire.JobStatus, answers bool) {
 	}
 	m.recordAllocated(j, s.Script)
 	if j.record.Iteration = max(j.record.Iteration, s.Iteration); s.State == wire.Running &&
-		j.record.State == wire.Starting {
+		j.record.State == wire.JobStarting {
 		j.record.Iteration = s.Iteration // it may have begun at a checkpoint before the known one
 	}
 	m.recordCheckpoint(j, s.Checkpoint)
@@ -205,7 +205,7 @@ func (m *Machine) applyJobStatus(j *job, s wire.JobStatus, answers bool) {
 		m.dropDelivered(j, j.recordApplied(s.Epoch), false)
 		m.changed = true
 	}
-	there := s.State == wire.Waiting && j.record.State == wire.Starting
+	there := s.State == wire.Waiting && j.record.State == wire.JobStarting
 	if j.prepared != there {
 		j.prepared, m.changed = there, true
 	}
@@ -215,25 +215,25 @@ func (m *Machine) applyJobStatus(j *job, s wire.JobStatus, answers bool) {
 	switch s.State {
 	case wire.Running:
 		m.recordTraining(j)
-		if (s.Error != "" || j.record.State == wire.Training) && s.Error != j.record.Why {
-			if j.record.Why, m.changed = s.Error, true; s.Error != "" {
+		if (s.Error != "" || j.record.State == wire.JobRunning) && s.Error != j.record.Reason {
+			if j.record.Reason, m.changed = s.Error, true; s.Error != "" {
 				m.emitEvent(Event{Kind: Troubled, Job: j.record.Spec.Name, Why: s.Error})
 			}
 		}
 	case wire.Resting:
-		if j.record.State == wire.Parking && j.record.Target != "" && s.Error != "" && answers {
+		if j.record.State == wire.JobParking && j.record.Target != "" && s.Error != "" && answers {
 			m.stayOnDevice(j, s.Error) // the checkpoint could not be written
 			return
 		}
-		if j.record.State == wire.Parking && j.record.Park == wire.InMemory && s.Arena == 0 && answers {
+		if j.record.State == wire.JobParking && j.record.Park == wire.InMemory && s.Arena == 0 && answers {
 			m.recordParked(j)
 		}
 	case wire.Suspended:
 		m.applySuspended(j, s)
 	case wire.Finished:
-		m.endJob(j, wire.Done, "", s.Result)
+		m.endJob(j, wire.JobFinished, "", s.Result)
 	case wire.Stopped:
-		m.endJob(j, wire.Halted, "", s.Result)
+		m.endJob(j, wire.JobStopped, "", s.Result)
 	case wire.Failed:
 		x := m.executors[j.record.Executor]
 		switch {
@@ -248,7 +248,7 @@ func (m *Machine) applyJobStatus(j *job, s wire.JobStatus, answers bool) {
 			return
 		}
 		j.record.Diverged = s.Diverged
-		m.endJob(j, wire.Broken, s.Error, s.Result)
+		m.endJob(j, wire.JobFailed, s.Error, s.Result)
 	}
 }
 
@@ -331,8 +331,8 @@ func (m *Machine) recordCheckpoint(j *job, c *wire.Checkpoint) {
 
 // recordTraining records that a job trains.
 func (m *Machine) recordTraining(j *job) {
-	if j.record.State == wire.Starting {
-		j.record.State, j.record.Why, j.trainingSince, m.changed = wire.Training, "", m.now, true
+	if j.record.State == wire.JobStarting {
+		j.record.State, j.record.Reason, j.trainingSince, m.changed = wire.JobRunning, "", m.now, true
 		j.checkpointDeadline = 0
 	}
 }
@@ -341,13 +341,13 @@ func (m *Machine) recordTraining(j *job) {
 // checkpoint.
 func (m *Machine) applySuspended(j *job, s wire.JobStatus) {
 	switch {
-	case j.record.State == wire.Ending:
-		m.endJob(j, wire.Halted, "", s.Result)
-	case j.record.State == wire.Parking || j.record.State == wire.Parked || j.record.State == wire.Queued:
+	case j.record.State == wire.JobStopping:
+		m.endJob(j, wire.JobStopped, "", s.Result)
+	case j.record.State == wire.JobParking || j.record.State == wire.JobParked || j.record.State == wire.JobQueued:
 		m.recoverLost(j, cmp.Or(s.Error, "its executor has left"))
 	case s.Error != "":
 		if !m.restartJob(j, s.Error) {
-			m.endJob(j, wire.Broken, s.Error, s.Result)
+			m.endJob(j, wire.JobFailed, s.Error, s.Result)
 		}
 	default:
 		const why = "its executor has left"
@@ -394,7 +394,7 @@ const maxMoves = 2
 
 // reassignUnstarted gives another executor to a job that has not begun, and reports whether it may have one.
 func (m *Machine) reassignUnstarted(j *job, why string) bool {
-	if j.record.Spec.Script || j.record.State != wire.Starting || j.record.Applied > 0 || j.newestLayout() == nil ||
+	if j.record.Spec.Script || j.record.State != wire.JobStarting || j.record.Applied > 0 || j.newestLayout() == nil ||
 		j.record.Restarts >= max(maxMoves, j.record.Spec.Restarts) {
 		return false
 	}

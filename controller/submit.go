@@ -43,7 +43,7 @@ func (m *Machine) submitJobs(from int64, by string, list []Submission) {
 	for _, s := range list {
 		s.Spec.Owner = by
 		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, unchecked: true, queuedSince: m.now,
-			record: wire.Record{Spec: s.Spec, State: wire.Queued, Why: "is being planned for", Submitted: s.At,
+			record: wire.Record{Spec: s.Spec, State: wire.JobQueued, Reason: "is being planned for", Submitted: s.At,
 				Waiting: m.now}})
 	}
 	for i, j := range b.jobs {
@@ -96,7 +96,7 @@ func (m *Machine) checkSubmission(by string, s Submission) error {
 func (m *Machine) takeBatch(b *batch) {
 	for _, j := range b.jobs {
 		m.lastSeq++
-		j.record.Seq, j.record.Spec.ID = m.lastSeq, m.lastSeq
+		j.record.Order, j.record.Spec.ID = m.lastSeq, m.lastSeq
 		if r := &j.record.Spec.Replica; r.Of > 0 {
 			r.Group = m.lastSeq - int64(r.Number) // the replicas come one after the other
 		}
@@ -123,7 +123,7 @@ func (m *Machine) takeBatch(b *batch) {
 func (m *Machine) refuseBatch(b *batch, why string) {
 	m.jobs = slices.DeleteFunc(m.jobs, func(j *job) bool { return j.batch == b })
 	for _, j := range b.jobs {
-		j.batch, j.record.State = nil, wire.Broken // requests that name them ignore them
+		j.batch, j.record.State = nil, wire.JobFailed // requests that name them ignore them
 		m.dropGraph(j.record.Spec.Graph)
 	}
 	m.reply(b.from, fmt.Errorf("%s%s", why, b.refusalSuffix))
@@ -147,7 +147,7 @@ func (m *Machine) reply(to int64, err error, jobs ...*job) {
 // and then to the others.
 func (m *Machine) endJob(j *job, state wire.JobState, why string, result *wire.Result) {
 	active := j.isActive()
-	j.record.State, j.record.Why, j.record.Speed = state, why, 0
+	j.record.State, j.record.Reason, j.record.Speed = state, why, 0
 	m.dropDelivered(j, j.deliveredLayouts(), true)
 	j.graph, j.profile, j.latency, j.latencySlack, j.policyReport, j.formerLayout, j.layouts = nil, nil, nil, nil, nil,
 		nil, nil
@@ -165,7 +165,7 @@ func (m *Machine) endJob(j *job, state wire.JobState, why string, result *wire.R
 	if active && (!m.config.NoReplan || d.isOverfull() || d.hasUnplannedJob()) {
 		d.pending.replan = newReason(Departure, "job %s has gone", j.record.Spec.Name)
 	}
-	if state != wire.Done {
+	if state != wire.JobFinished {
 		m.endPeers(j)
 	}
 }

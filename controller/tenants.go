@@ -89,7 +89,7 @@ func (j *job) timeAlone() (sum time.Duration) {
 // does not train.
 func (j *job) measuredSlowdown() float64 {
 	alone := j.timeAlone()
-	if alone == 0 || j.iterationTime == 0 || j.record.State != wire.Training {
+	if alone == 0 || j.iterationTime == 0 || j.record.State != wire.JobRunning {
 		return 0
 	}
 	return float64(j.iterationTime) / float64(alone)
@@ -191,11 +191,11 @@ func (l *ledger) account(tenant string) *account {
 // wantsDevice reports whether a job trains on the device or could begin there.
 func (d *domain) wantsDevice(j *job) bool {
 	switch j.record.State {
-	case wire.Starting, wire.Training:
+	case wire.JobStarting, wire.JobRunning:
 		return true
-	case wire.Parking:
+	case wire.JobParking:
 		return j.record.Preempted
-	case wire.Queued:
+	case wire.JobQueued:
 		return !j.blocked && j.notBefore <= d.m.now && j.checkpointDeadline == 0 && !d.m.isUnreachable(j) &&
 			d.mayTakeFree(j)
 	}
@@ -219,7 +219,7 @@ func (d *domain) settleAccounts() {
 	wants, away := make(map[string]bool), make(map[string]bool)
 	for j := range d.jobs() {
 		t := j.tenant()
-		away[t] = away[t] || j.record.State == wire.Unknown || j.hasExecutor() && d.m.isUnreachable(j)
+		away[t] = away[t] || j.record.State == wire.JobUnknown || j.hasExecutor() && d.m.isUnreachable(j)
 		if !wants[t] && d.wantsDevice(j) {
 			wants[t] = true
 			shares += d.m.shareOf(t)
@@ -261,12 +261,12 @@ func (d *domain) creditUnknown(passed time.Duration) (only *string) {
 	for _, j := range d.activeJobs() {
 		t := j.tenant()
 		several = several || only != nil && *only != t
-		if only = &t; j.record.State == wire.Training {
+		if only = &t; j.record.State == wire.JobRunning {
 			training++
 		}
 	}
 	for _, j := range d.activeJobs() {
-		if j.record.State == wire.Training && j.timeAlone() == 0 {
+		if j.record.State == wire.JobRunning && j.timeAlone() == 0 {
 			d.ledger.account(j.tenant()).served += passed / training
 		}
 	}
@@ -286,14 +286,14 @@ func (m *Machine) settleAccounts() {
 	}
 	m.storeDebts()
 	for _, j := range m.jobs {
-		if j.record.State != wire.Queued {
+		if j.record.State != wire.JobQueued {
 			j.throttled = false
 			continue
 		}
 		owed, held := m.throttledFor(j)
 		if j.throttled && !held {
 			m.retryAdmission(j.domain)
-			j.record.Why, m.changed = "is being planned for", true
+			j.record.Reason, m.changed = "is being planned for", true
 		}
 		if j.throttled = held; held && j.batch == nil {
 			why := "waits, as " + tenantName(owed) + " has had less than its share of the device"
@@ -301,8 +301,8 @@ func (m *Machine) settleAccounts() {
 				why = "gave way to another tenant, and comes back a turn after the job of " + tenantName(owed) +
 					" that came back before it"
 			}
-			if j.record.Why != why {
-				j.record.Why, j.record.Need, m.changed = why, 0, true
+			if j.record.Reason != why {
+				j.record.Reason, j.record.Need, m.changed = why, 0, true
 				m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: why})
 			}
 		}
@@ -363,7 +363,7 @@ func (d *domain) throttles(j *job) (owed string, held bool) {
 	}
 	for o := range d.jobs() {
 		if o.isActive() && o.tenant() == j.tenant() && !o.isPeerOf(j) &&
-			(o.record.State == wire.Starting || d.m.now-o.trainingSince < d.config.Turn) {
+			(o.record.State == wire.JobStarting || d.m.now-o.trainingSince < d.config.Turn) {
 			return j.tenant(), true
 		}
 	}
@@ -449,11 +449,11 @@ func (d *domain) repayDebt() {
 	var victim, first *job
 	for j := range d.jobs() {
 		switch {
-		case j.record.State == wire.Parking || j.record.State == wire.Ending:
+		case j.record.State == wire.JobParking || j.record.State == wire.JobStopping:
 			return // a job gives way already
 		case j.tenant() == owed && first == nil && d.wantsDevice(j) && !j.overtakable:
 			first = j
-		case j.tenant() != above || j.record.State != wire.Training || d.m.now-j.trainingSince < d.config.Turn:
+		case j.tenant() != above || j.record.State != wire.JobRunning || d.m.now-j.trainingSince < d.config.Turn:
 		case victim == nil || j.priority() <= victim.priority():
 			victim = j
 		}
@@ -532,7 +532,7 @@ func (m *Machine) Tenants() []wire.TenantState {
 		switch {
 		case j.record.State.Over():
 			continue
-		case j.record.State == wire.Queued:
+		case j.record.State == wire.JobQueued:
 			of(j.tenant()).Waiting++
 		case j.isActive():
 			of(j.tenant()).Running++

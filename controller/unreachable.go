@@ -18,7 +18,7 @@ import (
 // is damaged.
 func (d *domain) reachableJobs() []*job {
 	return slices.DeleteFunc(d.activeJobs(), func(j *job) bool {
-		return j.record.State == wire.Unknown ||
+		return j.record.State == wire.JobUnknown ||
 			j.damage != ""
 	})
 }
@@ -26,7 +26,7 @@ func (d *domain) reachableJobs() []*job {
 // reservedBytes is the part of the budget that executors out of reach may have, with their contexts.
 func (d *domain) reservedBytes() (sum graph.Bytes) {
 	for j := range d.jobs() {
-		if j.record.State == wire.Unknown || j.damage != "" && j.isActive() {
+		if j.record.State == wire.JobUnknown || j.damage != "" && j.isActive() {
 			sum += j.claim().Arena
 		}
 	}
@@ -51,38 +51,38 @@ func (m *Machine) removeDead(x *executor, why string) {
 
 // recoverLost has a job of a dead executor go on as far as it may.
 func (m *Machine) recoverLost(j *job, why string) {
-	if j.record.Spec.Script && j.record.State != wire.Ending {
-		m.endJob(j, wire.Broken, why, nil) // the user who joined the script starts it again
+	if j.record.Spec.Script && j.record.State != wire.JobStopping {
+		m.endJob(j, wire.JobFailed, why, nil) // the user who joined the script starts it again
 		return
 	}
 	if j.isReplica() {
 		m.restartGang(j, why, true)
 		return
 	}
-	rests := j.record.State == wire.Queued || j.record.State == wire.Parked || j.record.State == wire.Parking
+	rests := j.record.State == wire.JobQueued || j.record.State == wire.JobParked || j.record.State == wire.JobParking
 	if rests && j.record.Iteration > 0 && j.record.Checkpoint == nil && j.record.Spec.Restarts == 0 {
-		m.endJob(j, wire.Broken, why, nil) // it would begin from scratch
+		m.endJob(j, wire.JobFailed, why, nil) // it would begin from scratch
 		return
 	}
 	switch j.record.State {
-	case wire.Queued:
+	case wire.JobQueued:
 		away := m.isUnreachable(j)
 		if m.detachJob(j); away { // nobody planned for it while it was unreachable
 			m.retryAdmission(j.domain)
-			j.record.Why = fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why)
+			j.record.Reason = fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why)
 		}
-	case wire.Parked:
+	case wire.JobParked:
 		m.detachJob(j)
 		j.record.Park = wire.OnDisk
-	case wire.Parking:
+	case wire.JobParking:
 		m.detachJob(j)
 		j.record.Park = wire.OnDisk
 		m.recordParked(j)
-	case wire.Ending:
-		m.endJob(j, wire.Halted, why, nil)
+	case wire.JobStopping:
+		m.endJob(j, wire.JobStopped, why, nil)
 	default:
 		if !m.reassignUnstarted(j, why) && !m.restartJob(j, why) {
-			m.endJob(j, wire.Broken, why, nil)
+			m.endJob(j, wire.JobFailed, why, nil)
 		}
 	}
 }
@@ -189,15 +189,15 @@ func (m *Machine) markSilent(x *executor) {
 
 // markUnreachable records that the job may be training at an executor that cannot be reached.
 func (j *job) markUnreachable(x *executor) {
-	j.record.State = wire.Unknown
-	j.record.Why = fmt.Sprintf("executor %s cannot be reached", x.name)
+	j.record.State = wire.JobUnknown
+	j.record.Reason = fmt.Sprintf("executor %s cannot be reached", x.name)
 }
 
 // markReachable records that the job is at an executor that can be reached.
 func (j *job) markReachable() {
-	j.record.State, j.record.Why = wire.Starting, ""
+	j.record.State, j.record.Reason = wire.JobStarting, ""
 	if j.record.Applied > 0 {
-		j.record.State = wire.Training
+		j.record.State = wire.JobRunning
 	}
 }
 
@@ -224,7 +224,7 @@ func (m *Machine) markReachable(x *executor) {
 		}
 		d := x.domain
 		d.pending.replan, d.pending.mandatory = newReason(Processes, "executor %s is back", x.name), true
-		if j.record.State == wire.Unknown {
+		if j.record.State == wire.JobUnknown {
 			j.markReachable()
 		}
 	}
@@ -245,10 +245,10 @@ func (m *Machine) giveUpExecutor(x *executor) {
 		}
 		m.keepReservation(j)
 		switch {
-		case j.record.State != wire.Unknown && !j.canChangePlan():
+		case j.record.State != wire.JobUnknown && !j.canChangePlan():
 			m.recoverLost(j, why)
 		case !m.restartJob(j, why): // also one that has not begun, as its memory there stays reserved
-			m.endJob(j, wire.Broken, why, nil)
+			m.endJob(j, wire.JobFailed, why, nil)
 		}
 	}
 	if x.duplicate != nil { // the second process takes the name

@@ -55,7 +55,7 @@ func (m *Machine) takeView() View {
 		if j.queuedSince > 0 {
 			l.Queued += m.now - j.queuedSince
 		}
-		if j.progress.reported && j.record.State == wire.Training {
+		if j.progress.reported && j.record.State == wire.JobRunning {
 			l.Touched, l.Swapped = j.progress.touched, j.progress.meanSwapped()
 			l.PredictionError = correct.Drift(j.latency, j.plannedLatency)
 		}

@@ -374,7 +374,7 @@ func perhapsPercent(budget string, err error) error {
 		return err
 	}
 	return fmt.Errorf("--budget %s is %[1]s bytes: is %[1]s%% meant? The least that works is %s: %s", budget, over.Need,
-		over.Why)
+		over.Reason)
 }
 
 // needModels is the error for a command line that names no model.

@@ -152,8 +152,8 @@ func (l *loop) stepController(in controller.Input) error {
 // applyRecord keeps the record of a job, and returns an error if the job has failed.
 func (l *loop) applyRecord(r *wire.Record) error {
 	j := l.byName[r.Spec.Name]
-	if j.record = *r; r.State == wire.Broken {
-		return cmp.Or(j.failure, fmt.Errorf("job %s failed: %s", r.Spec.Name, r.Why))
+	if j.record = *r; r.State == wire.JobFailed {
+		return cmp.Or(j.failure, fmt.Errorf("job %s failed: %s", r.Spec.Name, r.Reason))
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func (l *loop) stepAgent(in agent.Input) error {
 		case o.Remove != "":
 			l.host.Remove(o.Remove)
 		case o.Lend != nil:
-			agent.Lend(l.host, o.Lend, l.lease)
+			agent.ShareMemory(l.host, o.Lend, l.lease)
 		case o.Keep != nil:
 			l.sendToAgent(agent.Input{Kept: o.Keep.Take(l.byName[o.Keep.Spec.Name].reportedLosses(o.Keep.Ended))})
 		case o.Store != nil:

@@ -29,7 +29,7 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 	p := &planner{s, scheduler.OptionsOf[Options](r)}
 	p.Stage(scheduler.Planning)
 	if r.Budget == 0 && r.Lowest {
-		return p.lowest()
+		return p.planLowest()
 	}
 	plain := p.Drafts(draft.GraphOrder, p.options.style())
 	if r.Budget == 0 || p.Needed(plain) <= r.Budget {
@@ -39,11 +39,11 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 		}
 		p.Stage(scheduler.Planning)
 	}
-	return p.within(workingSets)
+	return p.planWithin(workingSets)
 }
 
-// within plans until the packed plans fit the budget.
-func (p *planner) within(workingSets graph.Bytes) (scheduler.Result, error) {
+// planWithin plans until the packed plans fit the budget.
+func (p *planner) planWithin(workingSets graph.Bytes) (scheduler.Result, error) {
 	orders := []func(job int) []graph.OpID{p.EarlyUpdates, p.GraphOrder}
 	if p.options.KeepOrder {
 		orders = orders[1:]
@@ -166,9 +166,9 @@ func (p *planner) tighten(h searcher, workingSets graph.Bytes) (scheduler.Result
 		if found.peak > target || target <= workingSets || round == rounds {
 			_, largest := r.FirstWorkingSets()
 			return scheduler.Result{}, &scheduler.OverBudgetError{Need: result.Least, Budget: r.Budget,
-				Why: why + draft.AtSwapLimit(p.Ungroup(found.jobs)) + "; the largest steps alone: " + largest}
+				Reason: why + draft.AtSwapLimit(p.Ungroup(found.jobs)) + "; the largest steps alone: " + largest}
 		}
-		last = &scheduler.OverBudgetError{Need: result.Least, Budget: r.Budget, Why: why}
+		last = &scheduler.OverBudgetError{Need: result.Least, Budget: r.Budget, Reason: why}
 		target = max(workingSets, min(target, found.peak)-max(result.Least-r.Budget, r.Budget/least))
 		p.Stage(scheduler.Planning)
 	}
