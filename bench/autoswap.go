@@ -133,7 +133,7 @@ func (s *swapping) request(n *swapNetwork, on swapMachine, batch int, rewrites s
 	}
 	d := sim.New(on.facts, sim.Options{})
 	defer d.Close()
-	r, err := planner.Of(d, planner.Roofline(on.facts)).First(w)
+	r, err := planner.Describe(d, planner.Roofline(on.facts)).FirstRequest(w)
 	if err != nil {
 		return r, err
 	}

@@ -171,7 +171,7 @@ func (s *rig) config(ctx context.Context, share float64) (controller.Config, err
 	d := sim.New(facts, sim.Options{})
 	defer d.Close()
 	s.graph = w[0].Graph
-	s.on = planner.Of(d, planner.Roofline(facts))
+	s.on = planner.Describe(d, planner.Roofline(facts))
 	if s.profile, err = s.on.Profile(s.graph); err != nil {
 		return controller.Config{}, err
 	}

@@ -68,7 +68,7 @@ func MeasureReplans(ctx context.Context, jobs, batch int, budget graph.Bytes, sh
 	}
 	d := sim.New(facts, sim.Options{})
 	defer d.Close()
-	on := planner.Of(d, planner.Roofline(facts))
+	on := planner.Describe(d, planner.Roofline(facts))
 	config := controller.Config{Device: on.Identity, Name: "sim", Align: on.Align, Out: on.Out, In: on.In,
 		Sharing: facts.Sharing(), Budget: budget, MemorySharing: sharing, Page: on.Page, Policy: "tensile", Share: true}
 	c := &crowd{machine: controller.NewMachine(config), now: time.Hour,

@@ -255,9 +255,9 @@ func (s *observed) submit(ctx context.Context) error {
 		ready := 0
 		for i := range jobs {
 			if jobs[i].State.Over() {
-				return fmt.Errorf("job %s is %s: %s", jobs[i].Spec.Name, jobs[i].State, jobs[i].Why)
+				return fmt.Errorf("job %s is %s: %s", jobs[i].Spec.Name, jobs[i].State, jobs[i].Reason)
 			}
-			if jobs[i].State == wire.Training && jobs[i].Iteration > 0 {
+			if jobs[i].State == wire.JobRunning && jobs[i].Iteration > 0 {
 				ready++
 			}
 		}

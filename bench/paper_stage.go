@@ -70,9 +70,9 @@ func (s *stage) load(rewrites []string) ([]task.Task, error) {
 // request asks for first plans of tasks.
 func (s *stage) request(tasks []task.Task, gates bool) (scheduler.Request, error) {
 	d := s.device()
-	on := planner.Of(d, planner.Roofline(d.Facts()))
+	on := planner.Describe(d, planner.Roofline(d.Facts()))
 	on.Gates = gates
-	return on.First(tasks)
+	return on.FirstRequest(tasks)
 }
 
 // prepare measures what the others are compared with.

@@ -294,7 +294,7 @@ func TestSpread(t *testing.T) {
 
 // One job that can never run and several that do not fit together are refused in one form.
 func TestRefusals(t *testing.T) {
-	over := &scheduler.OverBudgetError{Need: 3 * graph.MiB, Budget: 2 * graph.MiB, Why: "it packs into that"}
+	over := &scheduler.OverBudgetError{Need: 3 * graph.MiB, Budget: 2 * graph.MiB, Reason: "it packs into that"}
 	plan := &controller.Plan{Jobs: make([]controller.Candidate, 1)}
 	const want = "needs 3MiB: it packs into that"
 	for _, p := range []controller.Planned{

@@ -160,9 +160,9 @@ func (m *shared) load() (r scheduler.Request, err error) {
 		return r, err
 	}
 	d := m.device()
-	m.planner = planner.Of(d, planner.Roofline(d.Facts()))
+	m.planner = planner.Describe(d, planner.Roofline(d.Facts()))
 	m.planner.Gates = true
-	return m.planner.First(m.tasks)
+	return m.planner.FirstRequest(m.tasks)
 }
 
 // alone plans without moving anything, and trains each job alone. A request is for all jobs.

@@ -101,8 +101,8 @@ func (m *realSharing) measure(copies int, progress func(float64)) (rows []RealSh
 	if err != nil {
 		return nil, err
 	}
-	on := planner.Of(m.d, planner.Roofline(facts))
-	r, err := on.First(m.tasks)
+	on := planner.Describe(m.d, planner.Roofline(facts))
+	r, err := on.FirstRequest(m.tasks)
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func (b *sharingBench) scene(figure, device string, capacity graph.Bytes, networ
 		simulated: sim.Options{Noise: sceneNoise, Seed: 1}}
 	s := &scene{shared: m, bench: b, figure: figure, networks: networks, ways: make(map[string]*sharedRun)}
 	d := m.device()
-	m.planner = planner.Of(d, planner.Roofline(d.Facts()))
+	m.planner = planner.Describe(d, planner.Roofline(d.Facts()))
 	m.planner.Gates = true
 	s.capacity = m.paged(capacity)
 	var spread graph.Bytes
@@ -88,7 +88,7 @@ func (b *sharingBench) scene(figure, device string, capacity graph.Bytes, networ
 		if err != nil {
 			return nil, err
 		}
-		one, err := m.planner.First(tasks[:1])
+		one, err := m.planner.FirstRequest(tasks[:1])
 		if err != nil {
 			return nil, err
 		}
@@ -277,7 +277,7 @@ func (b *sharingBench) arena(device string, n trained) (graph.Bytes, error) {
 		return 0, err
 	}
 	d := sim.New(sharingFacts(device), sim.Options{})
-	one, err := planner.Of(d, planner.Roofline(d.Facts())).First(tasks)
+	one, err := planner.Describe(d, planner.Roofline(d.Facts())).FirstRequest(tasks)
 	if err != nil {
 		return 0, err
 	}

@@ -49,7 +49,7 @@ func (b *sharingBench) planned(device string, n trained) (*memorized, error) {
 		return nil, err
 	}
 	d := sim.New(sharingFacts(device), sim.Options{})
-	r, err := planner.Of(d, planner.Roofline(d.Facts())).First(tasks)
+	r, err := planner.Describe(d, planner.Roofline(d.Facts())).FirstRequest(tasks)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func snJob(name string, batch int, rewrites []string, f cost.Facts) (scheduler.J
 	if g, _, err = passes.Apply(g, rewrites); err != nil {
 		return scheduler.Job{}, err
 	}
-	profile, err := planner.Of(sim.New(f, sim.Options{}), planner.Roofline(f)).Profile(g)
+	profile, err := planner.Describe(sim.New(f, sim.Options{}), planner.Roofline(f)).Profile(g)
 	if err != nil {
 		return scheduler.Job{}, err
 	}

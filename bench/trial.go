@@ -70,7 +70,7 @@ func (s *stage) try(tasks []task.Task, c controller.Config) (*trial, error) {
 		t.jobs[i].plans = make(map[int64]planFigures)
 	}
 	d := s.device()
-	on := c.Shared(planner.Of(d, planner.Roofline(d.Facts())))
+	on := c.Shared(planner.Describe(d, planner.Roofline(d.Facts())))
 	p := &controller.Planner{Config: c, On: on}
 	demanded := endless
 	if s.whole {

@@ -32,7 +32,7 @@ func TestAbsurdReports(t *testing.T) {
 	}
 	w.submit("second", endless)
 	w.run(20)
-	if s := w.machine.find("second"); s.record.State != wire.Training {
-		t.Errorf("the second job is %s: %s", s.record.State, s.record.Why)
+	if s := w.machine.find("second"); s.record.State != wire.JobRunning {
+		t.Errorf("the second job is %s: %s", s.record.State, s.record.Reason)
 	}
 }

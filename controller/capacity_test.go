@@ -101,7 +101,7 @@ func TestCapacityOutOfReach(t *testing.T) {
 	m := NewMachine(Config{MemorySharing: wire.Gates, Page: 64, Budget: 1000})
 	train := func(base, arena graph.Bytes) *job {
 		l := &ProvenLayout{Wire: &wire.Layout{Arena: arena}, Claim: &Claim{base, arena}}
-		j := &job{domain: m.own, record: wire.Record{State: wire.Training},
+		j := &job{domain: m.own, record: wire.Record{State: wire.JobRunning},
 			layouts: []*layout{{ProvenLayout: *l, granted: true}}}
 		m.jobs = append(m.jobs, j)
 		return j
@@ -119,7 +119,7 @@ func TestCapacityOutOfReach(t *testing.T) {
 	lends("the budget", 1000)
 	m.own.config.Budget = 600
 	lends("a smaller one", 800)
-	a.layouts, a.record.State = nil, wire.Queued
+	a.layouts, a.record.State = nil, wire.JobQueued
 	a.record.Held = []wire.Holding{{Executor: "x1", Bytes: 700}}
 	lends("what a has is out of reach", 800)
 	before := Stored{Orders: map[string]wire.Orders{"x2": {Lease: &m.own.lease}}}
@@ -149,7 +149,7 @@ func TestStandsStill(t *testing.T) {
 		w.calm = true
 		w.machine.find("a").record.Spec.Restarts = 3
 		w.run(3)
-		if r := w.recordOf("a"); r.State != wire.Training {
+		if r := w.recordOf("a"); r.State != wire.JobRunning {
 			t.Fatalf("a is %s", r.State)
 		}
 		w.executors["x1"].cut = true
@@ -159,7 +159,7 @@ func TestStandsStill(t *testing.T) {
 			w.step(Input{Tick: &Tick{}})
 		}
 		j := w.machine.find("a")
-		if want := shared; (j.record.State == wire.Unknown) != want {
+		if want := shared; (j.record.State == wire.JobUnknown) != want {
 			t.Errorf("shared %v: a is %s", shared, j.record.State)
 		}
 		if c := j.claim(); shared && (c.Base != c.Arena || base >= c.Base) {
@@ -186,7 +186,7 @@ func TestStandsStill(t *testing.T) {
 		w.clock += 4 * time.Second
 		w.step(Input{Tick: &Tick{}})
 		w.run(3)
-		if r := w.recordOf("a"); r.State != wire.Training || r.Executor != "x1.2" || len(r.Held) > 0 {
+		if r := w.recordOf("a"); r.State != wire.JobRunning || r.Executor != "x1.2" || len(r.Held) > 0 {
 			t.Errorf("a is %s at %s with %v", r.State, r.Executor, r.Held)
 		}
 	}

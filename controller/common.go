@@ -17,9 +17,9 @@ func (m *Machine) takeByTime() {
 			continue
 		}
 		g := m.siblings(j)
-		idle := func(o *job) bool { return o.record.State != wire.Training || o.sibling.ended != nil }
+		idle := func(o *job) bool { return o.record.State != wire.JobRunning || o.sibling.ended != nil }
 		if j.sibling.taken == 0 || slices.ContainsFunc(g, idle) {
-			if j.record.State == wire.Training && j.sibling.taken == 0 {
+			if j.record.State == wire.JobRunning && j.sibling.taken == 0 {
 				j.sibling.taken = m.now
 			}
 			continue

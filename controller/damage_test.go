@@ -43,10 +43,10 @@ func TestDamagedGraph(t *testing.T) {
 			}
 			f.begin(f.planner.Config)
 			jobs := f.jobs()
-			if why := jobs["a"].Why; !strings.HasPrefix(why, "is held: ") || len(jobs) != 2 {
+			if why := jobs["a"].Reason; !strings.HasPrefix(why, "is held: ") || len(jobs) != 2 {
 				t.Errorf("graph %s: job a is %s: %q", name, jobs["a"].State, why)
 			}
-			if why := jobs["b"].Why; strings.Contains(why, "held") {
+			if why := jobs["b"].Reason; strings.Contains(why, "held") {
 				t.Errorf("graph %s: job b is %s: %q", name, jobs["b"].State, why)
 			}
 			if !strings.Contains(f.lines.String(), "job a is held: ") {
@@ -95,7 +95,7 @@ func TestPlanPanics(t *testing.T) {
 		<-f.plans
 		f.let <- struct{}{}
 		a := <-answer
-		if got := a.Error + f.jobs()["a"].Why; !strings.Contains(got, "a bug of a test") {
+		if got := a.Error + f.jobs()["a"].Reason; !strings.Contains(got, "a bug of a test") {
 			t.Errorf("job a is told %q", got)
 		}
 		if !strings.Contains(f.lines.String(), "damage_test.go") {

@@ -34,7 +34,7 @@ func TestInventedEpoch(t *testing.T) {
 	w.run(5)
 	j := w.machine.find("a")
 	claim, applied := j.claim().Arena, j.record.Applied
-	if j.record.State != wire.Training || claim == 0 {
+	if j.record.State != wire.JobRunning || claim == 0 {
 		t.Fatalf("job a is %s with %s", j.record.State, claim)
 	}
 	w.lie(w.executors[j.record.Executor])
@@ -102,7 +102,8 @@ func TestRestoreDamaged(t *testing.T) {
 		}
 		m := Restore(w.config, s)
 		m.Resume(w.clock)
-		if why := m.Records()[0].Why; !strings.HasPrefix(why, "is held: layout") || !strings.Contains(why, test.want) {
+		if why := m.Records()[0].Reason; !strings.HasPrefix(why, "is held: layout") || !strings.Contains(why,
+			test.want) {
 			t.Errorf("%s: %q, want it to contain %q", test.name, why, test.want)
 		}
 	}

@@ -309,7 +309,7 @@ func (m *Machine) drain(q *wire.Request) (moved []*job, err error) {
 	}
 	for _, j := range m.onAny(d) {
 		if moved = append(moved, j); !m.vacate(j) {
-			j.record.Why = fmt.Sprintf("stays on device %s, which is drained, to its end: it takes no checkpoints",
+			j.record.Reason = fmt.Sprintf("stays on device %s, which is drained, to its end: it takes no checkpoints",
 				d.on())
 		}
 	}
@@ -332,12 +332,12 @@ func (m *Machine) onAny(d *domain) (list []*job) {
 // vacate has a job leave its device with a checkpoint and wait for another, and reports whether it can.
 func (m *Machine) vacate(j *job) bool {
 	switch {
-	case j.record.State == wire.Ending || j.record.State == wire.Unknown:
+	case j.record.State == wire.JobStopping || j.record.State == wire.JobUnknown:
 		return true // it gives all back anyway, or cannot hear of it
 	case j.record.Spec.Checkpoint == wire.Interval{} && !(j.claim().none() && j.hostClaim() == 0):
 		return false
 	}
-	if rests := j.record.State == wire.Parked || j.record.State == wire.Parking; !rests {
+	if rests := j.record.State == wire.JobParked || j.record.State == wire.JobParking; !rests {
 		j.record.Preempted = true // it goes on when it has left
 	}
 	m.goHome(j, wire.OnDisk)

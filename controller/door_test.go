@@ -84,7 +84,7 @@ func newDoor(t *testing.T, seed uint64) *door {
 	d.options = Options{Config: c, On: plannerOf(c, profile).On, Log: slog.New(slog.NewTextHandler(&d.log, nil)),
 		Credentials: func(executor string) string { return executor },
 		Describe: func(b *wire.Device) (planner.Device, error) {
-			on := planner.Of(sim.New(b.Facts, sim.Options{}), planner.Roofline(b.Facts))
+			on := planner.Describe(sim.New(b.Facts, sim.Options{}), planner.Roofline(b.Facts))
 			on.Identity, on.Align, on.Page = b.Identity, b.Align, b.Page
 			return on, nil
 		}}
@@ -233,8 +233,8 @@ func (d *door) open() {
 		d.t.Fatalf("bob's job is refused: %s, %v", a.Error, err)
 	}
 	d.bob = d.jobs()["bob"]
-	if d.bob.State != wire.Training || d.bob.Executor != "bobs" {
-		d.t.Fatalf("bob's job is %s at %q: %s", d.bob.State, d.bob.Executor, d.bob.Why)
+	if d.bob.State != wire.JobRunning || d.bob.Executor != "bobs" {
+		d.t.Fatalf("bob's job is %s at %q: %s", d.bob.State, d.bob.Executor, d.bob.Reason)
 	}
 }
 
@@ -277,7 +277,7 @@ func (d *door) check() {
 	}
 	d.log.Reset()
 	was, is := d.bob, d.jobs()["bob"]
-	if !reflect.DeepEqual(is.Spec, was.Spec) || is.State != wire.Training || is.Executor != "bobs" ||
+	if !reflect.DeepEqual(is.Spec, was.Spec) || is.State != wire.JobRunning || is.Executor != "bobs" ||
 		is.Incarnation != was.Incarnation || is.Restarts != 0 || is.Checkpoint != nil || is.Result != nil ||
 		is.Arena == 0 || is.Claim < is.Arena || is.Iteration > int(d.number["bobs"])+1 {
 		d.t.Fatalf("after %s bob's job was\n%+v, and is\n%+v", sent, was, is)

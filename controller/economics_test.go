@@ -19,7 +19,7 @@ func tightJob(t *testing.T, seed uint64) (*world, *job) {
 	w.graphs[g.Digest()] = g
 	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
 	w.run(3)
-	if j := w.machine.find("a"); j != nil && j.record.State == wire.Training {
+	if j := w.machine.find("a"); j != nil && j.record.State == wire.JobRunning {
 		return w, j
 	}
 	return nil, nil

@@ -46,8 +46,8 @@ func (m *Machine) denser(j *job) bool {
 // tried and is to be.
 func (m *Machine) entering() []*job {
 	for _, j := range m.jobs {
-		if j.replica() && (j.record.State == wire.Starting && j.claim().none() ||
-			j.record.State == wire.Queued && j.chosen) {
+		if j.replica() && (j.record.State == wire.JobStarting && j.claim().none() ||
+			j.record.State == wire.JobQueued && j.chosen) {
 			return m.siblings(j)
 		}
 	}
@@ -66,8 +66,8 @@ func (m *Machine) mayEnter(j *job) bool {
 	}
 	for _, o := range g {
 		switch o.record.State {
-		case wire.Starting:
-		case wire.Queued:
+		case wire.JobStarting:
+		case wire.JobQueued:
 			elsewhere := func(d *domain) bool { return o.free() && d != o.domain } // which may take it
 			held := o.stuck && !slices.ContainsFunc(m.candidates(o), elsewhere)
 			if held || o.full || o.ready > m.now || m.away(o) || o.lacking > 0 && !m.another(o) {
@@ -83,7 +83,7 @@ func (m *Machine) mayEnter(j *job) bool {
 // unsettled reports whether siblings of a job are still to be tried.
 func (m *Machine) unsettled(j *job) bool {
 	return slices.ContainsFunc(m.siblings(j), func(o *job) bool {
-		return o != j && o.record.State == wire.Queued && !o.full && (o.domain == nil || m.roams(o))
+		return o != j && o.record.State == wire.JobQueued && !o.full && (o.domain == nil || m.roams(o))
 	})
 }
 
@@ -91,7 +91,7 @@ func (m *Machine) unsettled(j *job) bool {
 func (d *domain) whole(begun []*job) (whole, cut []*job) {
 	for _, j := range begun {
 		alone := func(o *job) bool {
-			if o.domain != d || o.record.State != wire.Queued || slices.Contains(begun, o) {
+			if o.domain != d || o.record.State != wire.JobQueued || slices.Contains(begun, o) {
 				return false
 			}
 			may := d.m.candidates(o) // it was here before, and is perhaps to be elsewhere
@@ -147,9 +147,9 @@ func (d *domain) stick(j *job, why string) {
 		waits = "waits for executors: "
 	}
 	for _, o := range d.m.siblings(j) {
-		o.stuck, o.fresh, o.record.Need, o.record.Why = true, false, 0, waits+why
+		o.stuck, o.fresh, o.record.Need, o.record.Reason = true, false, 0, waits+why
 	}
-	d.m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
+	d.m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Reason})
 	d.want.admission, d.m.changed = true, true
 }
 
@@ -168,24 +168,24 @@ func (m *Machine) pending(j *job) bool {
 // retreat has the group that is on its way in wait again if a sibling has found no room.
 func (m *Machine) retreat() {
 	g := m.entering()
-	admitted := slices.ContainsFunc(g, func(j *job) bool { return j.record.State == wire.Starting })
+	admitted := slices.ContainsFunc(g, func(j *job) bool { return j.record.State == wire.JobStarting })
 	at := slices.IndexFunc(g, func(j *job) bool {
-		return j.record.State == wire.Queued && !m.pending(j) && (admitted || !j.chosen)
+		return j.record.State == wire.JobQueued && !m.pending(j) && (admitted || !j.chosen)
 	})
 	if at < 0 {
 		return
 	}
-	m.withdraw(g, g[at].record.Spec.Name, g[at].record.Why)
+	m.withdraw(g, g[at].record.Spec.Name, g[at].record.Reason)
 }
 
 // withdraw has the siblings of a group that has nothing yet wait again, with one of them.
 func (m *Machine) withdraw(g []*job, first, why string) {
 	m.changed, m.look = true, true
 	for _, j := range g {
-		if j.record.State == wire.Starting {
+		if j.record.State == wire.JobStarting {
 			j.domain.back(j)
 			if j.record.Spec.Name != first {
-				j.record.Why = fmt.Sprintf("waits with replica %s, which %s", first, why)
+				j.record.Reason = fmt.Sprintf("waits with replica %s, which %s", first, why)
 			}
 			if !m.config.NoReplan && j.domain.want.better.none() {
 				j.domain.want.better = because(Departure, "job %s waits again", j.record.Spec.Name)
@@ -206,7 +206,7 @@ func (m *Machine) enter() {
 	}
 	for i, j := range g {
 		l := j.newest()
-		if j.record.State != wire.Starting || l == nil || l.granted || !j.domain.room(j, l) {
+		if j.record.State != wire.JobStarting || l == nil || l.granted || !j.domain.room(j, l) {
 			for _, o := range g[:i] {
 				o.newest().granted = false
 			}
@@ -221,7 +221,7 @@ func (m *Machine) enter() {
 			for _, o := range g {
 				o.full = false // another device may
 			}
-			j.record.Why = why
+			j.record.Reason = why
 			return
 		}
 		l.granted = true // so that the others are counted beside it

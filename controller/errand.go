@@ -234,7 +234,7 @@ func (d *domain) never(e *errand, why map[int]string) {
 			d.want.admission = true
 		case j.batch != nil && d.m.find(j.record.Spec.Name) == j && d.m.largerAway(j, d) == nil: // not refused yet
 			d.m.refuse(j.batch, text+d.m.elsewhereFits(d))
-		case j.record.State != wire.Queued:
+		case j.record.State != wire.JobQueued:
 		case j.chosen && j.fitted: // other devices may take it
 			j.chosen, d.m.look = false, true
 		case j.batch == nil || d.m.find(j.record.Spec.Name) == j:
@@ -269,10 +269,10 @@ func (d *domain) enter(e *errand, p *Planned) {
 	}
 	begun, cut := d.whole(slices.DeleteFunc(waits(e.jobs[e.admitted:fits]), d.m.away))
 	for _, j := range begun {
-		j.record.State, j.record.Why, j.record.Need, j.record.Preempted = wire.Starting, "", 0, false
+		j.record.State, j.record.Reason, j.record.Need, j.record.Preempted = wire.JobStarting, "", 0, false
 		j.chosen, j.full = false, false
 		for _, o := range d.m.siblings(j) { // which are to follow
-			if d.m.look = true; o.record.State == wire.Queued && o.domain != nil {
+			if d.m.look = true; o.record.State == wire.JobQueued && o.domain != nil {
 				o.domain.want.admission = true
 			}
 		}
@@ -290,7 +290,7 @@ func (d *domain) enter(e *errand, p *Planned) {
 		case !d.unchanged(e):
 			d.m.admit(d) // it may fit by now
 		default:
-			j.record.Why += ", but for what executors may have that cannot be reached"
+			j.record.Reason += ", but for what executors may have that cannot be reached"
 			j.stuck, d.want.admission = true, true // it holds nobody up
 		}
 		why = &NoPlan{Why: fmt.Sprintf("job %s is before it in the queue", e.jobs[fits].record.Spec.Name)}
@@ -317,35 +317,35 @@ func (d *domain) enter(e *errand, p *Planned) {
 
 // waits are those of some jobs that are queued still.
 func waits(jobs []*job) []*job {
-	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.record.State != wire.Queued })
+	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.record.State != wire.JobQueued })
 }
 
 // wait says why a job waits.
 func (d *domain) wait(j *job, why *NoPlan) {
-	before, need := j.record.Why, "it and the running jobs need"
+	before, need := j.record.Reason, "it and the running jobs need"
 	if slices.ContainsFunc(d.m.siblings(j), func(o *job) bool { return o != j && o.domain == d }) {
 		need = "it, its other replicas and the running jobs need" // where nothing runs, too
 	}
 	d.m.look = d.m.look || j.chosen // on other devices it may fit
 	j.chosen = false
-	j.record.Need, j.wants, j.record.Why = 0, 0, why.Why
+	j.record.Need, j.wants, j.record.Reason = 0, 0, why.Why
 	switch {
 	case why.OnHost:
 		j.wants = why.Need - why.Budget
-		j.record.Why = fmt.Sprintf("waits for %s of host memory: %s %s of %s", j.wants, need, why.Need,
+		j.record.Reason = fmt.Sprintf("waits for %s of host memory: %s %s of %s", j.wants, need, why.Need,
 			why.Budget)
 	case why.Need > 0:
 		j.record.Need = why.Need - why.Budget
-		j.record.Why = fmt.Sprintf("waits for %s: %s %s of %s%s", j.record.Need, need, why.Need, why.Budget,
+		j.record.Reason = fmt.Sprintf("waits for %s: %s %s of %s%s", j.record.Need, need, why.Need, why.Budget,
 			with(why.Contexts))
 	}
 	if len(d.m.domains) > 1 && why.Need > 0 {
-		j.record.Why += " of device " + d.config.Name
+		j.record.Reason += " of device " + d.config.Name
 	}
-	if j.record.Why == before {
+	if j.record.Reason == before {
 		return
 	}
-	d.m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Bytes: j.record.Need, Reason: j.record.Why})
+	d.m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Bytes: j.record.Need, Reason: j.record.Reason})
 }
 
 // adoption is a plan that a job may change to.
@@ -427,9 +427,9 @@ func (d *domain) noneBetter(e *errand, why *NoPlan) {
 // fit the budget that there is now.
 func (d *domain) requeue(reason string) (any bool) {
 	for _, j := range d.active() {
-		if j.record.State == wire.Starting && j.claim().none() {
+		if j.record.State == wire.JobStarting && j.claim().none() {
 			d.back(j)
-			j.record.Why, any = reason, true
+			j.record.Reason, any = reason, true
 		}
 	}
 	return any
@@ -438,7 +438,7 @@ func (d *domain) requeue(reason string) (any bool) {
 // back has a job wait again that was admitted and has no memory yet.
 func (d *domain) back(j *job) {
 	d.m.discard(j, j.given(), j.record.Park == "" && !j.record.Spec.Script)
-	j.record.State, j.layouts, j.fresh = wire.Queued, nil, true
+	j.record.State, j.layouts, j.fresh = wire.JobQueued, nil, true
 	if j.record.Park == "" && !j.record.Spec.Script {
 		j.record.Executor = ""
 	}

@@ -45,7 +45,7 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 		return
 	}
 	if j.domain == nil {
-		m.reply(from, fmt.Errorf("job %s %s: plans explain it once it has a device", q.Job, j.record.Why))
+		m.reply(from, fmt.Errorf("job %s %s: plans explain it once it has a device", q.Job, j.record.Reason))
 		return
 	}
 	o := &Question{To: from, Request: *q, Job: m.facts(j), At: -1, Graph: j.graph, Profile: j.profile}
@@ -67,7 +67,7 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 	d := j.domain
 	jobs := d.reachable()
 	admitted := len(jobs)
-	if j.record.State == wire.Queued {
+	if j.record.State == wire.JobQueued {
 		waiting := d.waiting()
 		if at := slices.Index(waiting, j); at >= 0 {
 			waiting = waiting[:at]
@@ -88,7 +88,7 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 func (m *Machine) facts(j *job) *explain.Job {
 	r, d := &j.record, j.domain
 	e := &explain.Job{Job: r.Spec.Name, Model: r.Spec.Model, Device: d.config.Device, State: string(r.State),
-		Why: r.Why, Iteration: r.Iteration, Of: r.Spec.Iterations, Budget: d.config.Budget, Taken: d.taken(),
+		Reason: r.Reason, Iteration: r.Iteration, Of: r.Spec.Iterations, Budget: d.config.Budget, Taken: d.taken(),
 		Shared: d.config.shares(), Holders: []explain.Holder{}, Plans: []explain.Alternative{}}
 	for _, other := range m.jobs {
 		if c := other.claim(); other.domain == d && !c.none() {
@@ -373,7 +373,7 @@ func (e *explaining) planNow() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("job %s has no plan now: %s", e.Job.Job, cmp.Or(e.Job.Why, "it is "+e.Job.State))
+	return fmt.Errorf("job %s has no plan now: %s", e.Job.Job, cmp.Or(e.Job.Reason, "it is "+e.Job.State))
 }
 
 // alike names storages whose names hold another name, for an error's line.

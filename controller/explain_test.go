@@ -99,7 +99,7 @@ func TestExplain(t *testing.T) {
 					t.Errorf("seed %d: %+v of job %s", seed, a, name)
 				}
 			}
-			if j.record.State == wire.Queued && slices.Contains(e.Plans[0].Waiting, name) {
+			if j.record.State == wire.JobQueued && slices.Contains(e.Plans[0].Waiting, name) {
 				waiting++
 				if !slices.Contains(e.Plans[1].Waiting, name) {
 					admitted++
@@ -172,7 +172,7 @@ func TestExplainStorage(t *testing.T) {
 					}
 				}
 			}
-			if i := slices.Index([]wire.JobState{wire.Training, wire.Starting}, j.record.State); i >= 0 {
+			if i := slices.Index([]wire.JobState{wire.JobRunning, wire.JobStarting}, j.record.State); i >= 0 {
 				q := wire.Request{Job: j.record.Spec.Name, Storage: j.graph.Storages[0].Name + "x"}
 				if a := w.explained(q); !strings.HasPrefix(a.Error, "job "+q.Job+" has no storage "+q.Storage+": ") {
 					t.Errorf("a storage that is not there: %q", a.Error)

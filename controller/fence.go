@@ -16,13 +16,13 @@ import (
 
 // reachable are the jobs that are planned for.
 func (d *domain) reachable() []*job {
-	return slices.DeleteFunc(d.active(), func(j *job) bool { return j.record.State == wire.Unknown || j.hurt != "" })
+	return slices.DeleteFunc(d.active(), func(j *job) bool { return j.record.State == wire.JobUnknown || j.hurt != "" })
 }
 
 // reserved is the part of the budget that executors out of reach may have, with their contexts.
 func (d *domain) reserved() (sum graph.Bytes) {
 	for j := range d.jobs() {
-		if j.record.State == wire.Unknown || j.hurt != "" && j.active() {
+		if j.record.State == wire.JobUnknown || j.hurt != "" && j.active() {
 			sum += j.claim().Arena
 		}
 	}
@@ -46,38 +46,38 @@ func (m *Machine) bury(x *executor, why string) {
 
 // lost has a job of a dead executor go on as far as it may.
 func (m *Machine) lost(j *job, why string) {
-	if j.record.Spec.Script && j.record.State != wire.Ending {
-		m.over(j, wire.Broken, why, nil) // who joins it starts it
+	if j.record.Spec.Script && j.record.State != wire.JobStopping {
+		m.over(j, wire.JobFailed, why, nil) // who joins it starts it
 		return
 	}
 	if j.replica() {
 		m.scatter(j, why, true)
 		return
 	}
-	rests := j.record.State == wire.Queued || j.record.State == wire.Parked || j.record.State == wire.Parking
+	rests := j.record.State == wire.JobQueued || j.record.State == wire.JobParked || j.record.State == wire.JobParking
 	if rests && j.record.Iteration > 0 && j.record.Checkpoint == nil && j.record.Spec.Restarts == 0 {
-		m.over(j, wire.Broken, why, nil) // it would begin again
+		m.over(j, wire.JobFailed, why, nil) // it would begin again
 		return
 	}
 	switch j.record.State {
-	case wire.Queued:
+	case wire.JobQueued:
 		away := m.away(j)
 		if m.displace(j); away { // while it was nobody planned for it
 			m.admit(j.domain)
-			j.record.Why = fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why)
+			j.record.Reason = fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why)
 		}
-	case wire.Parked:
+	case wire.JobParked:
 		m.displace(j)
 		j.record.Park = wire.OnDisk
-	case wire.Parking:
+	case wire.JobParking:
 		m.displace(j)
 		j.record.Park = wire.OnDisk
 		m.parked(j)
-	case wire.Ending:
-		m.over(j, wire.Halted, why, nil)
+	case wire.JobStopping:
+		m.over(j, wire.JobStopped, why, nil)
 	default:
 		if !m.elsewhere(j, why) && !m.restart(j, why) {
-			m.over(j, wire.Broken, why, nil)
+			m.over(j, wire.JobFailed, why, nil)
 		}
 	}
 }
@@ -178,15 +178,15 @@ func (m *Machine) silence(x *executor) {
 
 // unknown takes down that a job may be training at an executor that cannot be reached.
 func (j *job) unknown(x *executor) {
-	j.record.State = wire.Unknown
-	j.record.Why = fmt.Sprintf("executor %s cannot be reached", x.name)
+	j.record.State = wire.JobUnknown
+	j.record.Reason = fmt.Sprintf("executor %s cannot be reached", x.name)
 }
 
 // known takes down that a job is at an executor that can be reached.
 func (j *job) known() {
-	j.record.State, j.record.Why = wire.Starting, ""
+	j.record.State, j.record.Reason = wire.JobStarting, ""
 	if j.record.Applied > 0 {
-		j.record.State = wire.Training
+		j.record.State = wire.JobRunning
 	}
 }
 
@@ -212,7 +212,7 @@ func (m *Machine) back(x *executor) {
 		}
 		d := x.domain
 		d.want.better, d.want.must = because(Processes, "executor %s is back", x.name), true
-		if j.record.State == wire.Unknown {
+		if j.record.State == wire.JobUnknown {
 			j.known()
 		}
 	}
@@ -233,10 +233,10 @@ func (m *Machine) giveUp(x *executor) {
 		}
 		m.hold(j)
 		switch {
-		case j.record.State != wire.Unknown && !j.goesOn():
+		case j.record.State != wire.JobUnknown && !j.goesOn():
 			m.lost(j, why)
 		case !m.restart(j, why): // also one that has not begun: what it was granted there is no other's
-			m.over(j, wire.Broken, why, nil)
+			m.over(j, wire.JobFailed, why, nil)
 		}
 	}
 	if x.rival != nil { // it takes the name

@@ -13,7 +13,7 @@ func TestRecordsKeepWhatWasHeld(t *testing.T) {
 	m := NewMachine(Config{Device: "gpu", Align: 64, Budget: 1000, Policy: "none-live"})
 	held := []wire.Holding{{Executor: "x1", Life: "1", ID: 1, Bytes: 300, On: m.own.on()},
 		{Executor: "x2", Life: "2", ID: 1, Bytes: 400, On: m.own.on()}}
-	j := &job{record: wire.Record{Spec: wire.Spec{Name: "a", ID: 1}, State: wire.Broken, Held: slices.Clone(held)},
+	j := &job{record: wire.Record{Spec: wire.Spec{Name: "a", ID: 1}, State: wire.JobFailed, Held: slices.Clone(held)},
 		domain: m.own}
 	m.jobs = append(m.jobs, j)
 	first := j.record

@@ -25,10 +25,10 @@ func TestDevicesComeAndGo(t *testing.T) {
 		for range 400 {
 			w.fleetChaos(&names)
 			for _, r := range w.records {
-				if before := was[r.Spec.Name]; r.State == wire.Training && before != "" && before != r.On {
+				if before := was[r.Spec.Name]; r.State == wire.JobRunning && before != "" && before != r.On {
 					moved++
 				}
-				if r.State == wire.Training {
+				if r.State == wire.JobRunning {
 					was[r.Spec.Name] = r.On
 				}
 			}
@@ -155,7 +155,7 @@ func (w *world) settleFleet(seed uint64) {
 				}
 			}
 			for _, r := range records {
-				if r.State == wire.Parked || r.State == wire.Parking {
+				if r.State == wire.JobParked || r.State == wire.JobParking {
 					w.step(Input{Request: &wire.Request{Verb: wire.Resume, Job: r.Spec.Name}})
 				}
 			}
@@ -181,7 +181,7 @@ func (w *world) settleFleet(seed uint64) {
 				w.t.Log(e)
 			}
 			w.t.Fatalf("seed %d: job %s is %s (%s) on %q at %q, with %s and %v held: it was lost", seed, r.Spec.Name,
-				r.State, r.Why, r.On, r.Executor, r.Claim, r.Held)
+				r.State, r.Reason, r.On, r.Executor, r.Claim, r.Held)
 		}
 	}
 	for _, d := range w.machine.domains {

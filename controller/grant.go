@@ -28,13 +28,13 @@ func (d *domain) grant() {
 		}
 	}
 	for _, j := range d.active() {
-		if l := j.newest(); j.record.State == wire.Starting && l != nil {
-			j.record.Why, j.record.Need = d.starting(j), 0
+		if l := j.newest(); j.record.State == wire.JobStarting && l != nil {
+			j.record.Reason, j.record.Need = d.starting(j), 0
 			if !l.granted {
-				j.record.Why = d.waitsFor(j, l) + d.then(j)
+				j.record.Reason = d.waitsFor(j, l) + d.then(j)
 			}
 			if !l.granted && j.replica() && d.room(j, l) {
-				j.record.Why = "waits for the other replicas, as all begin together"
+				j.record.Reason = "waits for the other replicas, as all begin together"
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func (d *domain) place() {
 			}
 			if !d.mayStart(j) {
 				j.revoke()
-				j.record.Why = fmt.Sprintf("its executor waits for %s that others are giving back", d.config.Context)
+				j.record.Reason = fmt.Sprintf("its executor waits for %s that others are giving back", d.config.Context)
 				continue
 			}
 			if j.record.Give(d.executorFor(j)); j.record.Park == wire.OnDisk {
@@ -104,7 +104,7 @@ func (d *domain) executorFor(j *job) string {
 	if name := d.vacant(j, nil); name != "" {
 		return name
 	}
-	name := fmt.Sprintf("x%d", j.record.Seq)
+	name := fmt.Sprintf("x%d", j.record.Order)
 	if j.record.Incarnation > 1 { // a name is never used again: what is late from its owner would count
 		name += fmt.Sprintf(".%d", j.record.Incarnation)
 	}

@@ -11,7 +11,7 @@ import (
 func TestRetire(t *testing.T) {
 	m := NewMachine(Config{Device: "model", Keep: 1})
 	for _, name := range []string{"held", "old", "new"} {
-		m.jobs = append(m.jobs, &job{domain: m.own, record: wire.Record{State: wire.Done,
+		m.jobs = append(m.jobs, &job{domain: m.own, record: wire.Record{State: wire.JobFinished,
 			Spec: wire.Spec{Name: name, Graph: graph.Digest(name)}}})
 	}
 	m.jobs[0].record.Held = []wire.Holding{{Executor: "lab1"}}
@@ -27,7 +27,7 @@ func TestHolds(t *testing.T) {
 	m := NewMachine(Config{Device: "model"})
 	x := &executor{name: "lab1", domain: m.own, life: "1", joined: true, orders: wire.Orders{Number: 5}}
 	m.executors["lab1"] = x
-	j := &job{domain: m.own, record: wire.Record{Spec: wire.Spec{Name: "one", ID: 7}, State: wire.Queued}}
+	j := &job{domain: m.own, record: wire.Record{Spec: wire.Spec{Name: "one", ID: 7}, State: wire.JobQueued}}
 	m.jobs = []*job{j}
 	held := wire.Holding{Executor: "lab1", Life: "1", ID: 7, Incarnation: 1, Bytes: 64}
 	has := []wire.JobStatus{{Name: "one", ID: 7, Incarnation: 1}}

@@ -111,7 +111,7 @@ func (d *domain) untie() {
 		case !j.goesOn() || j.record.Granted > j.record.Applied:
 			return // it is about to give something back, or to take what it was granted
 		case l == nil || l.granted:
-		case j.record.State == wire.Training && (!j.claim().within(j.with(l)) || j.hostClaim() > j.onHost(l)) &&
+		case j.record.State == wire.JobRunning && (!j.claim().within(j.with(l)) || j.hostClaim() > j.onHost(l)) &&
 			tied == nil:
 			tied = j
 		default:

@@ -19,13 +19,13 @@ func TestHurtIsHeld(t *testing.T) {
 		state       wire.JobState
 	}{
 		{"status executor=x1 number=2 life=1 orders=1", "a id=1 state=running epoch=1 arena=1024 iteration=4",
-			wire.Training},
-		{"status executor=x1 number=2 life=1 orders=1", "a id=1 state=finished epoch=1", wire.Done},
-		{"report job=a executor=x1 epoch=1 iteration=4 times=3", "", wire.Training},
-		{"ended executor=x1 why=killed", "", wire.Queued},
-		{"stop job=a", "", wire.Ending},
-		{"ask verb=park job=a place=disk", "", wire.Parking},
-		{"ask verb=budget budget=4096", "", wire.Training},
+			wire.JobRunning},
+		{"status executor=x1 number=2 life=1 orders=1", "a id=1 state=finished epoch=1", wire.JobFinished},
+		{"report job=a executor=x1 epoch=1 iteration=4 times=3", "", wire.JobRunning},
+		{"ended executor=x1 why=killed", "", wire.JobQueued},
+		{"stop job=a", "", wire.JobStopping},
+		{"ask verb=park job=a place=disk", "", wire.JobParking},
+		{"ask verb=budget budget=4096", "", wire.JobRunning},
 	} {
 		s := &script{graph: randgraph.New(rand.New(rand.NewPCG(1, 1)), randgraph.Options{Ops: 3})}
 		play := func(line, input string) {
@@ -43,7 +43,7 @@ func TestHurtIsHeld(t *testing.T) {
 		play("status executor=x2 number=1 life=1 orders=1", "b id=2 state=running epoch=1 arena=1024")
 		s.hurt = map[string]string{"a": "its graph cannot be read"}
 		play("restart", "")
-		if why := s.m.Records()[0].Why; !strings.HasPrefix(why, "is held: its graph cannot be read; ") {
+		if why := s.m.Records()[0].Reason; !strings.HasPrefix(why, "is held: its graph cannot be read; ") {
 			t.Errorf("job a: %q", why)
 		}
 		if got := s.m.own.reserved(); got != 1024 {
@@ -59,8 +59,8 @@ func TestHurtIsHeld(t *testing.T) {
 		}
 		play("tick after=2m", "")
 		for _, r := range s.m.Records() {
-			if r.Spec.Name == "a" && r.State != fate.state && r.State != wire.Unknown {
-				t.Errorf("after %s job a is %s: %s", fate.line, r.State, r.Why)
+			if r.Spec.Name == "a" && r.State != fate.state && r.State != wire.JobUnknown {
+				t.Errorf("after %s job a is %s: %s", fate.line, r.State, r.Reason)
 			}
 		}
 	}

@@ -96,7 +96,7 @@ func (j *job) with(l *layout) Claim {
 
 // active reports whether the job is planned for.
 func (j *job) active() bool {
-	return j.record.State != wire.Queued && j.record.State != wire.Parked && !j.record.State.Over()
+	return j.record.State != wire.JobQueued && j.record.State != wire.JobParked && !j.record.State.Over()
 }
 
 // is reports whether a number is that of the job's present incarnation. 0 is that of an executor of the release before,
@@ -108,7 +108,7 @@ func (j *job) is(incarnation int64) bool {
 
 // goesOn reports whether a job that is active may change to new plans.
 func (j *job) goesOn() bool {
-	return j.hurt == "" && (j.record.State == wire.Starting || j.record.State == wire.Training)
+	return j.hurt == "" && (j.record.State == wire.JobStarting || j.record.State == wire.JobRunning)
 }
 
 // placed reports whether an executor has the job, or is to have it: also one that is parked in memory there.
@@ -126,7 +126,7 @@ func (j *job) newest() *layout {
 // Where gates share memory one that cannot be reached counts whole: it may hold its arena for as long as that lasts.
 func (j *job) claim() Claim {
 	c := j.granted()
-	if j.record.State == wire.Unknown {
+	if j.record.State == wire.JobUnknown {
 		return whole(c.Arena)
 	}
 	return c
@@ -201,7 +201,7 @@ func (j *job) plan(l *ProvenLayout, reason string) {
 	}
 	j.layouts = append(j.layouts, &layout{ProvenLayout: *l, held: j.record.Spec.Held})
 	j.record.Epoch = l.epoch()
-	j.record.PlansMade, j.record.Reason, j.record.Unplanned = j.record.PlansMade+1, reason, ""
+	j.record.PlansMade, j.record.PlanReason, j.record.Unplanned = j.record.PlansMade+1, reason, ""
 }
 
 // revoke takes back what a job was granted that no executor has.

@@ -56,7 +56,7 @@ func openShop(t *testing.T, share bool) *shop {
 	go func() {
 		defer close(ended)
 		config := controller.Config{Policy: "none-live", NoReplan: true, Keep: kept, Share: share}
-		o := controller.Options{Config: config, On: planner.Of(d, planner.Roofline(facts)),
+		o := controller.Options{Config: config, On: planner.Describe(d, planner.Roofline(facts)),
 			Ready: func() { close(ready) },
 			Launch: func(name string, gone func(string, []string)) error {
 				s.executors.Go(func() { gone(s.executor(ctx, name, sim.New(facts, sim.Options{})), nil) })
@@ -100,7 +100,7 @@ func (s *shop) executor(ctx context.Context, name string, d *sim.Device) string 
 	conn, err := bus.Connect(ctx, s.server.Credentials(bus.Executor(name)), bus.ConnOptions{})
 	if err == nil {
 		defer conn.Close()
-		err = agent.Run(ctx, agent.Options{Executor: name, Device: d, Host: agent.On(d), Bus: conn})
+		err = agent.Run(ctx, agent.Options{Executor: name, Device: d, Host: agent.HostMaker(d), Bus: conn})
 	}
 	return fmt.Sprint(err)
 }

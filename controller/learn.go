@@ -15,7 +15,7 @@ const lessons = 8
 // alone are steps that a job has reported, as if it had run alone: without what the other jobs that train have slowed
 // it down. Latencies are kept so, and a request has what they become beside the jobs that it is for.
 func (d *domain) alone(j *job, steps []time.Duration) []time.Duration {
-	training := slices.DeleteFunc(d.active(), func(j *job) bool { return j.record.State != wire.Training })
+	training := slices.DeleteFunc(d.active(), func(j *job) bool { return j.record.State != wire.JobRunning })
 	if !slices.Equal(training, d.training) {
 		d.training = training
 		uses := make([]cost.Use, len(training))
@@ -26,7 +26,7 @@ func (d *domain) alone(j *job, steps []time.Duration) []time.Duration {
 			training[i].stretch = stretch
 		}
 	}
-	if j.record.State != wire.Training || j.stretch == 1 {
+	if j.record.State != wire.JobRunning || j.stretch == 1 {
 		return steps
 	}
 	alone := make([]time.Duration, len(steps))
@@ -41,7 +41,7 @@ func (d *domain) alone(j *job, steps []time.Duration) []time.Duration {
 func (j *job) first(l *layout, steps []time.Duration) []time.Duration {
 	all := make([]time.Duration, len(steps))
 	for i, s := range l.Wire.Plan.Steps {
-		all[i] = j.profile.First(s, steps[i])
+		all[i] = j.profile.FirstVariantTime(s, steps[i])
 	}
 	return all
 }

@@ -24,7 +24,7 @@ func TestOneLease(t *testing.T) {
 		}
 		for _, out := range m.Step(now, Input{Status: s}) {
 			if out.Orders != nil && out.Orders.Refused != nil && out.Orders.Life == s.Life {
-				refused = out.Orders.Refused.Why
+				refused = out.Orders.Refused.Reason
 			}
 		}
 		return refused

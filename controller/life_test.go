@@ -64,23 +64,24 @@ func TestArrivalAndDeparture(t *testing.T) {
 		w.machine.own.config.Budget, w.config.Budget = before["a"]+before["b"]+200, before["a"]+before["b"]+200
 		w.submit("c", endless)
 		a, b, c := w.newest("a"), w.newest("b"), w.recordOf("c")
-		if c.State != wire.Starting || a >= before["a"] && b >= before["b"] {
+		if c.State != wire.JobStarting || a >= before["a"] && b >= before["b"] {
 			continue
 		}
 		shrunk++
-		if c.Granted != 0 || !strings.Contains(c.Why, "giving back") {
-			t.Errorf("seed %d: c was granted %d before the others gave anything back: %q", seed, c.Granted, c.Why)
+		if c.Granted != 0 || !strings.Contains(c.Reason, "giving back") {
+			t.Errorf("seed %d: c was granted %d before the others gave anything back: %q", seed, c.Granted, c.Reason)
 		}
 		w.run(5)
-		if c = w.recordOf("c"); c.State != wire.Training || c.Applied != c.Granted || c.Granted != c.Epoch {
-			t.Errorf("seed %d: c is %s with epochs %d, %d, %d: %s", seed, c.State, c.Epoch, c.Granted, c.Applied, c.Why)
+		if c = w.recordOf("c"); c.State != wire.JobRunning || c.Applied != c.Granted || c.Granted != c.Epoch {
+			t.Errorf("seed %d: c is %s with epochs %d, %d, %d: %s", seed, c.State, c.Epoch, c.Granted, c.Applied,
+				c.Reason)
 		}
 		if a, b := w.recordOf("a"), w.recordOf("b"); a.Epoch == 1 && b.Epoch == 1 {
 			t.Errorf("seed %d: neither a nor b was planned again", seed)
 		}
 		w.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: "c"}})
 		w.run(5)
-		if c := w.machine.find("c"); c.record.State != wire.Halted || c.claim().Arena != 0 {
+		if c := w.machine.find("c"); c.record.State != wire.JobStopped || c.claim().Arena != 0 {
 			t.Errorf("seed %d: c is %s, with %s", seed, c.record.State, c.claim().Arena)
 		}
 		if w.newest("a") > a || w.newest("b") > b {
@@ -105,22 +106,22 @@ func TestQueue(t *testing.T) {
 			w.submitAs(name, endless, 1+i) // c comes later, and goes first
 		}
 		b, c := w.machine.find("b"), w.machine.find("c")
-		if b == nil || c == nil || b.record.State != wire.Queued || c.record.State != wire.Queued {
+		if b == nil || c == nil || b.record.State != wire.JobQueued || c.record.State != wire.JobQueued {
 			continue
 		}
 		queued++
-		if r := c.record; r.Need <= 0 || !strings.Contains(r.Why, "waits for "+r.Need.String()) {
-			t.Errorf("seed %d: c waits for %v: %q", seed, r.Need, r.Why)
+		if r := c.record; r.Need <= 0 || !strings.Contains(r.Reason, "waits for "+r.Need.String()) {
+			t.Errorf("seed %d: c waits for %v: %q", seed, r.Need, r.Reason)
 		}
 		w.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: "a"}})
 		w.run(4)
-		if w.recordOf("a").State != wire.Halted || w.recordOf("c").State != wire.Training {
+		if w.recordOf("a").State != wire.JobStopped || w.recordOf("c").State != wire.JobRunning {
 			t.Errorf("seed %d: a is %s, c %s", seed, w.recordOf("a").State, w.recordOf("c").State)
 		}
 		w.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: "c"}})
 		w.run(4)
-		if w.recordOf("b").State != wire.Training {
-			t.Errorf("seed %d: b is %s: %s", seed, w.recordOf("b").State, w.recordOf("b").Why)
+		if w.recordOf("b").State != wire.JobRunning {
+			t.Errorf("seed %d: b is %s: %s", seed, w.recordOf("b").State, w.recordOf("b").Reason)
 		}
 	}
 	if t.Logf("%d seeds with a queue", queued); queued < 5 {
@@ -179,7 +180,7 @@ func TestExecutorsJoin(t *testing.T) {
 	w := calmWorld(t, 1, 0)
 	w.step(Input{Status: &wire.Status{Executor: "far", Life: "1", Number: 1, Device: "other", Orders: 7}})
 	if o := w.orders["far"]; o.Refused == nil || o.Refused.Life != "1" ||
-		o.Refused.Why != "its device is other, jobs here are planned for model" || o.Number != 8 {
+		o.Refused.Reason != "its device is other, jobs here are planned for model" || o.Number != 8 {
 		t.Errorf("orders %+v to an executor of another device", o)
 	}
 	w.executors["here"] = &fakeExecutor{name: "here", life: "1"}
@@ -187,7 +188,7 @@ func TestExecutorsJoin(t *testing.T) {
 	w.run(1)
 	w.submit("a", endless)
 	w.run(4)
-	if r := w.recordOf("a"); r.Executor != "here" || r.State != wire.Training {
+	if r := w.recordOf("a"); r.Executor != "here" || r.State != wire.JobRunning {
 		t.Errorf("job a is %s at executor %q", r.State, r.Executor)
 	}
 	w.end(w.executors["here"], "its executor has not been heard of for 16s")
@@ -195,12 +196,12 @@ func TestExecutorsJoin(t *testing.T) {
 	w.executors["here"] = &fakeExecutor{name: "here", life: "2"}
 	w.tell(w.executors["here"])
 	w.run(2)
-	if r := w.recordOf("a"); r.State != wire.Broken || !strings.Contains(r.Why, "not been heard of") {
-		t.Errorf("job a is %s: %q", r.State, r.Why)
+	if r := w.recordOf("a"); r.State != wire.JobFailed || !strings.Contains(r.Reason, "not been heard of") {
+		t.Errorf("job a is %s: %q", r.State, r.Reason)
 	}
 	w.submit("b", 2)
 	w.run(6)
-	if r := w.recordOf("b"); r.Executor != "here" || r.State != wire.Done {
+	if r := w.recordOf("b"); r.Executor != "here" || r.State != wire.JobFinished {
 		t.Errorf("job b is %s at executor %q", r.State, r.Executor)
 	}
 	if o := w.orders["here"]; o.Leave || len(o.Jobs) > 0 {
@@ -217,12 +218,12 @@ func TestCrash(t *testing.T) {
 	w.run(4)
 	w.end(w.executors[w.recordOf("a").Executor], "signal: killed; its last lines: ...")
 	w.run(3)
-	if r := w.recordOf("a"); r.State != wire.Broken || !strings.HasPrefix(r.Why, "signal: killed") ||
+	if r := w.recordOf("a"); r.State != wire.JobFailed || !strings.HasPrefix(r.Reason, "signal: killed") ||
 		w.machine.find("a").claim().Arena != 0 {
-		t.Errorf("a is %s (%s) with %s", r.State, r.Why, w.machine.find("a").claim().Arena)
+		t.Errorf("a is %s (%s) with %s", r.State, r.Reason, w.machine.find("a").claim().Arena)
 	}
-	if r := w.recordOf("b"); r.State != wire.Training {
-		t.Errorf("b is %s: %s", r.State, r.Why)
+	if r := w.recordOf("b"); r.State != wire.JobRunning {
+		t.Errorf("b is %s: %s", r.State, r.Reason)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 func (e *Event) level() slog.Level {
 	switch e.Kind {
 	case Ended:
-		if e.State == wire.Broken {
+		if e.State == wire.JobFailed {
 			return slog.LevelError
 		}
 	case SentAway, OutOfReach, Killed, Doubled, Repelled, Troubled, Stuck, Restarted:

@@ -177,10 +177,10 @@ func (m *Machine) Records() []wire.Record {
 		m.claimed(j, &r)
 		r.Pace, r.Gate, r.Loss, r.Measured = j.pace, j.gate, j.heard.last, j.slowdown()
 		if j.hurt != "" && !r.State.Over() {
-			r.Why = j.hurt
+			r.Reason = j.hurt
 		}
-		if r.Why == "" && r.Unplanned != "" {
-			r.Why = "has no plan: " + r.Unplanned
+		if r.Reason == "" && r.Unplanned != "" {
+			r.Reason = "has no plan: " + r.Unplanned
 		}
 		records = append(records, r)
 	}
@@ -316,7 +316,8 @@ func (m *Machine) order(x *executor) {
 				spec.Priority = w
 			}
 			a := wire.Assignment{Spec: spec, Incarnation: j.record.Incarnation,
-				From: j.record.From, Epoch: j.record.Granted, Stop: j.record.State == wire.Ending, Park: j.record.Park,
+				From: j.record.From, Epoch: j.record.Granted, Stop: j.record.State == wire.JobStopping,
+				Park:   j.record.Park,
 				Copies: j.follow, Trace: j.trace, Unplanned: j.record.Unplanned}
 			if j.replica() {
 				m.ordersRest(j, &a)

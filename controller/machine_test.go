@@ -53,7 +53,7 @@ func TestMachineUnderFire(t *testing.T) {
 		for _, a := range w.answers {
 			if a.Error != "" {
 				refused++
-			} else if len(a.Jobs) > 0 && a.Jobs[0].State == wire.Queued {
+			} else if len(a.Jobs) > 0 && a.Jobs[0].State == wire.JobQueued {
 				queued++
 			}
 		}
@@ -68,7 +68,7 @@ func TestMachineUnderFire(t *testing.T) {
 			t.Errorf("%s only %d times", kind, n)
 		}
 	}
-	for _, p := range []wire.JobState{wire.Done, wire.Halted, wire.Broken} {
+	for _, p := range []wire.JobState{wire.JobFinished, wire.JobStopped, wire.JobFailed} {
 		if phases[p] < int(seeds)/4 {
 			t.Errorf("only %d jobs %s", phases[p], p)
 		}
@@ -197,7 +197,7 @@ func (w *world) settle(seed uint64) {
 		}
 		if i%1000 == 0 {
 			for _, r := range records {
-				if r.State == wire.Parked || r.State == wire.Parking {
+				if r.State == wire.JobParked || r.State == wire.JobParking {
 					w.step(Input{Request: &wire.Request{Verb: wire.Resume, Job: r.Spec.Name}})
 				}
 			}
@@ -211,7 +211,8 @@ func (w *world) settle(seed uint64) {
 	}
 	for _, r := range w.machine.Records() {
 		if !r.State.Over() || r.Claim > 0 {
-			w.t.Fatalf("seed %d: job %s is %s (%s), with %s: it was lost", seed, r.Spec.Name, r.State, r.Why, r.Claim)
+			w.t.Fatalf("seed %d: job %s is %s (%s), with %s: it was lost", seed, r.Spec.Name, r.State, r.Reason,
+				r.Claim)
 		}
 	}
 	if len(w.executors) > 0 {

@@ -469,7 +469,7 @@ func (w *world) restart() {
 	for _, r := range w.records {
 		s.Records = append(s.Records, r)
 	}
-	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Seq - b.Seq) })
+	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Order - b.Order) })
 	w.machine = Restore(w.config, s)
 	allWhole(w.t, w.machine)
 	if w.recorder != nil {

@@ -12,7 +12,7 @@ import (
 // something has changed on any.
 
 // free reports whether a job is at no executor, and may begin on any device.
-func (j *job) free() bool { return j.record.State == wire.Queued && j.record.Executor == "" }
+func (j *job) free() bool { return j.record.State == wire.JobQueued && j.record.Executor == "" }
 
 // candidates are the devices on which a job may begin now, of a replica those that have fewest of its siblings.
 func (m *Machine) candidates(j *job) []*domain { return m.apart(j, m.allowed(j)) }
@@ -164,8 +164,8 @@ func (m *Machine) strand(j *job) {
 	case slices.ContainsFunc(m.domains, (*domain).drained):
 		why = "waits for a device that is not drained"
 	}
-	if r.Why != why {
-		r.Why, r.Need, m.changed = why, 0, true
+	if r.Reason != why {
+		r.Reason, r.Need, m.changed = why, 0, true
 		m.event(Event{Kind: Queued, Job: r.Spec.Name, Reason: why})
 	}
 }
@@ -227,8 +227,8 @@ func (m *Machine) behind(j, before *job) {
 		m.take(j.batch)
 	}
 	why := fmt.Sprintf("job %s is before it in the queue", before.record.Spec.Name)
-	if j.record.Why != why {
-		j.record.Why, j.record.Need, m.changed = why, 0, true
+	if j.record.Reason != why {
+		j.record.Reason, j.record.Need, m.changed = why, 0, true
 		m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: why})
 	}
 }
@@ -236,7 +236,7 @@ func (m *Machine) behind(j, before *job) {
 // unsettled reports whether the device of one of the jobs is not known yet.
 func (b *batch) unsettled() bool {
 	return slices.ContainsFunc(b.jobs, func(j *job) bool {
-		return j.record.State == wire.Queued && j.domain == nil && !j.full
+		return j.record.State == wire.JobQueued && j.domain == nil && !j.full
 	})
 }
 

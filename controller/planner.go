@@ -71,7 +71,7 @@ func (w *work) sharing(candidates []Candidate) {
 	w.On = w.Planner.On
 	alone := func(c Candidate) bool { return c.Spec.Script || c.Graph.Replicas() > 1 }
 	if slices.ContainsFunc(candidates, alone) {
-		w.On = w.On.Apart()
+		w.On = w.On.Unshared()
 	}
 }
 
@@ -271,13 +271,13 @@ func (w *work) apart() wire.Contexts {
 // alone says why a candidate can never run here.
 func (w *work) alone(candidate int, err error) string {
 	if over, ok := errors.AsType[*scheduler.OverHostError](err); ok {
-		return fmt.Sprintf("it needs %s of host memory, of which there are %s: %s", over.Need, over.Budget, over.Why)
+		return fmt.Sprintf("it needs %s of host memory, of which there are %s: %s", over.Need, over.Budget, over.Reason)
 	}
 	over, ok := errors.AsType[*scheduler.OverBudgetError](err)
 	if !ok {
 		return err.Error()
 	}
-	at, why := "", "; "+over.Why
+	at, why := "", "; "+over.Reason
 	if s := scheduler.FirstWorkingSetOf(w.jobs[candidate], w.On.Align); s.Bytes == over.Need {
 		at, why = " at "+w.plan.Jobs[candidate].Graph.Ops[s.Op].Name, ""
 	}

@@ -148,7 +148,8 @@ func write(to hash.Hash, numbers any) {
 func (m *making) of(r scheduler.Request, order []int) (*making, error) {
 	over, ok := errors.AsType[*scheduler.OverBudgetError](m.err)
 	if ok {
-		return nil, &scheduler.OverBudgetError{Need: over.Need, Budget: over.Budget, Why: "by the plans for such jobs"}
+		return nil, &scheduler.OverBudgetError{Need: over.Need, Budget: over.Budget,
+			Reason: "by the plans for such jobs"}
 	} else if m.err != nil {
 		return nil, m.err
 	}
@@ -203,7 +204,7 @@ func (w *work) make(r scheduler.Request) *making {
 		r.Budget = max(1, r.Budget-over)
 	}
 	return &making{err: &scheduler.OverBudgetError{Need: budget + w.Page, Budget: budget,
-		Why: fmt.Sprintf("in whole pages of %s", w.Page)}}
+		Reason: fmt.Sprintf("in whole pages of %s", w.Page)}}
 }
 
 // maxAttempts is how often at most plans are made for one request.

@@ -59,7 +59,7 @@ func TestEveryPrefix(t *testing.T) {
 			}
 			play(line{"tick after=2m", ""})
 			for _, r := range s.m.Records() {
-				if r.State == wire.Unknown || len(r.Held) > 0 {
+				if r.State == wire.JobUnknown || len(r.Held) > 0 {
 					t.Errorf("%s: killed after write %d of %d, job %s is %s at executor %s and holds %v", last.line, k,
 						steps, r.Spec.Name, r.State, r.Executor, r.Held)
 				}

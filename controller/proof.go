@@ -72,7 +72,7 @@ func (t *transfer) prove(gain time.Duration) *proof {
 func (v *moves) timed(j *job, took time.Duration) {
 	for _, p := range v.proofs {
 		at := slices.IndexFunc(p.jobs, func(o timed) bool { return o.job == j })
-		if !p.arrived || at < 0 || j.record.State != wire.Training {
+		if !p.arrived || at < 0 || j.record.State != wire.JobRunning {
 			continue
 		}
 		o := &p.jobs[at]
@@ -118,7 +118,7 @@ func (m *Machine) judge() {
 // stands reports whether the jobs of both devices are still those that the move has left there, all training.
 func (p *proof) stands() bool {
 	for _, j := range p.jobs {
-		if j.domain != j.on || j.record.State != wire.Training {
+		if j.domain != j.on || j.record.State != wire.JobRunning {
 			return false
 		}
 	}

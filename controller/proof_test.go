@@ -24,7 +24,7 @@ func testProofs(t *testing.T, m *Machine, from, to *domain, hosts []string, else
 	mover, other, third := new(job), new(job), new(job)
 	mover.domain, other.domain, third.domain = to, from, to
 	for _, j := range []*job{mover, other, third} {
-		j.record.State = wire.Training
+		j.record.State = wire.JobRunning
 	}
 	prove := func(took time.Duration, jobs ...*job) time.Duration {
 		m.jobs = []*job{mover, other}

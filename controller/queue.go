@@ -20,7 +20,7 @@ func (d *domain) waiting() []*job {
 		if d.m.returns(j) {
 			return j.domain != d && !(j.free() && d.takes(j))
 		}
-		return j.domain != d || j.record.State != wire.Queued || j.stuck || j.passed || j.ready > d.m.now ||
+		return j.domain != d || j.record.State != wire.JobQueued || j.stuck || j.passed || j.ready > d.m.now ||
 			d.m.away(j) || j.lacking > 0 && d.vacant(j, nil) == "" || !d.takesFree(j) || !d.m.mayEnter(j)
 	})
 	d.m.inOrder(waiting)
@@ -38,7 +38,7 @@ func (d *domain) waiting() []*job {
 // returns reports whether a job goes on in a moment that has lost its executor for the first time in a row: until then
 // nothing that comes behind it gets the memory that it had.
 func (m *Machine) returns(j *job) bool {
-	return j.hurt == "" && j.record.State == wire.Queued && j.ready > m.now && j.record.Restarts <= 1
+	return j.hurt == "" && j.record.State == wire.JobQueued && j.ready > m.now && j.record.Restarts <= 1
 }
 
 // takesFree reports whether the device takes a job that has a choice of devices.
@@ -64,7 +64,7 @@ func (m *Machine) rank(j *job) int64 {
 
 // enqueue has a job wait in the queue.
 func (m *Machine) enqueue(j *job, why string) {
-	j.record.State, j.record.Why, j.record.Need, j.record.Waiting = wire.Queued, why, 0, m.now
+	j.record.State, j.record.Reason, j.record.Need, j.record.Waiting = wire.JobQueued, why, 0, m.now
 	j.fresh, j.stuck, j.lacking, j.wants = true, false, 0, 0 // the budget may have become smaller since it was admitted
 	_, j.held = m.heldFor(j)                                 // what holds it may be gone when that is looked at next
 	m.changed = true
@@ -107,7 +107,7 @@ func (m *Machine) lacks(j *job, x *executor, why string) bool {
 		return true
 	case c == nil || j.replica():
 		return false
-	case j.record.State != wire.Starting: // it was told to rest or to stop before it had begun
+	case j.record.State != wire.JobStarting: // it was told to rest or to stop before it had begun
 		m.lost(j, why)
 		return true
 	}
@@ -125,14 +125,14 @@ func (m *Machine) lacks(j *job, x *executor, why string) bool {
 	m.displace(j)
 	m.enqueueAgain(j, fmt.Sprintf("waits for an executor that has its checkpoint %s, on %s", c.File, c.Host))
 	j.lacking = until
-	m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
+	m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Reason})
 	return true
 }
 
 // crowded has all jobs planned for again within what is really free, when the device has no room for the arena of one:
 // programs that are not ours have the rest. That job goes on from its newest checkpoint. It reports whether it does.
 func (m *Machine) crowded(j *job, free graph.Bytes, why string) bool {
-	if s := j.record.State; j.record.Spec.Script || s != wire.Starting && s != wire.Training ||
+	if s := j.record.State; j.record.Spec.Script || s != wire.JobStarting && s != wire.JobRunning ||
 		j.record.Restarts >= max(maxMoves, j.record.Spec.Restarts) {
 		return false
 	}
@@ -161,14 +161,14 @@ func (m *Machine) crowded(j *job, free graph.Bytes, why string) bool {
 // missLong has jobs fail for whose checkpoints nobody has come.
 func (m *Machine) missLong() {
 	for _, j := range m.jobs {
-		if j.record.State == wire.Queued && j.lacking > 0 && j.lacking <= m.now && !m.underway(j) && !m.there(j) {
+		if j.record.State == wire.JobQueued && j.lacking > 0 && j.lacking <= m.now && !m.underway(j) && !m.there(j) {
 			c := j.record.Checkpoint
 			if j.replica() {
-				m.over(j, wire.Broken, fmt.Sprintf("no executor has its checkpoint after %d iterations: start one on "+
-					"%s with that folder (--checkpoints)", j.record.From, c.Host), nil)
+				m.over(j, wire.JobFailed, fmt.Sprintf("no executor has its checkpoint after %d iterations: "+
+					"start one on %s with that folder (--checkpoints)", j.record.From, c.Host), nil)
 				continue
 			}
-			m.over(j, wire.Broken, fmt.Sprintf("no executor has its checkpoint after %d iterations, %s on %s: "+
+			m.over(j, wire.JobFailed, fmt.Sprintf("no executor has its checkpoint after %d iterations, %s on %s: "+
 				"start one there with that folder (--checkpoints), or copy the file, and submit the job again "+
 				"with --from FILE", c.Iteration, c.File, c.Host), nil)
 		}
@@ -215,9 +215,9 @@ func (m *Machine) clear(j *job, leaves bool) {
 // park has a job rest, with nothing of the device, until it is resumed.
 func (m *Machine) park(j *job, to wire.Place) error {
 	switch {
-	case j.record.State == wire.Parked && (to == wire.InMemory || !j.placed()):
+	case j.record.State == wire.JobParked && (to == wire.InMemory || !j.placed()):
 		return fmt.Errorf("job %s is parked already", j.record.Spec.Name)
-	case j.record.State == wire.Ending:
+	case j.record.State == wire.JobStopping:
 		return fmt.Errorf("job %s is stopping", j.record.Spec.Name)
 	case to == wire.OnDisk && j.record.Spec.Checkpoint == (wire.Interval{}):
 		return fmt.Errorf("job %s takes no checkpoints: park it in memory, without --disk", j.record.Spec.Name)
@@ -231,7 +231,7 @@ func (m *Machine) park(j *job, to wire.Place) error {
 func (m *Machine) goHome(j *job, to wire.Place) {
 	g := m.all(j)
 	trains := func(o *job) bool { return !o.claim().none() }
-	if j.replica() && j.record.State != wire.Parking && slices.ContainsFunc(g, trains) {
+	if j.replica() && j.record.State != wire.JobParking && slices.ContainsFunc(g, trains) {
 		m.chooseAt(g, false)
 	}
 	for _, o := range g {
@@ -249,8 +249,8 @@ func (m *Machine) leave(j *job, to wire.Place) {
 	if !j.placed() {
 		to = wire.OnDisk // nothing of it is in memory
 	}
-	j.record.Park, j.record.Why, j.record.Need, j.record.Target = to, "", 0, ""
-	if j.record.State = wire.Parking; !j.placed() {
+	j.record.Park, j.record.Reason, j.record.Need, j.record.Target = to, "", 0, ""
+	if j.record.State = wire.JobParking; !j.placed() {
 		m.parked(j)
 	}
 }
@@ -272,7 +272,7 @@ func (m *Machine) parked(j *job) {
 	case j.record.Preempted:
 		m.enqueue(j, "gave way to a job of higher priority")
 	default:
-		j.record.State, j.record.Why = wire.Parked, ""
+		j.record.State, j.record.Reason = wire.JobParked, ""
 	}
 	if !m.config.NoReplan && from != nil {
 		from.want.better = because(Departure, "job %s is parked", j.record.Spec.Name)
@@ -282,20 +282,20 @@ func (m *Machine) parked(j *job) {
 
 // resume has a parked job wait for its turn.
 func (m *Machine) resume(j *job) error {
-	if j.record.State == wire.Parking && j.claim().none() { // it rests in memory already, and was to leave
-		j.record.State, j.record.Park, j.record.Preempted = wire.Parked, wire.InMemory, false
+	if j.record.State == wire.JobParking && j.claim().none() { // it rests in memory already, and was to leave
+		j.record.State, j.record.Park, j.record.Preempted = wire.JobParked, wire.InMemory, false
 	}
 	j.record.Target = ""
-	if j.record.State == wire.Parking {
+	if j.record.State == wire.JobParking {
 		j.record.At, j.sibling.rests, j.sibling.margin = 0, false, 0
 	}
 	switch j.record.State {
-	case wire.Parked:
+	case wire.JobParked:
 		m.enqueue(j, "is being planned for")
 		if m.away(j) {
-			j.record.Why = fmt.Sprintf("rests at executor %s, which cannot be reached", j.record.Executor)
+			j.record.Reason = fmt.Sprintf("rests at executor %s, which cannot be reached", j.record.Executor)
 		}
-	case wire.Parking:
+	case wire.JobParking:
 		j.record.Park, j.record.Preempted = "", false
 		if j.known(); m.executors[j.record.Executor].silent {
 			j.unknown(m.executors[j.record.Executor])
@@ -328,13 +328,13 @@ func (d *domain) preempt() {
 	var victim *job
 	var lower []*job
 	for _, j := range d.active() {
-		below := j.record.State == wire.Training && int64(j.priority()) < rank &&
+		below := j.record.State == wire.JobRunning && int64(j.priority()) < rank &&
 			(!d.m.tenanted() || j.tenant() == first.tenant()) // tenants have shares of each other
 		if below {
 			lower = append(lower, j)
 		}
 		switch {
-		case j.record.State == wire.Parking || j.record.State == wire.Ending:
+		case j.record.State == wire.JobParking || j.record.State == wire.JobStopping:
 			return // which gives bytes back
 		case !below || gives(j) == 0 || d.m.now-j.begun < d.config.Turn:
 		case victim == nil || j.priority() <= victim.priority():
@@ -370,11 +370,12 @@ func (d *domain) unload() {
 	var sum graph.Bytes
 	others := false
 	for j := range d.jobs() {
-		others = others || j != first && !j.siblingOf(first) && j.record.State == wire.Queued && !j.stuck && !j.passed
+		others = others || j != first && !j.siblingOf(first) && j.record.State == wire.JobQueued && !j.stuck &&
+			!j.passed
 		switch {
-		case j.record.State == wire.Parking || j.record.State == wire.Ending:
+		case j.record.State == wire.JobParking || j.record.State == wire.JobStopping:
 			return // which gives bytes back
-		case j == first || j.record.State != wire.Queued || !j.record.Preempted || d.m.away(j) || gives(j) == 0:
+		case j == first || j.record.State != wire.JobQueued || !j.record.Preempted || d.m.away(j) || gives(j) == 0:
 		default:
 			if sum += gives(j); last == nil || j.priority() <= last.priority() {
 				last = j

@@ -38,11 +38,11 @@ func TestNobodyStarves(t *testing.T) {
 			submit("low", 1, endless)
 			const longest = (above + 5) * time.Minute
 			begun, came := w.clock, 0
-			for w.recordOf("low").State != wire.Training {
+			for w.recordOf("low").State != wire.JobRunning {
 				if waited := w.clock - begun; waited > longest {
-					t.Fatalf("the job has waited for %v behind %d others: %s", waited, came, w.recordOf("low").Why)
+					t.Fatalf("the job has waited for %v behind %d others: %s", waited, came, w.recordOf("low").Reason)
 				}
-				queued := func(j *job) bool { return j.record.State == wire.Queued && j.record.Spec.Name != "low" }
+				queued := func(j *job) bool { return j.record.State == wire.JobQueued && j.record.Spec.Name != "low" }
 				if !slices.ContainsFunc(w.machine.jobs, queued) {
 					came++
 					submit(fmt.Sprintf("high%d", came), 1+above, length)

@@ -48,7 +48,7 @@ func TestSmallerBudget(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			j := w.machine.find(name)
 			r := j.record
-			if r.State != wire.Training || r.Applied != r.Epoch || r.Arena != j.newest().Wire.Arena ||
+			if r.State != wire.JobRunning || r.Applied != r.Epoch || r.Arena != j.newest().Wire.Arena ||
 				r.SlotPeak != j.newest().Peak || r.Device != "model" {
 				t.Errorf("seed %d: the record is not that of the plan in force: %+v", seed, r)
 			}
@@ -74,7 +74,7 @@ func TestTooSmallBudget(t *testing.T) {
 	w.machine.own.config.Budget, w.config.Budget = held, held
 	g := w.graphs[w.recordOf("a").Spec.Graph]
 	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "b", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
-	if r := w.recordOf("b"); r.State != wire.Queued {
+	if r := w.recordOf("b"); r.State != wire.JobQueued {
 		t.Fatalf("b is %s", r.State)
 	}
 	lines := strings.Join(w.again(64), "\n")
@@ -85,13 +85,13 @@ func TestTooSmallBudget(t *testing.T) {
 	if trouble := w.machine.Trouble(); !strings.HasPrefix(trouble, fmt.Sprintf("jobs hold %s of 64B", held)) {
 		t.Errorf("the trouble is %q", trouble)
 	}
-	if r := w.recordOf("b"); r.State != wire.Queued || !strings.HasPrefix(r.Why,
+	if r := w.recordOf("b"); r.State != wire.JobQueued || !strings.HasPrefix(r.Reason,
 		"waits for a larger budget: job b cannot run here, even alone: it needs ") {
-		t.Errorf("b is %s: %s", r.State, r.Why)
+		t.Errorf("b is %s: %s", r.State, r.Reason)
 	}
 	w.run(12)
-	if r := w.recordOf("a"); r.State != wire.Done {
-		t.Errorf("a is %s: %s", r.State, r.Why)
+	if r := w.recordOf("a"); r.State != wire.JobFinished {
+		t.Errorf("a is %s: %s", r.State, r.Reason)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestOtherDevice(t *testing.T) {
 		t.Errorf("taking up a job of another device: %q", why)
 	}
 	parked := w.records["a"]
-	parked.State, parked.Executor, parked.Claim, parked.Granted, parked.Applied = wire.Parked, "", 0, 0, 0
+	parked.State, parked.Executor, parked.Claim, parked.Granted, parked.Applied = wire.JobParked, "", 0, 0, 0
 	if why := with(parked); why != "" {
 		t.Errorf("taking up a job that is parked: it %s", why)
 	}
@@ -202,13 +202,13 @@ func TestBatch(t *testing.T) {
 		w.step(Input{Submit: batch(names...)})
 		begun := 0
 		for i, name := range names {
-			if r := w.recordOf(name); (r.State == wire.Starting) != (i < fit) {
-				t.Errorf("%d fit: job %d is %s: %s", fit, i, r.State, r.Why)
-			} else if r.State == wire.Starting {
+			if r := w.recordOf(name); (r.State == wire.JobStarting) != (i < fit) {
+				t.Errorf("%d fit: job %d is %s: %s", fit, i, r.State, r.Reason)
+			} else if r.State == wire.JobStarting {
 				begun++
-			} else if i == fit && !strings.HasPrefix(r.Why, "waits for ") || i > fit &&
-				r.Why != fmt.Sprintf("job j%d is before it in the queue", fit) {
-				t.Errorf("%d fit: job %d is queued: %s", fit, i, r.Why)
+			} else if i == fit && !strings.HasPrefix(r.Reason, "waits for ") || i > fit &&
+				r.Reason != fmt.Sprintf("job j%d is before it in the queue", fit) {
+				t.Errorf("%d fit: job %d is queued: %s", fit, i, r.Reason)
 			}
 		}
 		if begun != fit {

@@ -114,7 +114,7 @@ func (m *Machine) siblingStatus(j *job, s *wire.JobStatus, answers bool) (done b
 		return true
 	case wire.Suspended:
 		written := s.Checkpoint != nil && s.Checkpoint.Iteration == j.record.At
-		if j.record.State == wire.Parking && j.record.Park == wire.OnDisk && (written || m.home(j)) {
+		if j.record.State == wire.JobParking && j.record.Park == wire.OnDisk && (written || m.home(j)) {
 			k.left = true
 			m.leaveTogether(j)
 		} else {
@@ -124,8 +124,8 @@ func (m *Machine) siblingStatus(j *job, s *wire.JobStatus, answers bool) (done b
 	case wire.Failed:
 		if s.Alone {
 			k.alone = true
-			if j.record.Why != s.Error {
-				j.record.Why, m.changed = s.Error, true
+			if j.record.Reason != s.Error {
+				j.record.Reason, m.changed = s.Error, true
 			}
 			m.alone(j, s.Error)
 		}

@@ -89,15 +89,15 @@ func (m *Machine) stop(j *job) {
 	g := m.all(j)
 	begun := func(o *job) bool { return o.placed() && (!o.replica() || !o.claim().none() || o.hostClaim() > 0) }
 	if !slices.ContainsFunc(g, begun) {
-		j.record.Why, j.record.Need = "", 0
-		m.over(j, wire.Halted, "", nil) // and with it its siblings
+		j.record.Reason, j.record.Need = "", 0
+		m.over(j, wire.JobStopped, "", nil) // and with it its siblings
 		return
 	}
-	if s := j.record.State; j.replica() && s != wire.Ending && s != wire.Parking && !j.claim().none() {
+	if s := j.record.State; j.replica() && s != wire.JobStopping && s != wire.JobParking && !j.claim().none() {
 		m.chooseAt(g, false)
 	}
 	for _, o := range g {
-		o.record.State, o.record.Why, o.record.Need, o.record.Target = wire.Ending, "", 0, ""
+		o.record.State, o.record.Reason, o.record.Need, o.record.Target = wire.JobStopping, "", 0, ""
 	}
 }
 

@@ -59,7 +59,7 @@ func (m *Machine) ordersRest(j *job, a *wire.Assignment) {
 // rested takes down whether a replica rests as it was told. When all do they are parked, or told to leave or to end. At
 // rises for one that has begun too many iterations, also for one that was to take a checkpoint then.
 func (m *Machine) rested(j *job, s *wire.JobStatus, answers bool) {
-	resting := j.record.State == wire.Parking || j.record.State == wire.Ending
+	resting := j.record.State == wire.JobParking || j.record.State == wire.JobStopping
 	rests := j.rests() || resting
 	switch at := j.record.At; {
 	case !answers:
@@ -78,7 +78,7 @@ func (m *Machine) rested(j *job, s *wire.JobStatus, answers bool) {
 	case resting && late:
 		m.chooseAt(g, true)
 	case !resting || was == j.sibling.rests || !m.home(j):
-	case j.record.State == wire.Parking && j.record.Park == wire.InMemory:
+	case j.record.State == wire.JobParking && j.record.Park == wire.InMemory:
 		for _, o := range g {
 			m.parked(o)
 		}
@@ -102,12 +102,12 @@ func (m *Machine) endTogether(j *job) {
 		}
 	}
 	if stopped.sibling.ended.State == wire.Stopped {
-		m.over(stopped, wire.Halted, "", stopped.sibling.ended.Result) // and with it the others
+		m.over(stopped, wire.JobStopped, "", stopped.sibling.ended.Result) // and with it the others
 		return
 	}
 	for _, o := range g {
 		if !o.record.State.Over() {
-			m.over(o, wire.Done, "", o.sibling.ended.Result)
+			m.over(o, wire.JobFinished, "", o.sibling.ended.Result)
 		}
 	}
 }

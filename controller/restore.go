@@ -58,14 +58,14 @@ func Restore(c Config, s Stored) *Machine {
 			}
 		}
 	}
-	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Seq - b.Seq) })
+	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Order - b.Order) })
 	for _, r := range s.Records {
 		d := m.named(r.On)
-		j := &job{domain: d, record: r, written: r, fresh: r.State == wire.Queued, fitted: true}
+		j := &job{domain: d, record: r, written: r, fresh: r.State == wire.JobQueued, fitted: true}
 		if j.record.Waiting == 0 { // as the release before left it
 			j.record.Waiting = r.Submitted
 		}
-		m.jobs, m.last = append(m.jobs, j), max(m.last, r.Seq)
+		m.jobs, m.last = append(m.jobs, j), max(m.last, r.Order)
 		if r.State.Over() {
 			continue
 		}
@@ -83,7 +83,7 @@ func Restore(c Config, s Stored) *Machine {
 			m.executors[name] = &executor{name: name, domain: d, life: orders.Life, own: wire.Owned(name),
 				orders: orders, script: r.Spec.Script, refused: orders.Refused}
 		}
-		if x := m.executors[r.Executor]; x != nil && r.State == wire.Unknown {
+		if x := m.executors[r.Executor]; x != nil && r.State == wire.JobUnknown {
 			x.silent = true
 		}
 		if r.Target != "" && j.hurt == "" {
@@ -124,10 +124,10 @@ func (m *Machine) takeUp(j *job, s *Stored) error {
 	default:
 		j.page = d.config.Page
 	}
-	if d != nil && r.State == wire.Parked && !j.placed() && r.Device != "" && r.Device != d.config.Device {
+	if d != nil && r.State == wire.JobParked && !j.placed() && r.Device != "" && r.Device != d.config.Device {
 		j.domain, d = nil, nil // it has left a device that has gone since
 	}
-	if d != nil && r.State != wire.Queued && r.Device != "" && r.Device != d.config.Device {
+	if d != nil && r.State != wire.JobQueued && r.Device != "" && r.Device != d.config.Device {
 		j.other = fmt.Sprintf("runs on %s, and this controller is for %s: start it for that device", r.Device,
 			d.config.Device)
 		return errors.New("it " + j.other)
@@ -234,7 +234,7 @@ func (d *domain) rebudget() {
 	d.want.better = because(Memory, "%s", change)
 	for _, j := range live {
 		j.record.Budget, j.stuck = d.config.Budget, false
-		j.fresh = j.fresh || j.record.State == wire.Queued // it may never fit what there is now
+		j.fresh = j.fresh || j.record.State == wire.JobQueued // it may never fit what there is now
 	}
 }
 

@@ -226,12 +226,12 @@ func TestPlanningHoldsNothingUp(t *testing.T) {
 			time.Sleep(3 * 15 * time.Second / beats)
 			f.beat("lab", int64(2+i))
 			if synctest.Wait(); i%10 == 0 {
-				if r := f.jobs()["a"]; r.State != wire.Queued || r.Why != "is being planned for" {
-					t.Fatalf("job a is %s: %s", r.State, r.Why)
+				if r := f.jobs()["a"]; r.State != wire.JobQueued || r.Reason != "is being planned for" {
+					t.Fatalf("job a is %s: %s", r.State, r.Reason)
 				}
 			}
 		}
-		if a := <-answer; a.Error != "" || a.Jobs[0].State != wire.Queued {
+		if a := <-answer; a.Error != "" || a.Jobs[0].State != wire.JobQueued {
 			t.Errorf("the job was taken with %+v", a)
 		}
 		if fmt.Sprint(f.forgotten) != "[mute]" {
@@ -239,8 +239,8 @@ func TestPlanningHoldsNothingUp(t *testing.T) {
 		}
 		f.let <- struct{}{}
 		synctest.Wait()
-		if r := f.jobs()["a"]; r.State != wire.Starting || r.Executor != "lab" || r.Granted != 1 {
-			t.Errorf("with its plan job a is %s at %q: %s", r.State, r.Executor, r.Why)
+		if r := f.jobs()["a"]; r.State != wire.JobStarting || r.Executor != "lab" || r.Granted != 1 {
+			t.Errorf("with its plan job a is %s at %q: %s", r.State, r.Executor, r.Reason)
 		}
 		f.close()
 		if n, err := Replay(&f.recording); err != nil || n < beats {
@@ -258,7 +258,7 @@ func TestArrivalCancels(t *testing.T) {
 		answer := f.submit("a", 1)
 		p := <-f.plans
 		f.let <- struct{}{}
-		if a := <-answer; a.Error != "" || a.Jobs[0].State != wire.Starting {
+		if a := <-answer; a.Error != "" || a.Jobs[0].State != wire.JobStarting {
 			t.Fatalf("the job was taken with %+v", a)
 		}
 		time.Sleep(10 * time.Second) // after plans were made, none are made for drift for a while
@@ -291,7 +291,7 @@ func TestArrivalCancels(t *testing.T) {
 		}
 		synctest.Wait() // the planner that was given up has ended
 		f.let <- struct{}{}
-		if a := <-answer; a.Error != "" || a.Jobs[0].State != wire.Starting {
+		if a := <-answer; a.Error != "" || a.Jobs[0].State != wire.JobStarting {
 			t.Errorf("the job was taken with %+v", a)
 		}
 		f.close()

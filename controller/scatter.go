@@ -30,10 +30,10 @@ func (m *Machine) endToo(j *job) {
 		if o.record.State.Over() {
 			continue
 		}
-		if o.sibling.ended == nil || j.record.State == wire.Broken {
+		if o.sibling.ended == nil || j.record.State == wire.JobFailed {
 			m.hold(o)
 		}
-		why := j.record.Why
+		why := j.record.Reason
 		if why != "" && !strings.HasPrefix(why, "replica ") {
 			why = fmt.Sprintf("replica %s: %s", j.record.Spec.Name, why)
 		}
@@ -81,40 +81,41 @@ func (m *Machine) scatter(j *job, why string, counts bool) {
 	begun, tries := 0, 0
 	for _, o := range g {
 		begun, tries = max(begun, o.record.Iteration, int(o.record.Applied)), max(tries, o.record.Restarts)
-		if o.record.State == wire.Ending {
-			state = wire.Ending
+		if o.record.State == wire.JobStopping {
+			state = wire.JobStopping
 		}
 	}
 	limit := j.record.Spec.Restarts
 	if begun == 0 { // they lose nothing
 		limit = max(maxMoves, limit)
 	}
-	counts = counts && (state == wire.Starting || state == wire.Training || state == wire.Unknown)
+	counts = counts && (state == wire.JobStarting || state == wire.JobRunning || state == wire.JobUnknown)
 	finished := func(o *job) bool { return o.record.State.Over() }
 	switch {
 	case state.Over():
 		return
-	case state == wire.Ending:
+	case state == wire.JobStopping:
 		m.hold(j) // its executor may live, and be out of reach
-		m.over(j, wire.Halted, why, nil)
+		m.over(j, wire.JobStopped, why, nil)
 		return
 	case slices.ContainsFunc(g, finished):
 		m.hold(j)
-		m.over(j, wire.Broken, why, nil) // a controller was killed that had heard of the end of all, and this is lost
+		// a controller was killed that had heard of the end of all, and this is lost
+		m.over(j, wire.JobFailed, why, nil)
 		return
 	case counts && tries >= limit:
 		m.hold(j)
-		m.over(j, wire.Broken, why, nil)
+		m.over(j, wire.JobFailed, why, nil)
 		return
 	case begun > 0 && commonOf(g) == 0 && j.record.Spec.Checkpoint == wire.Interval{} && j.record.Spec.Restarts == 0:
 		m.hold(j)
-		m.over(j, wire.Broken, why, nil) // they would begin again
+		m.over(j, wire.JobFailed, why, nil) // they would begin again
 		return
 	}
 	m.begone(g)
-	if state == wire.Parking || state == wire.Parked {
+	if state == wire.JobParking || state == wire.JobParked {
 		for _, o := range g {
-			if o.record.Park = wire.OnDisk; o.record.State != wire.Parked { // a controller may have stored only some
+			if o.record.Park = wire.OnDisk; o.record.State != wire.JobParked { // a controller may have stored only some
 				o.record.Preempted = j.record.Preempted
 				m.parked(o)
 			}
@@ -156,16 +157,16 @@ func (m *Machine) beginAgain(j *job, why string) bool {
 func (m *Machine) lacksTogether(j *job, x *executor, why string) {
 	until := j.lacking
 	j.tried = append(j.tried, x.name)
-	if m.scatter(j, why, false); j.record.State != wire.Queued || m.another(j) {
+	if m.scatter(j, why, false); j.record.State != wire.JobQueued || m.another(j) {
 		return
 	}
 	if until == 0 {
 		until = m.now + m.config.GiveUp
 	}
 	j.lacking = until
-	j.record.Why = why
+	j.record.Reason = why
 	if c := j.record.Checkpoint; c != nil {
-		j.record.Why = fmt.Sprintf("waits for an executor that has its checkpoint after %d iterations, as on %s",
+		j.record.Reason = fmt.Sprintf("waits for an executor that has its checkpoint after %d iterations, as on %s",
 			j.record.From, c.Host)
 	}
 }
@@ -181,8 +182,8 @@ func (m *Machine) heal() {
 	for _, j := range slices.Clone(m.jobs) {
 		if n := len(m.siblings(j)); j.replica() && !j.record.State.Over() && n < j.record.Spec.Replica.Of {
 			m.hold(j)
-			m.over(j, wire.Broken, fmt.Sprintf("the controller was killed when it had stored %d of its %d replicas: "+
-				"submit it again", n, j.record.Spec.Replica.Of), nil)
+			m.over(j, wire.JobFailed, fmt.Sprintf("the controller was killed when it had stored %d of its %d "+
+				"replicas: submit it again", n, j.record.Spec.Replica.Of), nil)
 		}
 		if !j.replica() || j.record.Spec.Replica.Number > 0 {
 			continue
@@ -190,12 +191,12 @@ func (m *Machine) heal() {
 		g := m.siblings(j)
 		stage := func(o *job) wire.JobState {
 			switch s := o.record.State; {
-			case s.Over() || s == wire.Ending || s == wire.Parking || s == wire.Parked:
+			case s.Over() || s == wire.JobStopping || s == wire.JobParking || s == wire.JobParked:
 				return s
 			case o.claim().none():
-				return wire.Queued
+				return wire.JobQueued
 			}
-			return wire.Training
+			return wire.JobRunning
 		}
 		var odd *job
 		for _, o := range g {
@@ -204,13 +205,14 @@ func (m *Machine) heal() {
 				odd = o
 			}
 		}
-		done := func(o *job) bool { return o.record.State == wire.Done }
+		done := func(o *job) bool { return o.record.State == wire.JobFinished }
 		if odd == nil || slices.ContainsFunc(g, done) { // the others will say that they have finished
 			continue
 		}
 		const why = "the controller was started again before all replicas had heard"
-		for _, s := range [...]wire.JobState{wire.Broken, wire.Halted, wire.Ending, wire.Parking, wire.Parked,
-			wire.Training} {
+		for _, s := range [...]wire.JobState{wire.JobFailed, wire.JobStopped, wire.JobStopping, wire.JobParking,
+			wire.JobParked,
+			wire.JobRunning} {
 			at := slices.IndexFunc(g, func(o *job) bool { return stage(o) == s })
 			if at < 0 {
 				continue

@@ -129,7 +129,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		for _, r := range s.m.Records() {
 			fmt.Fprintf(&s.out, "%s %s, claim %s, epochs %d %d %d at %q: %s\n", r.Spec.Name, r.State, r.Claim, r.Epoch,
 				r.Granted, r.Applied,
-				r.Executor, r.Why)
+				r.Executor, r.Reason)
 			if r.On != "" {
 				fmt.Fprintf(&s.out, "  on %s\n", r.On)
 			}

@@ -140,7 +140,7 @@ func TestExpectedSpeeds(t *testing.T) {
 			t.Errorf("%s: of a job alone is said %q", c.sharing, said())
 		}
 		w.submit("b", endless)
-		why, job := w.recordOf("b").Why, w.machine.find("b")
+		why, job := w.recordOf("b").Reason, w.machine.find("b")
 		w.machine.jobStatus(job, wire.JobStatus{State: wire.Waiting}, true)
 		there := w.machine.own.starting(job)
 		w.run(5)

@@ -103,7 +103,7 @@ func (m *Machine) sendAway(x *executor, s *wire.Status, why string) {
 		return
 	}
 	m.event(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
-	x.life, x.refused, m.changed = s.Life, &wire.Refusal{Life: s.Life, Why: why}, true
+	x.life, x.refused, m.changed = s.Life, &wire.Refusal{Life: s.Life, Reason: why}, true
 }
 
 // maxSeen is the largest number of orders that a process is believed to have seen: others come after it.
@@ -123,7 +123,7 @@ func (m *Machine) join(s *wire.Status) *executor {
 	if why != "" {
 		m.event(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
 		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1,
-			Jobs: []wire.Assignment{}, Refused: &wire.Refusal{Life: s.Life, Why: why}}})
+			Jobs: []wire.Assignment{}, Refused: &wire.Refusal{Life: s.Life, Reason: why}}})
 		return nil
 	}
 	m.executors[s.Executor], m.changed = x, true
@@ -169,7 +169,7 @@ func (m *Machine) repel(x *executor) {
 		why += " since " + time.Unix(0, x.since).Format(form)
 	}
 	m.event(Event{Kind: Repelled, Executor: x.name, Host: x.rival.Host, Reason: why})
-	x.refused, x.rival, m.changed = &wire.Refusal{Life: x.rival.Life, Why: why}, nil, true
+	x.refused, x.rival, m.changed = &wire.Refusal{Life: x.rival.Life, Reason: why}, nil, true
 }
 
 // where is where a process runs, in words.
@@ -191,7 +191,7 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
 	}
 	m.said(j, s.Script)
 	if j.record.Iteration = max(j.record.Iteration, s.Iteration); s.State == wire.Running &&
-		j.record.State == wire.Starting {
+		j.record.State == wire.JobStarting {
 		j.record.Iteration = s.Iteration // it may have begun at an older checkpoint than was known
 	}
 	m.checkpointed(j, s.Checkpoint)
@@ -202,7 +202,7 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
 		m.discard(j, j.applied(s.Epoch), false)
 		m.changed = true
 	}
-	there := s.State == wire.Waiting && j.record.State == wire.Starting
+	there := s.State == wire.Waiting && j.record.State == wire.JobStarting
 	if j.there != there {
 		j.there, m.changed = there, true
 	}
@@ -212,25 +212,25 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
 	switch s.State {
 	case wire.Running:
 		m.trains(j)
-		if (s.Error != "" || j.record.State == wire.Training) && s.Error != j.record.Why {
-			if j.record.Why, m.changed = s.Error, true; s.Error != "" {
+		if (s.Error != "" || j.record.State == wire.JobRunning) && s.Error != j.record.Reason {
+			if j.record.Reason, m.changed = s.Error, true; s.Error != "" {
 				m.event(Event{Kind: Troubled, Job: j.record.Spec.Name, Why: s.Error})
 			}
 		}
 	case wire.Resting:
-		if j.record.State == wire.Parking && j.record.Target != "" && s.Error != "" && answers {
+		if j.record.State == wire.JobParking && j.record.Target != "" && s.Error != "" && answers {
 			m.stays(j, s.Error) // no checkpoint could be written
 			return
 		}
-		if j.record.State == wire.Parking && j.record.Park == wire.InMemory && s.Arena == 0 && answers {
+		if j.record.State == wire.JobParking && j.record.Park == wire.InMemory && s.Arena == 0 && answers {
 			m.parked(j)
 		}
 	case wire.Suspended:
 		m.suspended(j, s)
 	case wire.Finished:
-		m.over(j, wire.Done, "", s.Result)
+		m.over(j, wire.JobFinished, "", s.Result)
 	case wire.Stopped:
-		m.over(j, wire.Halted, "", s.Result)
+		m.over(j, wire.JobStopped, "", s.Result)
 	case wire.Failed:
 		x := m.executors[j.record.Executor]
 		switch {
@@ -245,7 +245,7 @@ func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
 			return
 		}
 		j.record.Diverged = s.Diverged
-		m.over(j, wire.Broken, s.Error, s.Result)
+		m.over(j, wire.JobFailed, s.Error, s.Result)
 	}
 }
 
@@ -326,8 +326,8 @@ func (m *Machine) checkpointed(j *job, c *wire.Checkpoint) {
 
 // trains takes down that a job trains.
 func (m *Machine) trains(j *job) {
-	if j.record.State == wire.Starting {
-		j.record.State, j.record.Why, j.begun, m.changed = wire.Training, "", m.now, true
+	if j.record.State == wire.JobStarting {
+		j.record.State, j.record.Reason, j.begun, m.changed = wire.JobRunning, "", m.now, true
 		j.lacking = 0
 	}
 }
@@ -336,13 +336,13 @@ func (m *Machine) trains(j *job) {
 // checkpoint.
 func (m *Machine) suspended(j *job, s wire.JobStatus) {
 	switch {
-	case j.record.State == wire.Ending:
-		m.over(j, wire.Halted, "", s.Result)
-	case j.record.State == wire.Parking || j.record.State == wire.Parked || j.record.State == wire.Queued:
+	case j.record.State == wire.JobStopping:
+		m.over(j, wire.JobStopped, "", s.Result)
+	case j.record.State == wire.JobParking || j.record.State == wire.JobParked || j.record.State == wire.JobQueued:
 		m.lost(j, cmp.Or(s.Error, "its executor has left"))
 	case s.Error != "":
 		if !m.restart(j, s.Error) {
-			m.over(j, wire.Broken, s.Error, s.Result)
+			m.over(j, wire.JobFailed, s.Error, s.Result)
 		}
 	default:
 		const why = "its executor has left"
@@ -389,7 +389,7 @@ const maxMoves = 2
 
 // elsewhere has a job that has not begun get another executor, and reports whether it may have one.
 func (m *Machine) elsewhere(j *job, why string) bool {
-	if j.record.Spec.Script || j.record.State != wire.Starting || j.record.Applied > 0 || j.newest() == nil ||
+	if j.record.Spec.Script || j.record.State != wire.JobStarting || j.record.Applied > 0 || j.newest() == nil ||
 		j.record.Restarts >= max(maxMoves, j.record.Spec.Restarts) {
 		return false
 	}

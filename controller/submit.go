@@ -40,7 +40,7 @@ func (m *Machine) submit(from int64, by string, list []Submission) {
 	for _, s := range list {
 		s.Spec.Owner = by
 		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, fresh: true, queued: m.now,
-			record: wire.Record{Spec: s.Spec, State: wire.Queued, Why: "is being planned for", Submitted: s.At,
+			record: wire.Record{Spec: s.Spec, State: wire.JobQueued, Reason: "is being planned for", Submitted: s.At,
 				Waiting: m.now}})
 	}
 	for i, j := range b.jobs {
@@ -93,7 +93,7 @@ func (m *Machine) refuses(by string, s Submission) error {
 func (m *Machine) take(b *batch) {
 	for _, j := range b.jobs {
 		m.last++
-		j.record.Seq, j.record.Spec.ID = m.last, m.last
+		j.record.Order, j.record.Spec.ID = m.last, m.last
 		if r := &j.record.Spec.Replica; r.Of > 0 {
 			r.Group = m.last - int64(r.Number) // they stand one after the other
 		}
@@ -120,7 +120,7 @@ func (m *Machine) take(b *batch) {
 func (m *Machine) refuse(b *batch, why string) {
 	m.jobs = slices.DeleteFunc(m.jobs, func(j *job) bool { return j.batch == b })
 	for _, j := range b.jobs {
-		j.batch, j.record.State = nil, wire.Broken // what was asked for them lets go of them
+		j.batch, j.record.State = nil, wire.JobFailed // what was asked for them lets go of them
 		m.dropGraph(j.record.Spec.Graph)
 	}
 	m.reply(b.from, fmt.Errorf("%s%s", why, b.none))
@@ -143,7 +143,7 @@ func (m *Machine) reply(to int64, err error, jobs ...*job) {
 // and then to the others.
 func (m *Machine) over(j *job, state wire.JobState, why string, result *wire.Result) {
 	active := j.active()
-	j.record.State, j.record.Why, j.record.Speed = state, why, 0
+	j.record.State, j.record.Reason, j.record.Speed = state, why, 0
 	m.discard(j, j.given(), true)
 	j.graph, j.profile, j.latency, j.spare, j.last, j.former, j.layouts = nil, nil, nil, nil, nil, nil, nil
 	j.progress = progress{}
@@ -160,7 +160,7 @@ func (m *Machine) over(j *job, state wire.JobState, why string, result *wire.Res
 	if active && (!m.config.NoReplan || d.overfull() || d.bare()) {
 		d.want.better = because(Departure, "job %s has gone", j.record.Spec.Name)
 	}
-	if state != wire.Done {
+	if state != wire.JobFinished {
 		m.endToo(j)
 	}
 }

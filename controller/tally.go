@@ -70,7 +70,7 @@ func (m *Machine) counted(j *job) string {
 
 // queue keeps the time of a job in the queue, at the end of each step that may have changed its state.
 func (m *Machine) queue(j *job) {
-	switch queued := j.record.State == wire.Queued; {
+	switch queued := j.record.State == wire.JobQueued; {
 	case queued && j.queued == 0:
 		j.queued = m.now
 	case !queued && j.queued > 0:

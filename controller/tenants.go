@@ -74,7 +74,7 @@ func (j *job) alone() (sum time.Duration) {
 // slowdown is how many times as long as alone an iteration takes, as measured; 0: none was reported.
 func (j *job) slowdown() float64 {
 	alone := j.alone()
-	if alone == 0 || j.pace == 0 || j.record.State != wire.Training {
+	if alone == 0 || j.pace == 0 || j.record.State != wire.JobRunning {
 		return 0
 	}
 	return float64(j.pace) / float64(alone)
@@ -174,11 +174,11 @@ func (l *ledger) of(tenant string) *account {
 // wants reports whether a job trains on the device or could begin there.
 func (d *domain) wants(j *job) bool {
 	switch j.record.State {
-	case wire.Starting, wire.Training:
+	case wire.JobStarting, wire.JobRunning:
 		return true
-	case wire.Parking:
+	case wire.JobParking:
 		return j.record.Preempted
-	case wire.Queued:
+	case wire.JobQueued:
 		return !j.stuck && j.ready <= d.m.now && j.lacking == 0 && !d.m.away(j) && d.takesFree(j)
 	}
 	return false
@@ -199,7 +199,7 @@ func (d *domain) reckon() {
 	wants, away := make(map[string]bool), make(map[string]bool)
 	for j := range d.jobs() {
 		t := j.tenant()
-		away[t] = away[t] || j.record.State == wire.Unknown || j.placed() && d.m.away(j)
+		away[t] = away[t] || j.record.State == wire.JobUnknown || j.placed() && d.m.away(j)
 		if !wants[t] && d.wants(j) {
 			wants[t] = true
 			shares += d.m.share(t)
@@ -241,12 +241,12 @@ func (d *domain) creditUnknown(passed time.Duration) (only *string) {
 	for _, j := range d.active() {
 		t := j.tenant()
 		several = several || only != nil && *only != t
-		if only = &t; j.record.State == wire.Training {
+		if only = &t; j.record.State == wire.JobRunning {
 			training++
 		}
 	}
 	for _, j := range d.active() {
-		if j.record.State == wire.Training && j.alone() == 0 {
+		if j.record.State == wire.JobRunning && j.alone() == 0 {
 			d.ledger.of(j.tenant()).served += passed / training
 		}
 	}
@@ -266,14 +266,14 @@ func (m *Machine) reckon() {
 	}
 	m.storeDebts()
 	for _, j := range m.jobs {
-		if j.record.State != wire.Queued {
+		if j.record.State != wire.JobQueued {
 			j.held = false
 			continue
 		}
 		owed, held := m.heldFor(j)
 		if j.held && !held {
 			m.admit(j.domain)
-			j.record.Why, m.changed = "is being planned for", true
+			j.record.Reason, m.changed = "is being planned for", true
 		}
 		if j.held = held; held && j.batch == nil {
 			why := "waits, as " + tenantName(owed) + " has had less than its share of the device"
@@ -281,8 +281,8 @@ func (m *Machine) reckon() {
 				why = "gave way to another tenant, and comes back a turn after the job of " + tenantName(owed) +
 					" that came back before it"
 			}
-			if j.record.Why != why {
-				j.record.Why, j.record.Need, m.changed = why, 0, true
+			if j.record.Reason != why {
+				j.record.Reason, j.record.Need, m.changed = why, 0, true
 				m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: why})
 			}
 		}
@@ -342,7 +342,7 @@ func (d *domain) holds(j *job) (owed string, held bool) {
 	}
 	for o := range d.jobs() {
 		if o.active() && o.tenant() == j.tenant() && !o.siblingOf(j) &&
-			(o.record.State == wire.Starting || d.m.now-o.begun < d.config.Turn) {
+			(o.record.State == wire.JobStarting || d.m.now-o.begun < d.config.Turn) {
 			return j.tenant(), true
 		}
 	}
@@ -428,11 +428,11 @@ func (d *domain) repay() {
 	var victim, first *job
 	for j := range d.jobs() {
 		switch {
-		case j.record.State == wire.Parking || j.record.State == wire.Ending:
+		case j.record.State == wire.JobParking || j.record.State == wire.JobStopping:
 			return // which gives way already
 		case j.tenant() == owed && first == nil && d.wants(j) && !j.passed:
 			first = j
-		case j.tenant() != above || j.record.State != wire.Training || d.m.now-j.begun < d.config.Turn:
+		case j.tenant() != above || j.record.State != wire.JobRunning || d.m.now-j.begun < d.config.Turn:
 		case victim == nil || j.priority() <= victim.priority():
 			victim = j
 		}
@@ -511,7 +511,7 @@ func (m *Machine) Tenants() []wire.TenantState {
 		switch {
 		case j.record.State.Over():
 			continue
-		case j.record.State == wire.Queued:
+		case j.record.State == wire.JobQueued:
 			of(j.tenant()).Waiting++
 		case j.active():
 			of(j.tenant()).Running++

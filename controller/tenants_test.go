@@ -299,7 +299,7 @@ func TestThoseThatGaveWayComeBackInOrder(t *testing.T) {
 		debts(c.ada, c.bob, c.paid)
 		held := func(owner string, gaveWay bool) bool {
 			_, held := d.holds(&job{domain: d, record: wire.Record{Spec: wire.Spec{Name: "a", Owner: owner},
-				State: wire.Queued, Preempted: gaveWay}})
+				State: wire.JobQueued, Preempted: gaveWay}})
 			return held
 		}
 		if fresh, back, adas := held("bob", false), held("bob", true), held("ada", true); fresh != c.fresh ||
@@ -346,16 +346,16 @@ func TestDebtsOutliveSilence(t *testing.T) {
 		silent bool // it was, and is not now
 		keeps  bool
 	}{
-		{state: wire.Queued, keeps: true},
-		{state: wire.Unknown, keeps: true},
-		{state: wire.Parked, keeps: true}, // until it is known whether it can be paid
-		{state: wire.Training, heard: true, silent: true, keeps: true},
-		{state: wire.Unknown, heard: true, keeps: true},
-		{state: wire.Parked, heard: true},
-		{state: wire.Done, heard: true},
+		{state: wire.JobQueued, keeps: true},
+		{state: wire.JobUnknown, keeps: true},
+		{state: wire.JobParked, keeps: true}, // until it is known whether it can be paid
+		{state: wire.JobRunning, heard: true, silent: true, keeps: true},
+		{state: wire.JobUnknown, heard: true, keeps: true},
+		{state: wire.JobParked, heard: true},
+		{state: wire.JobFinished, heard: true},
 	} {
 		x.joined, x.silent = c.heard, c.silent
-		if j.record.State, j.record.Executor = c.state, ""; c.state == wire.Unknown || c.state == wire.Training {
+		if j.record.State, j.record.Executor = c.state, ""; c.state == wire.JobUnknown || c.state == wire.JobRunning {
 			j.record.Executor = "lab1"
 		}
 		d.ledger = ledger{since: m.now, accounts: map[string]*account{"ada": {debt: debt}}}
@@ -400,7 +400,7 @@ func resting(bobs int) (d *domain, ada *job, bob []*job) {
 	d.ledger.accounts = map[string]*account{"ada": {debt: 2 * shopTurn, owed: true}, "bob": {debt: -shopTurn}}
 	queued := func(name, owner string) *job {
 		j := &job{domain: d, record: wire.Record{Spec: wire.Spec{Name: name, Owner: owner, Priority: 1,
-			Checkpoint: wire.Interval{Iterations: 1}}, State: wire.Queued}}
+			Checkpoint: wire.Interval{Iterations: 1}}, State: wire.JobQueued}}
 		m.jobs = append(m.jobs, j)
 		return j
 	}
@@ -420,12 +420,12 @@ func TestHeldForItsOwn(t *testing.T) {
 	d, ada, bob := resting(2)
 	d.ledger.since = d.m.now
 	d.ledger.accounts = map[string]*account{"ada": {debt: -time.Second}, "bob": {debt: -shopTurn}}
-	ada.passed, ada.record.State = false, wire.Training
-	bob[0].record.State, bob[0].record.Preempted, bob[0].begun = wire.Training, false, d.m.now
+	ada.passed, ada.record.State = false, wire.JobRunning
+	bob[0].record.State, bob[0].record.Preempted, bob[0].begun = wire.JobRunning, false, d.m.now
 	d.m.reckon()
 	const want = "gave way to another tenant, and comes back a turn after the job of tenant bob that came back " +
 		"before it"
-	if got := bob[1].record.Why; got != want {
+	if got := bob[1].record.Reason; got != want {
 		t.Errorf("it waits since it %q, want %q", got, want)
 	}
 }
@@ -440,9 +440,9 @@ func TestHeldForWhatPasses(t *testing.T) {
 	if got := d.waiting(); len(got) != 1 || got[0] != ada {
 		t.Errorf("%d jobs wait, want that of ada", len(got))
 	}
-	ada.passed, bob[0].record.State = true, wire.Training
+	ada.passed, bob[0].record.State = true, wire.JobRunning
 	d.m.jobs = append(d.m.jobs, &job{domain: d, record: wire.Record{Spec: wire.Spec{Name: "b1", Owner: "bob"},
-		State: wire.Queued, Preempted: true}})
+		State: wire.JobQueued, Preempted: true}})
 	d.want.admission, bob[0].record.Preempted = false, false
 	if got := d.waiting(); len(got) != 0 {
 		t.Errorf("%d jobs wait beside one that trains", len(got))
@@ -481,7 +481,7 @@ func TestReplicasPass(t *testing.T) {
 	for _, others := range []bool{true, false} {
 		ada.passed, sibling.passed, d.want.admission = false, false, false
 		if !others {
-			bob[0].record.State = wire.Done
+			bob[0].record.State = wire.JobFinished
 		}
 		if d.unload(); ada.passed != others || sibling.passed != others {
 			t.Errorf("with others %v: the replicas let them pass: %v, %v", others, ada.passed, sibling.passed)
@@ -497,7 +497,7 @@ func paying() (d *domain, bob, cal []*job) {
 	d.ledger.accounts["cal"] = &account{debt: -shopTurn / 2}
 	trains := func(name, owner string, priority int, begun time.Duration) *job {
 		j := &job{domain: d, begun: begun, record: wire.Record{Spec: wire.Spec{Name: name, Owner: owner,
-			Priority: priority}, State: wire.Training}}
+			Priority: priority}, State: wire.JobRunning}}
 		d.m.jobs = append(d.m.jobs, j)
 		return j
 	}
@@ -550,7 +550,7 @@ func TestWeights(t *testing.T) {
 			t.Errorf("job %s has weight %d, want %d", j.record.Spec.Name, weights[j], want)
 		}
 	}
-	waits := &job{record: wire.Record{Spec: wire.Spec{Owner: "cal", Priority: 3}, State: wire.Queued}}
+	waits := &job{record: wire.Record{Spec: wire.Spec{Owner: "cal", Priority: 3}, State: wire.JobQueued}}
 	d.m.jobs = append(d.m.jobs, waits)
 	if got := d.m.worth(waits)(waits); got != 1.5 { // two of six shares, of which it has three quarters, for six jobs
 		t.Errorf("a job that waits is worth %v beside the others", got)
@@ -561,7 +561,7 @@ func TestWeights(t *testing.T) {
 func TestFewerJobsComeFirst(t *testing.T) {
 	d, _, _ := paying()
 	wait := func(owner string) *job {
-		return &job{domain: d, record: wire.Record{Spec: wire.Spec{Owner: owner}, State: wire.Queued}}
+		return &job{domain: d, record: wire.Record{Spec: wire.Spec{Owner: owner}, State: wire.JobQueued}}
 	}
 	waiting := []*job{wait("bob"), wait("cal"), wait("ada")}
 	d.m.inOrder(waiting)
@@ -577,7 +577,7 @@ func TestFewerJobsComeFirst(t *testing.T) {
 func TestReckon(t *testing.T) {
 	d, _, cal := paying()
 	l := &d.ledger
-	d.m.jobs = append(cal, &job{domain: d, record: wire.Record{Spec: wire.Spec{Owner: "bob"}, State: wire.Training}})
+	d.m.jobs = append(cal, &job{domain: d, record: wire.Record{Spec: wire.Spec{Owner: "bob"}, State: wire.JobRunning}})
 	l.accounts = map[string]*account{"bob": {debt: shopTurn / 2, owed: true}, "cal": {debt: -shopTurn / 2}}
 	for _, passed := range []time.Duration{0, time.Second, time.Second} {
 		d.m.now += passed

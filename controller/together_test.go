@@ -15,7 +15,7 @@ func replicas() (m *Machine, a, b *job) {
 	m.now = time.Hour
 	for n, name := range []string{"net@0", "net@1"} {
 		m.jobs = append(m.jobs, &job{domain: m.own, record: wire.Record{Spec: wire.Spec{Name: name, Iterations: 100,
-			Replica: wire.Replica{Group: 1, Number: n, Of: 2}}, State: wire.Training}})
+			Replica: wire.Replica{Group: 1, Number: n, Of: 2}}, State: wire.JobRunning}})
 	}
 	return m, m.jobs[0], m.jobs[1]
 }
@@ -75,7 +75,7 @@ func TestChooseAt(t *testing.T) {
 	choose(true, 13+8)
 	a.pace, a.record.Spec.Checkpoint.Every = time.Second, 5*time.Second
 	choose(true, 21+5)
-	a.record.State = wire.Parking
+	a.record.State = wire.JobParking
 	choose(true, 26+10)
 	a.record.Iteration = 95
 	choose(true, 100)
@@ -86,7 +86,7 @@ func TestChooseAt(t *testing.T) {
 func TestRested(t *testing.T) {
 	m, a, b := replicas()
 	for _, j := range m.jobs {
-		j.record.State, j.record.Park, j.record.At = wire.Parking, wire.InMemory, 9
+		j.record.State, j.record.Park, j.record.At = wire.JobParking, wire.InMemory, 9
 	}
 	m.rested(b, &wire.JobStatus{State: wire.Resting, Iteration: 9}, true)
 	for _, c := range []struct {
@@ -94,11 +94,11 @@ func TestRested(t *testing.T) {
 		answers bool
 		want    wire.JobState
 	}{
-		{wire.JobStatus{State: wire.Running, Iteration: 9}, true, wire.Parking},
-		{wire.JobStatus{State: wire.Resting, Iteration: 9}, false, wire.Parking},
-		{wire.JobStatus{State: wire.Resting, Iteration: 8}, true, wire.Parking},
-		{wire.JobStatus{State: wire.Resting, Iteration: 9, Arena: 64}, true, wire.Parking},
-		{wire.JobStatus{State: wire.Resting, Iteration: 9}, true, wire.Parked},
+		{wire.JobStatus{State: wire.Running, Iteration: 9}, true, wire.JobParking},
+		{wire.JobStatus{State: wire.Resting, Iteration: 9}, false, wire.JobParking},
+		{wire.JobStatus{State: wire.Resting, Iteration: 8}, true, wire.JobParking},
+		{wire.JobStatus{State: wire.Resting, Iteration: 9, Arena: 64}, true, wire.JobParking},
+		{wire.JobStatus{State: wire.Resting, Iteration: 9}, true, wire.JobParked},
 	} {
 		if m.rested(a, &c.status, c.answers); a.record.State != c.want || b.record.State != c.want {
 			t.Errorf("%+v: they are %s and %s, want %s", c.status, a.record.State, b.record.State, c.want)
@@ -117,7 +117,7 @@ func TestRested(t *testing.T) {
 func TestRestsLater(t *testing.T) {
 	m, a, b := replicas()
 	for _, j := range m.jobs {
-		j.record.State, j.record.Park, j.record.At = wire.Parking, wire.InMemory, 9
+		j.record.State, j.record.Park, j.record.At = wire.JobParking, wire.InMemory, 9
 	}
 	a.sibling.issued = 11
 	m.rested(a, &wire.JobStatus{State: wire.Running, Iteration: 9, Begun: 11}, true)

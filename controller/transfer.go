@@ -105,9 +105,9 @@ func (m *Machine) follow() {
 		return
 	}
 	switch s := j.record.State; {
-	case s == wire.Parking && j.record.Target != "", s == wire.Queued && j.chosen, s == wire.Starting:
+	case s == wire.JobParking && j.record.Target != "", s == wire.JobQueued && j.chosen, s == wire.JobStarting:
 		return
-	case s == wire.Training && j.domain == v.to:
+	case s == wire.JobRunning && j.domain == v.to:
 		v.pause = correct.Latency(v.pause, max(0, m.now-v.left-v.reckons), m.config.Alpha, false)
 		for _, p := range v.proofs {
 			p.arrived = p.arrived || p.mover == j
@@ -124,7 +124,7 @@ func (d *domain) quiet() bool {
 // leaves reports whether a job may leave its device, now or when it has trained there for a turn.
 func (j *job) leaves() bool {
 	r := &j.record
-	return r.State == wire.Training && j.domain.brought != nil && !r.Spec.Script && !j.stays &&
+	return r.State == wire.JobRunning && j.domain.brought != nil && !r.Spec.Script && !j.stays &&
 		r.Spec.Replica == (wire.Replica{}) && r.Spec.Checkpoint != (wire.Interval{}) && r.Spec.Device == "" &&
 		r.Iteration < r.Spec.Iterations && r.Applied == r.Epoch
 }
@@ -383,7 +383,7 @@ func (m *Machine) weigh() {
 		m.moves.proofs = append(m.moves.proofs, p)
 	}
 	m.vacate(j)
-	j.record.Target, j.record.Why = to.on(), e.moves()
+	j.record.Target, j.record.Reason = to.on(), e.moves()
 	v := &m.moves
 	v.options, v.mover, v.to, v.left, v.reckons = nil, j, to, m.now, t.pause-v.pause
 	m.changed = true

@@ -93,9 +93,9 @@ func (l *movers) settle(what string) {
 		}
 	}
 	for _, j := range l.machine.jobs {
-		if s := j.record.State; s != wire.Training && s != wire.Queued && !s.Over() ||
-			s == wire.Training && !j.domain.has(j.record.Executor) {
-			l.t.Fatalf("%s: job %s is %s on %q (%s)", what, j.record.Spec.Name, s, j.domain.on(), j.record.Why)
+		if s := j.record.State; s != wire.JobRunning && s != wire.JobQueued && !s.Over() ||
+			s == wire.JobRunning && !j.domain.has(j.record.Executor) {
+			l.t.Fatalf("%s: job %s is %s on %q (%s)", what, j.record.Spec.Name, s, j.domain.on(), j.record.Reason)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestMovesKeepToFolders(t *testing.T) {
 	l.step(Input{Submit: []Submission{{Graph: g, Spec: wire.Spec{Name: "one", Graph: g.Digest(), Iterations: 1e6,
 		Priority: 1, AnyDevice: true, Checkpoint: wire.Interval{Iterations: 100}}}}})
 	j := l.machine.find("one")
-	if j == nil || j.record.State != wire.Training {
+	if j == nil || j.record.State != wire.JobRunning {
 		t.Fatal("it does not train")
 	}
 	hosts := make(map[string]bool)
@@ -188,7 +188,7 @@ func TestMovesAreKept(t *testing.T) {
 		Priority: 1, AnyDevice: true, Checkpoint: wire.Interval{Iterations: 100}}}}})
 	m := l.machine
 	j := m.find("one")
-	if j == nil || j.record.State != wire.Training {
+	if j == nil || j.record.State != wire.JobRunning {
 		t.Fatal("it does not train")
 	}
 	to := m.domains[0]
@@ -225,7 +225,7 @@ func TestMovesAreKept(t *testing.T) {
 // A job that goes on from a checkpoint is tried where that is found, and on others only if it is known of none.
 func TestAllowedFindCheckpoints(t *testing.T) {
 	l := newLab(t, 2, 4)
-	j := &job{record: wire.Record{State: wire.Queued, Spec: wire.Spec{Name: "one", AnyDevice: true},
+	j := &job{record: wire.Record{State: wire.JobQueued, Spec: wire.Spec{Name: "one", AnyDevice: true},
 		Checkpoint: &wire.Checkpoint{Iteration: 1, Host: "h1", Folder: "mine"}}}
 	allowed := func(want ...string) {
 		t.Helper()
@@ -277,7 +277,7 @@ func TestMovesKeepToDebts(t *testing.T) {
 	l.step(Input{By: "bob", Submit: []Submission{{Graph: g, Spec: wire.Spec{Name: "one", Graph: g.Digest(),
 		Iterations: 1e6, Priority: 1, AnyDevice: true, Checkpoint: wire.Interval{Iterations: 100}}}}})
 	j := l.machine.find("one")
-	if j == nil || j.record.State != wire.Training {
+	if j == nil || j.record.State != wire.JobRunning {
 		t.Fatal("it does not train")
 	}
 	for _, d := range l.machine.domains {
@@ -301,7 +301,7 @@ func TestMovesKeepToDebts(t *testing.T) {
 	to.ledger.accounts = map[string]*account{"ada": {debt: 2 * time.Minute, owed: true}}
 	l.machine.displace(j)
 	l.machine.parked(j)
-	if j.record.State != wire.Queued || j.chosen || j.domain == to || j.record.Preempted || j.record.Target != "" {
-		t.Errorf("job one is %s on %s (%s)", j.record.State, j.domain.on(), j.record.Why)
+	if j.record.State != wire.JobQueued || j.chosen || j.domain == to || j.record.Preempted || j.record.Target != "" {
+		t.Errorf("job one is %s on %s (%s)", j.record.State, j.domain.on(), j.record.Reason)
 	}
 }

@@ -438,13 +438,13 @@ func (m *Machine) unfit(j *job, d *domain, text string) bool {
 	case away != nil:
 		why = fmt.Sprintf("waits for device %s, which is out of reach and larger: ", away.on())
 	case !j.fitted:
-		m.over(j, wire.Broken, text, nil)
+		m.over(j, wire.JobFailed, text, nil)
 		return false
 	}
 	if j.batch != nil {
 		m.take(j.batch)
 	}
-	j.record.Need, j.record.Why = 0, why+text
-	m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
+	j.record.Need, j.record.Reason = 0, why+text
+	m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Reason})
 	return true
 }

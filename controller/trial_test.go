@@ -164,13 +164,13 @@ func TestFewAreAsked(t *testing.T) {
 			j, best := l.arrive(fmt.Sprint("job", i))
 			all += len(l.machine.domains)
 			if best == nil {
-				if j.record.State != wire.Queued && !j.record.State.Over() {
+				if j.record.State != wire.JobQueued && !j.record.State.Over() {
 					t.Errorf("seed %d: job %d is %s, and no device has plans for it", seed, i, j.record.State)
 				}
 				l.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: j.record.Spec.Name}})
 				continue
 			}
-			if placed++; j.domain != best || j.record.State != wire.Starting {
+			if placed++; j.domain != best || j.record.State != wire.JobStarting {
 				t.Errorf("seed %d: job %d is %s on %q, and %q is best", seed, i, j.record.State, j.domain.on(),
 					best.on())
 			}

@@ -21,7 +21,7 @@ func TestSameCredentials(t *testing.T) {
 		w.run(1)
 		w.submit("a", endless)
 		w.run(4)
-		if r := w.recordOf("a"); r.Executor != "lab" || r.State != wire.Training {
+		if r := w.recordOf("a"); r.Executor != "lab" || r.State != wire.JobRunning {
 			t.Fatalf("job a is %s at executor %q", r.State, r.Executor)
 		}
 		if o := w.orders["lab"]; o.Life != "1" {
@@ -33,8 +33,8 @@ func TestSameCredentials(t *testing.T) {
 		}
 		second(1)
 		second(2)
-		if r := w.recordOf("a"); r.State != wire.Training || w.orders["lab"].Refused != nil {
-			t.Fatalf("job a is %s: %s; orders %+v", r.State, r.Why, w.orders["lab"])
+		if r := w.recordOf("a"); r.State != wire.JobRunning || w.orders["lab"].Refused != nil {
+			t.Fatalf("job a is %s: %s; orders %+v", r.State, r.Reason, w.orders["lab"])
 		}
 		if w.speaks("lab", "2") || !w.speaks("lab", "1") {
 			t.Error("the second process speaks for the executor while the first may live")
@@ -44,7 +44,7 @@ func TestSameCredentials(t *testing.T) {
 			w.run(1)
 			second(3)
 			w.run(1)
-			if r := w.recordOf("a"); r.State != wire.Broken || !w.speaks("lab", "2") ||
+			if r := w.recordOf("a"); r.State != wire.JobFailed || !w.speaks("lab", "2") ||
 				w.orders["lab"].Refused != nil {
 				t.Errorf("after the first has gone job a is %s, orders %+v", r.State, w.orders["lab"])
 			}
@@ -52,7 +52,7 @@ func TestSameCredentials(t *testing.T) {
 		}
 		w.tell(first)
 		w.run(1)
-		want := wire.Refusal{Life: "2", Why: "lab runs already on here, process 7 since 12:01"}
+		want := wire.Refusal{Life: "2", Reason: "lab runs already on here, process 7 since 12:01"}
 		if o := w.orders["lab"]; o.Refused == nil || *o.Refused != want || o.Life != "1" || len(o.Jobs) != 1 {
 			t.Errorf("orders %+v, want the first to go on and %+v", o, want)
 		}
@@ -64,7 +64,7 @@ func TestSameCredentials(t *testing.T) {
 		}
 		before := w.recordOf("a").Iteration
 		w.run(3)
-		if r := w.recordOf("a"); r.State != wire.Training || r.Iteration <= before {
+		if r := w.recordOf("a"); r.State != wire.JobRunning || r.Iteration <= before {
 			t.Errorf("job a is %s after %d iterations", r.State, r.Iteration)
 		}
 		w.machine.own.config.Alpha = 0.3
@@ -87,9 +87,9 @@ func TestCannotBegin(t *testing.T) {
 	w.submit("a", endless)
 	w.run(9)
 	r := w.recordOf("a")
-	if r.State != wire.Broken || r.Why != "data folder /d does not exist" || r.Incarnation != 1+maxMoves ||
+	if r.State != wire.JobFailed || r.Reason != "data folder /d does not exist" || r.Incarnation != 1+maxMoves ||
 		r.Iteration != 0 {
-		t.Errorf("job a is %s after %d executors: %s", r.State, r.Incarnation, r.Why)
+		t.Errorf("job a is %s after %d executors: %s", r.State, r.Incarnation, r.Reason)
 	}
 	tried := 0
 	for _, line := range w.lines {
@@ -105,8 +105,8 @@ func TestCannotBegin(t *testing.T) {
 	w.executors["lab3"].broken = ""
 	w.submit("b", endless)
 	w.run(9)
-	if r := w.recordOf("b"); r.State != wire.Training || r.Executor != "lab3" {
-		t.Errorf("job b is %s at %s: %s", r.State, r.Executor, r.Why)
+	if r := w.recordOf("b"); r.State != wire.JobRunning || r.Executor != "lab3" {
+		t.Errorf("job b is %s at %s: %s", r.State, r.Executor, r.Reason)
 	}
 
 	// Processes that end before the job begins.
@@ -117,15 +117,15 @@ func TestCannotBegin(t *testing.T) {
 		if i > 1 {
 			name += fmt.Sprint(".", i)
 		}
-		if r := w.recordOf("c"); r.Executor != name || r.State != wire.Starting {
+		if r := w.recordOf("c"); r.Executor != name || r.State != wire.JobStarting {
 			t.Fatalf("job c is %s at %s, want %s", r.State, r.Executor, name)
 		}
 		w.end(w.executors[name], "signal: killed")
 		w.mail = w.mail[len(w.mail)-1:] // it said nothing
 		w.deliver()
 	}
-	if r := w.recordOf("c"); r.State != wire.Broken || r.Why != "signal: killed" {
-		t.Errorf("job c is %s: %s", r.State, r.Why)
+	if r := w.recordOf("c"); r.State != wire.JobFailed || r.Reason != "signal: killed" {
+		t.Errorf("job c is %s: %s", r.State, r.Reason)
 	}
 }
 

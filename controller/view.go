@@ -47,7 +47,7 @@ func (m *Machine) view() View {
 		if j.queued > 0 {
 			l.Queued += m.now - j.queued
 		}
-		if j.progress.reported && j.record.State == wire.Training {
+		if j.progress.reported && j.record.State == wire.JobRunning {
 			l.Touched, l.Swapped = j.progress.touched, j.progress.swapped()
 			l.PredictionError = correct.Drift(j.latency, j.assumed)
 		}

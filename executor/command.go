@@ -30,7 +30,7 @@ func (h *Host) Submit(s Spec, p program.Proven) {
 // before the next event.
 func (h *Host) Change(name string, p program.Proven) {
 	h.command(name, func() error {
-		return h.on(name, func(j *job) error {
+		return h.update(name, func(j *job) error {
 			err := h.change(j, p)
 			j.refused = err != nil && j.machine.parked != 0
 			return err
@@ -40,7 +40,7 @@ func (h *Host) Change(name string, p program.Proven) {
 
 // Stop lets a job end after the iterations in flight.
 func (h *Host) Stop(name string) {
-	h.command(name, func() error { return h.on(name, func(j *job) error { return h.step(j, Input{Stop: true}) }) })
+	h.command(name, func() error { return h.update(name, func(j *job) error { return h.step(j, Input{Stop: true}) }) })
 }
 
 // Park lets a job rest in Home after the iterations in flight, with nothing of the device, until Resume or Stop. The
@@ -51,12 +51,12 @@ func (h *Host) Stop(name string) {
 // had been no Park, and the observer hears that (Event.Begun). A job that rests at fewer goes on until then.
 func (h *Host) Park(name string, number int64, at int) {
 	h.command(name, func() error {
-		return h.on(name, func(j *job) error {
-			if h.late(j, at) {
+		return h.update(name, func(j *job) error {
+			if h.reportLate(j, at) {
 				return nil
 			}
 			if at > 0 { // from a rest it goes on by its newest program
-				if err := h.give(func(w wanted) bool { return w.job == j }); err != nil || h.find(name) != j {
+				if err := h.applyPrograms(func(w wanted) bool { return w.job == j }); err != nil || h.find(name) != j {
 					return err
 				}
 			}
@@ -65,8 +65,8 @@ func (h *Host) Park(name string, number int64, at int) {
 	})
 }
 
-// late tells the observer if a job has begun more iterations than after which it was to do something.
-func (h *Host) late(j *job, at int) bool {
+// reportLate tells the observer if a job has begun more iterations than after which it was to do something.
+func (h *Host) reportLate(j *job, at int) bool {
 	begun := j.machine.Begun()
 	if at == 0 || begun <= at {
 		return false
@@ -80,11 +80,11 @@ func (h *Host) late(j *job, at int) bool {
 // refused after a Change that was refused of the parked job. Of a job that is not parked nothing changes.
 func (h *Host) Resume(name string) {
 	h.command(name, func() error {
-		return h.on(name, func(j *job) error {
+		return h.update(name, func(j *job) error {
 			if j.refused {
 				return fmt.Errorf("job %s stays parked: its newest program was refused", name)
 			}
-			if err := h.give(func(w wanted) bool { return w.job == j }); err != nil || h.find(name) != j {
+			if err := h.applyPrograms(func(w wanted) bool { return w.job == j }); err != nil || h.find(name) != j {
 				return err
 			}
 			return h.step(j, Input{Resume: true})
@@ -105,7 +105,7 @@ func (h *Host) Resume(name string) {
 func (h *Host) Checkpoint(name string, at int) {
 	h.command(name, func() error {
 		j := h.find(name)
-		if j != nil && j.machine.State() != Finished && h.late(j, at) {
+		if j != nil && j.machine.State() != Finished && h.reportLate(j, at) {
 			return nil
 		}
 		if err := j.reserve(name); err != nil {
@@ -137,7 +137,7 @@ func (j *job) reserve(name string) (err error) {
 // and between them (Event.Trace).
 func (h *Host) Trace(name string, iterations int) {
 	h.command(name, func() error {
-		return h.on(name, func(j *job) error { return h.step(j, Input{Trace: iterations}) })
+		return h.update(name, func(j *job) error { return h.step(j, Input{Trace: iterations}) })
 	})
 }
 
@@ -145,7 +145,7 @@ func (h *Host) Trace(name string, iterations int) {
 // for a simulation whose iterations are all alike, on a device without data. It panics if that has fewer.
 func (h *Host) Skip(name string, iterations int) {
 	h.command(name, func() error {
-		return h.on(name, func(j *job) error { return h.step(j, Input{Skip: iterations}) })
+		return h.update(name, func(j *job) error { return h.step(j, Input{Skip: iterations}) })
 	})
 }
 
@@ -201,11 +201,11 @@ func (h *Host) drain() error {
 			h.observer(Event{Job: c.job, Refused: err})
 		}
 	}
-	return h.give(func(wanted) bool { return true })
+	return h.applyPrograms(func(wanted) bool { return true })
 }
 
-// on does something with a job that has not ended.
-func (h *Host) on(name string, do func(*job) error) error {
+// update does something with a job that has not ended.
+func (h *Host) update(name string, do func(*job) error) error {
 	j := h.find(name)
 	if j == nil {
 		return fmt.Errorf("there is no job %s", name)

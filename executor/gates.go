@@ -44,7 +44,7 @@ func newGates(p *program.Program, d *program.Groups) *gates {
 				all[i].stays = group.Need.Without(group.Need.Without(groups[i+1].Need))
 			}
 			g.asks = g.asks || !d.Base.Contains(group.Need)
-			all[i].time = kernels(p, s, group)
+			all[i].time = kernelTime(p, s, group)
 		}
 		return all
 	}
@@ -52,8 +52,8 @@ func newGates(p *program.Program, d *program.Groups) *gates {
 	return g
 }
 
-// kernels is how long the kernels of a group take, as the plan expects it; 0 if it does not.
-func kernels(p *program.Program, s *program.Section, group program.Group) (sum time.Duration) {
+// kernelTime is how long the kernels of a group take, as the plan expects it; 0 if it does not.
+func kernelTime(p *program.Program, s *program.Section, group program.Group) (sum time.Duration) {
 	if len(p.Plan.Made) == 0 {
 		return 0
 	}
@@ -65,8 +65,8 @@ func kernels(p *program.Program, s *program.Section, group program.Group) (sum t
 	return sum
 }
 
-// tell has the Join say what the groups need, unless they are more than a lease takes.
-func (g *gates) tell() {
+// addExpectations has the Join say what the groups need, unless they are more than a lease takes.
+func (g *gates) addExpectations() {
 	of := func(all []gate) (groups []lease.Group) {
 		if len(all) > lease.MaxGroups {
 			return nil
@@ -83,8 +83,8 @@ func (g *gates) tell() {
 	g.join.Body, g.join.Snapshot = of(g.body), of(g.snapshot)
 }
 
-// whole returns the groups of a program that is issued by sections and holds all of its arena.
-func whole(p *program.Program, page graph.Bytes) *program.Groups {
+// wholeGroups returns the groups of a program that is issued by sections and holds all of its arena.
+func wholeGroups(p *program.Program, page graph.Bytes) *program.Groups {
 	all := program.Pages{{From: 0, To: int((p.Arena + page - 1) / page)}}
 	if p.Arena == 0 {
 		all = nil
@@ -100,24 +100,24 @@ func whole(p *program.Program, page graph.Bytes) *program.Groups {
 
 // part is a group of a run.
 type part struct {
-	left          int // commands that have not ended
-	computes      int // of those on the compute lane
-	asked, issued time.Duration
+	pending        int // commands that have not ended
+	pendingKernels int // of those on the compute lane
+	asked, issued  time.Duration
 }
 
-// partial returns the run of which some groups are to be issued yet, or nil.
-func (m *Machine) partial() *run {
-	if n := len(m.runs); n > 0 && !m.runs[n-1].whole() {
+// partialRun returns the run of which some groups are to be issued yet, or nil.
+func (m *Machine) partialRun() *run {
+	if n := len(m.runs); n > 0 && !m.runs[n-1].isIssued() {
 		return m.runs[n-1]
 	}
 	return nil
 }
 
-// whole reports whether all of a section was issued.
-func (r *run) whole() bool { return r.issued == len(r.section.Commands) }
+// isIssued reports whether all of a section was issued.
+func (r *run) isIssued() bool { return r.issued == len(r.section.Commands) }
 
-// group returns the number of the group that a command is of.
-func (r *run) group(index int) int {
+// groupOf returns the number of the group that a command is of.
+func (r *run) groupOf(index int) int {
 	return sort.Search(len(r.gates), func(g int) bool { return r.gates[g].To > index })
 }
 
@@ -129,25 +129,25 @@ func (m *Machine) gatesOf(s *program.Section) []gate {
 	return m.gates.body
 }
 
-// asks asks for the next group, of a section that has begun or is to begin, unless enough of them are in flight. While
-// it waits what the job would hold with it may fall; then it asks again.
-func (m *Machine) asks(out []Output, s *program.Section) []Output {
-	if m.want == nil && m.busy >= ahead {
+// askNextGroup asks for the next group, of a section that has begun or is to begin, unless enough of them are in
+// flight. While it waits what the job would hold with it may fall; then it asks again.
+func (m *Machine) askNextGroup(out []Output, s *program.Section) []Output {
+	if m.want == nil && m.busyGroups >= ahead {
 		return out
 	}
 	next := 0
-	if r := m.partial(); r != nil {
+	if r := m.partialRun(); r != nil {
 		next = len(r.parts)
 	}
 	if m.want == nil {
-		m.ask++
-		m.asked, m.begins = m.now, s
+		m.lastAsk++
+		m.askedSince, m.wantSection = m.now, s
 	}
-	g := &m.gatesOf(m.begins)[next]
-	w := lease.Want{Job: lease.Job(m.name), Ask: m.ask, First: next == 0, Last: g.last, Rest: g.rest,
-		Hold: m.held.Union(g.Need).Count()}
+	g := &m.gatesOf(m.wantSection)[next]
+	w := lease.Want{Job: lease.Job(m.name), Ask: m.lastAsk, First: next == 0, Last: g.last, Rest: g.rest,
+		Hold: m.heldPages.Union(g.Need).Count()}
 	if j := &m.gates.join; len(j.Body) > 0 || len(j.Snapshot) > 0 {
-		w.Group, w.Snapshot = next, m.begins == &m.program.Snapshot
+		w.Group, w.Snapshot = next, m.wantSection == &m.program.Snapshot
 	}
 	if m.want != nil && *m.want == w {
 		return out
@@ -156,76 +156,78 @@ func (m *Machine) asks(out []Output, s *program.Section) []Output {
 	return append(out, Output{Lease: &lease.Input{Want: &w}})
 }
 
-// granted goes on with what the lease has granted. A job that goes Home does not begin the iteration that it asked for.
-func (m *Machine) granted(ask int64, out []Output) []Output {
-	if ask != m.ask {
+// handleGrant goes on with what the lease has granted. A job that goes Home does not begin the iteration that it asked
+// for.
+func (m *Machine) handleGrant(ask int64, out []Output) []Output {
+	if ask != m.lastAsk {
 		return out
 	}
-	m.seen = ask
+	m.lastGrant = ask
 	switch {
-	case m.joins != nil && !m.joined:
+	case m.joinGates != nil && !m.joined:
 		m.joined = true
 		return out
 	case m.want == nil:
 		return out
 	}
-	r := m.partial()
+	r := m.partialRun()
 	if r == nil {
-		r = m.start(m.begins, m.issued)
+		r = m.start(m.wantSection, m.issued)
 		r.gates = m.gatesOf(r.section)
 		m.issued++
-		m.wanted = m.wanted && r.section != &m.program.Snapshot
+		m.snapshotWanted = m.snapshotWanted && r.section != &m.program.Snapshot
 	}
 	g := &r.gates[len(r.parts)]
-	p := part{left: g.To - g.From, asked: m.asked, issued: m.now}
+	p := part{pending: g.To - g.From, asked: m.askedSince, issued: m.now}
 	commands := r.section.Commands[g.From:g.To]
 	for i := range commands {
 		if commands[i].Kind.Unit() == program.Compute {
-			p.computes++
+			p.pendingKernels++
 		}
 	}
-	if p.computes > 0 {
-		m.busy++
+	if p.pendingKernels > 0 {
+		m.busyGroups++
 	}
 	m.swap.Issued(commands)
 	r.parts, r.issued, m.want = append(r.parts, p), g.To, nil
-	m.held = m.needed()
-	return append(out, Output{Hold: &hold{m.held}}, Output{Issue: &Issue{r.section, g.From, g.To, r.iteration, false}})
+	m.heldPages = m.neededPages()
+	return append(out, Output{Hold: &hold{m.heldPages}}, Output{Issue: &Issue{r.section, g.From, g.To, r.iteration,
+		false}})
 }
 
-// passes counts a command of a group that has ended.
-func (m *Machine) passes(r *run, index int) {
-	p := &r.parts[r.group(index)]
-	if p.left--; p.left == 0 {
-		m.passed = true
+// countEnded counts a command of a group that has ended.
+func (m *Machine) countEnded(r *run, index int) {
+	p := &r.parts[r.groupOf(index)]
+	if p.pending--; p.pending == 0 {
+		m.mayRelease = true
 	}
 	if r.section.Commands[index].Kind.Unit() == program.Compute {
-		if p.computes--; p.computes == 0 {
-			m.busy--
+		if p.pendingKernels--; p.pendingKernels == 0 {
+			m.busyGroups--
 		}
 	}
 }
 
 // release gives back what the job needs no more, now that something has ended.
 func (m *Machine) release(out []Output) []Output {
-	if m.gates == nil || !m.passed {
+	if m.gates == nil || !m.mayRelease {
 		return out
 	}
-	m.passed = false
-	pages := m.needed()
-	if pages.Contains(m.held) {
+	m.mayRelease = false
+	pages := m.neededPages()
+	if pages.Contains(m.heldPages) {
 		return out
 	}
-	m.held = pages
+	m.heldPages = pages
 	return append(out, Output{Hold: &hold{pages}},
-		Output{Lease: &lease.Input{Passed: &lease.Passed{Job: lease.Job(m.name), Seen: m.seen,
+		Output{Lease: &lease.Input{Passed: &lease.Passed{Job: lease.Job(m.name), Seen: m.lastGrant,
 			Hold: pages.Count()}}})
 }
 
-// needed is what the sections and groups in flight need, and what may hold content for those after them.
-func (m *Machine) needed() program.Pages {
+// neededPages is what the sections and groups in flight need, and what may hold content for those after them.
+func (m *Machine) neededPages() program.Pages {
 	pages := m.gates.Base
-	if r := m.partial(); r != nil {
+	if r := m.partialRun(); r != nil {
 		pages = r.gates[len(r.parts)-1].stays
 	}
 	for _, r := range m.runs {
@@ -233,7 +235,7 @@ func (m *Machine) needed() program.Pages {
 			pages = pages.Union(m.gates.Base)
 		}
 		for i := range r.parts {
-			if r.parts[i].left > 0 {
+			if r.parts[i].pending > 0 {
 				pages = pages.Union(r.gates[i].Need)
 			}
 		}
@@ -241,34 +243,34 @@ func (m *Machine) needed() program.Pages {
 	return pages
 }
 
-// admitted reports whether a job in Home may leave it by its next program. Under a lease it asks for that.
-func (m *Machine) admitted(out []Output) ([]Output, bool) {
-	if m.nextGates == nil || m.joins == m.nextGates {
+// join reports whether a job in Home may leave it by its next program. Under a lease it asks for that.
+func (m *Machine) join(out []Output) ([]Output, bool) {
+	if m.nextGates == nil || m.joinGates == m.nextGates {
 		return out, m.nextGates == nil || m.joined
 	}
-	out = m.leave(out)
-	m.ask++
-	m.joins, m.asked = m.nextGates, m.now
-	join := m.joins.join
-	join.Job, join.Ask, join.Weight = lease.Job(m.name), m.ask, m.weight
+	out = m.leaveLease(out)
+	m.lastAsk++
+	m.joinGates, m.askedSince = m.nextGates, m.now
+	join := m.joinGates.join
+	join.Job, join.Ask, join.Weight = lease.Job(m.name), m.lastAsk, m.weight
 	return append(out, Output{Lease: &lease.Input{Join: &join}}), false
 }
 
-// leave tells the lease that the job holds nothing, and asks for nothing.
-func (m *Machine) leave(out []Output) []Output {
-	if m.joins == nil {
+// leaveLease tells the lease that the job holds nothing, and asks for nothing.
+func (m *Machine) leaveLease(out []Output) []Output {
+	if m.joinGates == nil {
 		return out
 	}
-	m.joins, m.joined, m.held, m.want = nil, false, nil, nil
+	m.joinGates, m.joined, m.heldPages, m.want = nil, false, nil, nil
 	return append(out, Output{Lease: &lease.Input{Leave: &lease.Leave{Job: lease.Job(m.name)}}})
 }
 
-// waited returns for how long before a command of the compute lane, since the one before had ended at free, the lane
+// gateWait returns for how long before a command of the compute lane, since the one before had ended at free, the lane
 // had nothing issued because groups up to the command's waited for their grants. group is the last one that was
 // counted.
-func (r *run) waited(group *int, index int, free time.Duration) time.Duration {
+func (r *run) gateWait(group *int, index int, free time.Duration) time.Duration {
 	var waited time.Duration
-	for to := r.group(index); *group < to; {
+	for to := r.groupOf(index); *group < to; {
 		*group++
 		p := &r.parts[*group]
 		waited += max(0, p.issued-max(p.asked, free))

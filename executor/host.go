@@ -57,7 +57,7 @@ func SpecOf(t task.Task, iterations int, loss func(iteration int, loss float32))
 		}
 	}
 	return Spec{JobOptions: options, Graph: t.Graph, Iterations: iterations, Init: t.Init, Fault: f.get,
-		Trouble: f.trouble}
+		Trouble: f.firstError}
 }
 
 // fault is the first error of a loader or of a mean, which are called on lanes of the device.
@@ -83,7 +83,7 @@ func (f *fault) set(err error) {
 	}
 }
 
-func (f *fault) trouble() error {
+func (f *fault) firstError() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	news := f.news
@@ -132,7 +132,7 @@ func NewHost(d device.Device, observer func(Event)) *Host {
 func (h *Host) add(s Spec, p program.Proven) error {
 	j := &job{name: s.Name, graph: s.Graph, machine: NewMachine(s.Name, s.Begin, s.Iterations), fault: s.Fault,
 		trouble: s.Trouble, reduces: s.Mean != nil}
-	j.machine.weight, j.machine.every = s.Weight, s.Every
+	j.machine.weight, j.machine.snapshotEvery = s.Weight, s.Every
 	if h.until != nil {
 		j.machine.Step(0, Input{Until: h.until}) // it has no program yet, so that nothing comes of it
 	}
@@ -154,7 +154,7 @@ func (h *Host) add(s Spec, p program.Proven) error {
 	}
 	j.place = place
 	if h.pages() {
-		if err := h.hold(j, nil); err != nil {
+		if err := h.backPages(j, nil); err != nil {
 			return errors.Join(err, h.drop(j))
 		}
 	}
@@ -169,7 +169,7 @@ func (h *Host) Serve(ctx context.Context) error {
 		if err := h.drain(); err != nil {
 			return err
 		}
-		if err := h.turn(ctx); err != nil {
+		if err := h.waitOnce(ctx); err != nil {
 			return err
 		}
 	}
@@ -183,15 +183,15 @@ func (h *Host) Poll(ctx context.Context) (bool, error) {
 	}
 	for _, j := range h.jobs {
 		if j.machine.inFlight() {
-			return true, h.turn(ctx)
+			return true, h.waitOnce(ctx)
 		}
 	}
 	return false, nil
 }
 
-// turn waits for the device or a command, and takes what the device has to tell.
-func (h *Host) turn(ctx context.Context) error {
-	events, err := h.next(ctx)
+// waitOnce waits for the device or a command, and takes what the device has to tell.
+func (h *Host) waitOnce(ctx context.Context) error {
+	events, err := h.waitEvents(ctx)
 	if err != nil {
 		return err
 	}
@@ -230,8 +230,8 @@ func (h *Host) forget(j *job) {
 	h.wanted = slices.DeleteFunc(h.wanted, func(w wanted) bool { return w.job == j })
 }
 
-// give gives jobs the programs that are wanted for them: those that which names.
-func (h *Host) give(which func(wanted) bool) error {
+// applyPrograms gives jobs the programs that are wanted for them: those that which names.
+func (h *Host) applyPrograms(which func(wanted) bool) error {
 	for at := slices.IndexFunc(h.wanted, which); at >= 0; at = slices.IndexFunc(h.wanted, which) {
 		w := h.wanted[at]
 		h.wanted = slices.Delete(h.wanted, at, at+1)
@@ -249,7 +249,7 @@ func (h *Host) step(j *job, in Input) error {
 	if err := h.carry(j, in); err != nil {
 		return err
 	}
-	return h.settle()
+	return h.carryOutGrants()
 }
 
 // carry steps a job's machine and does what it says.
@@ -266,12 +266,12 @@ func (h *Host) carry(j *job, in Input) error {
 			i := out.Issue
 			j.place.Issue(i.Section, i.From, i.To, i.Iteration, i.Drain)
 		case out.Hold != nil:
-			if err := h.hold(j, out.Hold.Pages); err != nil {
+			if err := h.backPages(j, out.Hold.Pages); err != nil {
 				h.fail(j, err)
 				return nil
 			}
 		case out.Lease != nil:
-			h.tell(*out.Lease)
+			h.stepLease(*out.Lease)
 		case out.Report != nil:
 			if err := j.broken(out.Report.Iteration); err != nil { // such as: the iteration was trained with zeros
 				h.fail(j, err)
@@ -299,7 +299,7 @@ func (h *Host) carry(j *job, in Input) error {
 				h.fail(j, err)
 				return nil
 			}
-			h.observer(Event{Job: j.name, Snapshot: j.take(out.Snapshot)})
+			h.observer(Event{Job: j.name, Snapshot: j.takeState(out.Snapshot)})
 		case out.Parked != 0:
 			h.observer(Event{Job: j.name, Parked: out.Parked})
 		case out.Finished:
@@ -309,8 +309,8 @@ func (h *Host) carry(j *job, in Input) error {
 	return nil
 }
 
-// hold has the device back pages of a job's arena.
-func (h *Host) hold(j *job, pages program.Pages) error {
+// backPages has the device back pages of a job's arena.
+func (h *Host) backPages(j *job, pages program.Pages) error {
 	if !h.pages() {
 		return nil
 	}

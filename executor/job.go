@@ -72,8 +72,8 @@ func (j *job) close() error {
 	return nil
 }
 
-// take hands out the memory of a checkpoint, which holds the job's state then.
-func (j *job) take(t *taken) *Snapshot {
+// takeState hands out the memory of a checkpoint, which holds the job's state then.
+func (j *job) takeState(t *taken) *Snapshot {
 	s := &Snapshot{Iteration: t.Iteration, Release: j.taking.Release}
 	for _, storage := range j.graph.Storages {
 		content := j.taking.Content(storage.ID)

@@ -44,8 +44,8 @@ func (h *Host) drop(j *job) error {
 	if j.taking != nil {
 		j.taking.Release()
 	}
-	for _, out := range j.machine.leave(nil) {
-		h.tell(*out.Lease) // that its pages are free, now that it has closed
+	for _, out := range j.machine.leaveLease(nil) {
+		h.stepLease(*out.Lease) // that its pages are free, now that it has closed
 	}
 	return err
 }

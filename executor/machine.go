@@ -87,49 +87,49 @@ type Machine struct {
 	iterations int
 	until      int // complete iterations after which the job rests
 
-	state   state
-	program *program.Program
-	next    *program.Program // for the next stay in Home
-	now     time.Duration
-	stop    bool
-	rests   bool  // in Home, until more iterations are wanted or it is resumed
-	parked  int64 // number of the last Park; 0: since then there was a Resume
-	said    bool  // that it is parked
-	parkAt  int   // complete iterations before which it does not rest
-	wanted  bool  // a snapshot
-	takeAt  int   // complete iterations before which that is not taken
-	every   int   // iterations after which the job waits until a snapshot is wanted; 0: it never does
-	without int   // it waits for none after so many, or fewer
+	state          state
+	program        *program.Program
+	next           *program.Program // for the next stay in Home
+	now            time.Duration
+	stop           bool
+	resting        bool  // in Home, until more iterations are wanted or it is resumed
+	parked         int64 // number of the last Park; 0: since then there was a Resume
+	parkReported   bool  // that it is parked
+	parkAt         int   // complete iterations before which it does not rest
+	snapshotWanted bool  // a snapshot
+	snapshotAt     int   // complete iterations before which that is not taken
+	snapshotEvery  int   // iterations after which the job waits until a snapshot is wanted; 0: it never does
+	noSnapshotUpTo int   // it waits for none after so many, or fewer
 
-	issued   int    // iterations handed over, with those before the job began
-	left     int    // iterations complete when it left Home last
-	ended    int    // iterations complete
-	runs     []*run // in flight, oldest first
-	before   []device.Event
-	begin    time.Duration // of the next iteration: when the last one's kernels ended
-	last     time.Duration // end of the last section
-	departed time.Duration // since when the job has not been training
-	away     time.Duration // sum of those times
-	plans    int
-	swap     swapexec.Machine
-	traced   int // iterations still to be told of
-	skipped  int // iterations that count in all that is told, and in no other field
+	issued           int    // iterations handed over, with those before the job began
+	endedAtDeparture int    // iterations complete when it left Home last
+	ended            int    // iterations complete
+	runs             []*run // in flight, oldest first
+	previousEvents   []device.Event
+	nextBegin        time.Duration // of the next iteration: when the last one's kernels ended
+	lastEnd          time.Duration // end of the last section
+	pausedSince      time.Duration // since when the job has not been training
+	paused           time.Duration // sum of those times
+	plans            int
+	swap             swapexec.Machine
+	traceLeft        int // iterations still to be told of
+	skipped          int // iterations that count in all that is told, and in no other field
 
 	// Under a lease.
-	weight    int
-	gates     *gates // of the program; nil: there is no lease
-	nextGates *gates
-	joins     *gates // with which it has joined, or asked to; nil: it has not
-	joined    bool
-	drains    bool
-	ask       int64            // number of what was asked for last
-	seen      int64            // of the last grant
-	want      *lease.Want      // that was not granted yet
-	begins    *program.Section // of which that is
-	asked     time.Duration    // when something was asked for first that was not granted yet
-	held      program.Pages
-	busy      int  // groups in flight with commands of the compute lane that have not ended
-	passed    bool // something has ended, after which the job may need less
+	weight      int
+	gates       *gates // of the program; nil: there is no lease
+	nextGates   *gates
+	joinGates   *gates // with which it has joined, or asked to; nil: it has not
+	joined      bool
+	drainWanted bool
+	lastAsk     int64            // number of what was asked for last
+	lastGrant   int64            // of the last grant
+	want        *lease.Want      // that was not granted yet
+	wantSection *program.Section // of which that is
+	askedSince  time.Duration    // when something was asked for first that was not granted yet
+	heldPages   program.Pages
+	busyGroups  int  // groups in flight with commands of the compute lane that have not ended
+	mayRelease  bool // something has ended, after which the job may need less
 }
 
 // run is a section in flight.
@@ -137,7 +137,7 @@ type run struct {
 	section   *program.Section
 	iteration int
 	events    []device.Event
-	left      int
+	pending   int
 	issued    int    // commands
 	gates     []gate // nil: it is issued as a whole
 	parts     []part // of the gates, those that were issued
@@ -147,7 +147,7 @@ type run struct {
 // as iterations says.
 func NewMachine(name string, begin, iterations int) *Machine {
 	return &Machine{name: name, iterations: iterations, until: iterations, state: Home, issued: begin, ended: begin,
-		without: begin}
+		noSnapshotUpTo: begin}
 }
 
 // State returns where the job is.
@@ -167,7 +167,7 @@ func (m *Machine) Iterations() int { return m.ended + m.skipped }
 // Plans returns how many programs were applied, and Transition the time spent between their bodies, the way out of
 // Home at first and back into it at last included, rests left out.
 func (m *Machine) Plans() int                { return m.plans }
-func (m *Machine) Transition() time.Duration { return m.away }
+func (m *Machine) Transition() time.Duration { return m.paused }
 
 // Queue returns the state of the copies in one direction.
 func (m *Machine) Queue(u program.Unit) swapexec.Queue { return m.swap.Queue(u) }
@@ -178,21 +178,21 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	var out []Output
 	switch {
 	case in.Event != nil:
-		out = m.event(in.Event)
+		out = m.endCommand(in.Event)
 	case in.Program != nil:
 		m.next, m.nextGates = in.Program, nil
 		if in.Groups != nil {
 			m.nextGates = newGates(in.Program, in.Groups)
 			if in.Tell {
-				m.nextGates.tell()
+				m.nextGates.addExpectations()
 			}
 		}
 	case in.Granted != 0:
-		out = m.granted(in.Granted, out)
+		out = m.handleGrant(in.Granted, out)
 	case in.Drain:
-		m.drains = true
+		m.drainWanted = true
 	case in.Trace != 0:
-		m.traced = max(m.traced, in.Trace) // one who wanted more before gets it
+		m.traceLeft = max(m.traceLeft, in.Trace) // one who wanted more before gets it
 	case in.Skip != 0:
 		m.skip(in.Skip)
 	case in.Stop:
@@ -200,28 +200,28 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	case in.Until != nil:
 		m.until = *in.Until - m.skipped
 	case in.Park != 0:
-		m.parked, m.said, m.parkAt = in.Park, false, in.At
+		m.parked, m.parkReported, m.parkAt = in.Park, false, in.At
 	case in.Resume:
-		m.parked, m.said = 0, false
+		m.parked, m.parkReported = 0, false
 	case in.Checkpoint:
-		if !m.takes() {
-			m.wanted, m.takeAt = true, in.At
+		if !m.snapshotInFlight() {
+			m.snapshotWanted, m.snapshotAt = true, in.At
 		}
 	case in.Forgo != 0:
-		m.without = max(m.without, in.Forgo)
+		m.noSnapshotUpTo = max(m.noSnapshotUpTo, in.Forgo)
 	}
 	return m.advance(out)
 }
 
-// event records an ended command and completes the oldest section when it was its last.
-func (m *Machine) event(e *device.Event) []Output {
+// endCommand records an ended command and completes the oldest section when it was its last.
+func (m *Machine) endCommand(e *device.Event) []Output {
 	for _, r := range m.runs {
 		if r.awaits(e) {
 			m.swap.Ended(&r.section.Commands[e.Index])
 			r.events[e.Index] = *e
-			r.left--
+			r.pending--
 			if r.gates != nil {
-				m.passes(r, e.Index)
+				m.countEnded(r, e.Index)
 			}
 			return m.release(m.complete())
 		}
@@ -238,16 +238,16 @@ func (r *run) awaits(e *device.Event) bool {
 
 // inFlight reports whether a command that was issued has not ended. A section of which none is may wait for the lease.
 func (m *Machine) inFlight() bool {
-	return slices.ContainsFunc(m.runs, func(r *run) bool { return r.issued+r.left > len(r.section.Commands) })
+	return slices.ContainsFunc(m.runs, func(r *run) bool { return r.issued+r.pending > len(r.section.Commands) })
 }
 
 // complete takes finished sections off the front.
 func (m *Machine) complete() []Output {
 	var out []Output
-	for len(m.runs) > 0 && m.runs[0].left == 0 {
+	for len(m.runs) > 0 && m.runs[0].pending == 0 {
 		r := m.runs[0]
-		m.runs, m.passed = m.runs[1:], true
-		begin, gated := m.begin, []time.Duration(nil)
+		m.runs, m.mayRelease = m.runs[1:], true
+		begin, gated := m.nextBegin, []time.Duration(nil)
 		switch r.section {
 		case &m.program.Snapshot:
 			out = append(out, Output{Snapshot: &taken{Iteration: r.iteration + m.skipped}})
@@ -259,15 +259,15 @@ func (m *Machine) complete() []Output {
 			out = append(out, Output{Report: report})
 			m.ended++
 		}
-		if m.traced > 0 {
+		if m.traceLeft > 0 {
 			out = append(out, Output{Trace: &Trace{Program: m.program, Section: r.section,
 				Iteration: r.iteration + m.skipped, Begin: begin, Events: r.events, Gates: gated}})
 			if gated != nil {
-				m.traced--
+				m.traceLeft--
 			}
 		}
-		m.before = r.events
-		m.last = max(m.last, latest(r.events))
+		m.previousEvents = r.events
+		m.lastEnd = max(m.lastEnd, latestEnd(r.events))
 	}
 	return out
 }
@@ -277,29 +277,29 @@ func (m *Machine) advance(out []Output) []Output {
 	for {
 		switch m.state {
 		case Home:
-			out = m.snapshot(out)
-			if m.over() {
+			out = m.takeSnapshot(out)
+			if m.isOver() {
 				m.state = Finished
-				return append(m.leave(out), Output{Finished: true})
+				return append(m.leaveLease(out), Output{Finished: true})
 			}
 			if m.next == nil {
 				m.next, m.nextGates = m.program, m.gates // after a rest it goes on as before
 			}
-			if m.parks() && !m.said {
-				m.said = true
+			if m.mustPark() && !m.parkReported {
+				m.parkReported = true
 				out = append(out, Output{Parked: m.parked})
 			}
-			if m.rests = m.rests || m.pauses(); m.next == nil || m.pauses() {
-				return m.leave(out)
+			if m.resting = m.resting || m.mustRest(); m.next == nil || m.mustRest() {
+				return m.leaveLease(out)
 			}
 			var admitted bool
-			if out, admitted = m.admitted(out); !admitted {
+			if out, admitted = m.join(out); !admitted {
 				return out
 			}
-			if m.plans == 0 || m.rests {
-				m.departed, m.rests = m.now, false
-			} else if m.joins != nil {
-				m.departed += m.now - m.asked
+			if m.plans == 0 || m.resting {
+				m.pausedSince, m.resting = m.now, false
+			} else if m.joinGates != nil {
+				m.pausedSince += m.now - m.askedSince
 			}
 			if m.next != m.program {
 				m.plans++
@@ -307,53 +307,53 @@ func (m *Machine) advance(out []Output) []Output {
 			m.program, m.gates, m.next, m.nextGates = m.next, m.nextGates, nil, nil
 			out = m.depart(append(out, Output{Load: m.program}))
 		case Training:
-			r := m.partial()
-			if r == nil && (m.next != nil || m.stop || m.drains || m.parks() ||
+			r := m.partialRun()
+			if r == nil && (m.next != nil || m.stop || m.drainWanted || m.mustPark() ||
 				m.issued >= min(m.iterations, m.until) ||
-				m.due() && !m.aside() && (m.issued > m.left || m.takeAt > 0)) {
+				m.snapshotDue() && !m.hasSnapshotSection() && (m.issued > m.endedAtDeparture || m.snapshotAt > 0)) {
 				m.state, m.want = Draining, nil
 				continue
 			}
-			if r == nil && (m.issued-m.ended == window || m.holds()) {
+			if r == nil && (m.issued-m.ended == window || m.awaitsSnapshot()) {
 				return out
 			}
 			section := &m.program.Body
-			if m.due() && m.aside() {
+			if m.snapshotDue() && m.hasSnapshotSection() {
 				section = &m.program.Snapshot
 			}
 			if r != nil {
 				section = r.section
 			}
 			if m.gates != nil && m.gates.asks {
-				return m.asks(out, section)
+				return m.askNextGroup(out, section)
 			}
-			m.wanted = m.wanted && section == &m.program.Body
+			m.snapshotWanted = m.snapshotWanted && section == &m.program.Body
 			out = m.issue(out, section, m.issued, false)
 			m.issued++
 		case Draining:
 			if len(m.runs) > 0 {
 				return out
 			}
-			if m.state = Epilogue; m.ended > m.left {
-				m.departed = m.last
+			if m.state = Epilogue; m.ended > m.endedAtDeparture {
+				m.pausedSince = m.lastEnd
 			}
 			out = m.issue(out, &m.program.Epilogue, m.issued, true)
 		case Epilogue:
 			if len(m.runs) > 0 {
 				return out
 			}
-			m.last = max(m.last, m.departed) // without a command on the way out and back
-			m.away += m.last - m.departed
-			m.departed, m.state = m.last, Home
-			if m.due() && m.gates == nil {
-				out = m.snapshot(out)
-				if m.next == nil && !m.over() && !m.pauses() {
+			m.lastEnd = max(m.lastEnd, m.pausedSince) // without a command on the way out and back
+			m.paused += m.lastEnd - m.pausedSince
+			m.pausedSince, m.state = m.lastEnd, Home
+			if m.snapshotDue() && m.gates == nil {
+				out = m.takeSnapshot(out)
+				if m.next == nil && !m.isOver() && !m.mustRest() {
 					out = m.depart(out) // with the arena and the program that it has
 					continue
 				}
 			}
-			m.rests, m.drains = m.drains, false
-			out = m.leave(append(out, Output{Home: true}))
+			m.resting, m.drainWanted = m.drainWanted, false
+			out = m.leaveLease(append(out, Output{Home: true}))
 		case Finished:
 			return out
 		}
@@ -369,59 +369,59 @@ func (m *Machine) skip(n int) {
 	m.skipped, m.iterations, m.until = m.skipped+n, m.iterations-n, m.until-n
 }
 
-// over reports whether a job in Home has nothing more to train.
-func (m *Machine) over() bool { return m.stop || m.ended >= m.iterations }
+// isOver reports whether a job in Home has nothing more to train.
+func (m *Machine) isOver() bool { return m.stop || m.ended >= m.iterations }
 
-// pauses reports whether a job in Home is to stay there for now.
-func (m *Machine) pauses() bool { return m.parks() || m.ended >= m.until }
+// mustRest reports whether a job in Home is to stay there for now.
+func (m *Machine) mustRest() bool { return m.mustPark() || m.ended >= m.until }
 
-// parks reports whether the job is to rest as soon as what it has begun is complete.
-func (m *Machine) parks() bool { return m.parked != 0 && m.issued+m.skipped >= m.parkAt }
+// mustPark reports whether the job is to rest as soon as what it has begun is complete.
+func (m *Machine) mustPark() bool { return m.parked != 0 && m.issued+m.skipped >= m.parkAt }
 
-// due reports whether a snapshot is to be taken before the next iteration begins.
-func (m *Machine) due() bool { return m.wanted && m.issued+m.skipped >= m.takeAt }
+// snapshotDue reports whether a snapshot is to be taken before the next iteration begins.
+func (m *Machine) snapshotDue() bool { return m.snapshotWanted && m.issued+m.skipped >= m.snapshotAt }
 
-// holds reports whether the next iteration may not begin, since the state before it is to be taken and there is no room
-// for that yet.
-func (m *Machine) holds() bool {
+// awaitsSnapshot reports whether the next iteration may not begin, since the state before it is to be taken and there
+// is no room for that yet.
+func (m *Machine) awaitsSnapshot() bool {
 	at := m.issued + m.skipped
-	return m.every > 0 && at%m.every == 0 && at > m.without && !m.due()
+	return m.snapshotEvery > 0 && at%m.snapshotEvery == 0 && at > m.noSnapshotUpTo && !m.snapshotDue()
 }
 
 // Begun returns how many iterations the device was given, and those before the job began. One that the lease was asked
 // for counts.
 func (m *Machine) Begun() int {
 	begun := m.issued + m.skipped
-	if m.want != nil && m.partial() == nil {
+	if m.want != nil && m.partialRun() == nil {
 		begun++
 	}
 	return begun
 }
 
-// snapshot has the state of a job in Home taken if that is wanted.
-func (m *Machine) snapshot(out []Output) []Output {
-	if m.due() {
-		m.wanted, m.without = false, max(m.without, m.Iterations())
+// takeSnapshot has the state of a job in Home taken if that is wanted.
+func (m *Machine) takeSnapshot(out []Output) []Output {
+	if m.snapshotDue() {
+		m.snapshotWanted, m.noSnapshotUpTo = false, max(m.noSnapshotUpTo, m.Iterations())
 		out = append(out, Output{Snapshot: &taken{m.Iterations(), true}})
 	}
 	return out
 }
 
-// aside reports whether the program takes snapshots while the job trains.
-func (m *Machine) aside() bool { return len(m.program.Snapshot.Commands) > 0 }
+// hasSnapshotSection reports whether the program takes snapshots while the job trains.
+func (m *Machine) hasSnapshotSection() bool { return len(m.program.Snapshot.Commands) > 0 }
 
-// takes reports whether a snapshot section is in flight.
-func (m *Machine) takes() bool {
+// snapshotInFlight reports whether a snapshot section is in flight.
+func (m *Machine) snapshotInFlight() bool {
 	return slices.ContainsFunc(m.runs, func(r *run) bool { return r.section == &m.program.Snapshot })
 }
 
 // depart leaves Home by the program that is loaded. Bodies follow the prologue at once: their commands wait for what
 // they use of it.
 func (m *Machine) depart(out []Output) []Output {
-	m.state, m.left, m.before = Training, m.ended, nil
+	m.state, m.endedAtDeparture, m.previousEvents = Training, m.ended, nil
 	if m.gates != nil {
-		m.held = m.gates.Base
-		out = append(out, Output{Hold: &hold{m.held}})
+		m.heldPages = m.gates.Base
+		out = append(out, Output{Hold: &hold{m.heldPages}})
 	}
 	return m.issue(out, &m.program.Prologue, m.issued, true)
 }
@@ -438,12 +438,12 @@ func (m *Machine) issue(out []Output, s *program.Section, iteration int, drain b
 
 // start makes a run of a section, in flight.
 func (m *Machine) start(s *program.Section, iteration int) *run {
-	r := &run{section: s, iteration: iteration, events: make([]device.Event, len(s.Commands)), left: len(s.Commands)}
+	r := &run{section: s, iteration: iteration, events: make([]device.Event, len(s.Commands)), pending: len(s.Commands)}
 	m.runs = append(m.runs, r)
 	return r
 }
 
-func latest(events []device.Event) time.Duration {
+func latestEnd(events []device.Event) time.Duration {
 	var end time.Duration
 	for _, e := range events {
 		end = max(end, e.End)

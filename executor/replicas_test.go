@@ -99,7 +99,7 @@ func replicas(t *testing.T, model string, n int) []tasks.Task {
 // planned returns a program for each task: at a share of what the jobs need without a plan, or, at 0, without one.
 func planned(t *testing.T, d device.Device, all []tasks.Task, percent int) []program.Proven {
 	t.Helper()
-	r, err := planner.Of(d, planner.Roofline(d.Facts())).First(all)
+	r, err := planner.Describe(d, planner.Roofline(d.Facts())).FirstRequest(all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,7 +358,7 @@ func TestReplicaSimulated(t *testing.T) {
 	}
 	d := sim.New(facts, sim.Options{})
 	k := replicas(t, "resnet18", 4)[0]
-	r, err := planner.Of(d, planner.Roofline(facts)).First([]tasks.Task{k})
+	r, err := planner.Describe(d, planner.Roofline(facts)).FirstRequest([]tasks.Task{k})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,14 +50,14 @@ type Trace struct {
 
 // report measures a body that is complete, and returns the part of Gate that is before each of its commands.
 func (m *Machine) report(r *run) (*Report, []time.Duration) {
-	if r.iteration == m.left {
-		m.begin = m.out(r)
-		m.away += m.begin - m.departed
+	if r.iteration == m.endedAtDeparture {
+		m.nextBegin = m.departureEnd(r)
+		m.paused += m.nextBegin - m.pausedSince
 	}
 	rep := &Report{Job: m.name, Epoch: m.program.Plan.Epoch, Iteration: r.iteration + m.skipped,
-		Left: m.departed, Begin: m.begin,
+		Left: m.pausedSince, Begin: m.nextBegin,
 		Steps: make([]time.Duration, len(m.program.Plan.Steps))}
-	free, group, gated := m.begin, -1, make([]time.Duration, len(r.section.Commands))
+	free, group, gated := m.nextBegin, -1, make([]time.Duration, len(r.section.Commands))
 	for i := range r.section.Commands {
 		c, e := &r.section.Commands[i], r.events[i]
 		if c.Kind == program.Reduce && len(m.program.Plan.Made) > 0 {
@@ -72,23 +72,23 @@ func (m *Machine) report(r *run) (*Report, []time.Duration) {
 		}
 		gap := max(0, e.Start-free)
 		if r.gates != nil {
-			gated[i] = min(gap, r.waited(&group, i, free))
+			gated[i] = min(gap, r.gateWait(&group, i, free))
 		}
 		rep.Gate += gated[i]
 		rep.Stall += gap - gated[i]
 		free = e.End
 	}
-	rep.End, m.begin = free, free
-	rep.Copies = swapexec.Account(r.section, r.events, m.before, gated)
+	rep.End, m.nextBegin = free, free
+	rep.Copies = swapexec.Account(r.section, r.events, m.previousEvents, gated)
 	return rep, gated
 }
 
-// out is when the way out of Home ended: when the first command of the first body that computes started.
-func (m *Machine) out(r *run) time.Duration {
+// departureEnd is when the way out of Home ended: when the first command of the first body that computes started.
+func (m *Machine) departureEnd(r *run) time.Duration {
 	for i := range r.section.Commands {
 		if r.section.Commands[i].Kind.Unit() == program.Compute {
 			return r.events[i].Start
 		}
 	}
-	return m.departed
+	return m.pausedSince
 }

@@ -68,7 +68,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "job":
 		s.m, s.flying, s.now, s.parks = NewMachine("job", begin(t, d), intArg(t, d, "iterations")), nil, 0, 0
-		d.MaybeScanArgs(t, "every", &s.m.every)
+		d.MaybeScanArgs(t, "every", &s.m.snapshotEvery)
 		s.programs, s.names = map[string]*program.Program{}, map[*program.Section]string{}
 		s.groups = map[*program.Program]*program.Groups{}
 	case "program":

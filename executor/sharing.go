@@ -69,7 +69,7 @@ func (h *Host) Weigh(name string, weight int) {
 func (h *Host) Answer(answers ...lease.Output) {
 	h.command("", func() error {
 		h.answers = append(h.answers, answers...)
-		return h.settle()
+		return h.carryOutGrants()
 	})
 }
 
@@ -78,8 +78,8 @@ func (h *Host) Answer(answers ...lease.Output) {
 func (h *Host) Capacity(size graph.Bytes, number int64) {
 	h.command("", func() error {
 		pages := min(int(size/h.page()), lease.MaxPages)
-		h.tell(lease.Input{Capacity: &lease.Capacity{Pages: pages, Number: number, Method: h.sharing.Method}})
-		return h.settle()
+		h.stepLease(lease.Input{Capacity: &lease.Capacity{Pages: pages, Number: number, Method: h.sharing.Method}})
+		return h.carryOutGrants()
 	})
 }
 
@@ -104,14 +104,14 @@ func (h *Host) divide(p program.Proven) (*program.Groups, error) {
 	case h.sharing.Lease == nil:
 		return nil, nil
 	case !h.pages(), p.Program().Graph.Replicas() > 1:
-		return whole(p.Program(), h.page()), nil
+		return wholeGroups(p.Program(), h.page()), nil
 	}
 	d, err := p.Divide(h.page(), h.sharing.Every)
 	return d.Groups(), err
 }
 
-// tell steps the lease. What it answers is carried out by settle, when the machine that spoke has said all.
-func (h *Host) tell(in lease.Input) {
+// stepLease steps the lease. What it answers is carried out by settle, when the machine that spoke has said all.
+func (h *Host) stepLease(in lease.Input) {
 	in.Now = h.device.Now()
 	h.answers = append(h.answers, h.sharing.Lease.Step(in)...)
 }
@@ -120,14 +120,15 @@ func (h *Host) tell(in lease.Input) {
 func (h *Host) tick() error {
 	if l, ok := h.sharing.Lease.(sleeper); ok {
 		if at, ok := l.Wake(); ok && at <= h.device.Now() {
-			h.tell(lease.Input{})
+			h.stepLease(lease.Input{})
 		}
 	}
-	return h.settle()
+	return h.carryOutGrants()
 }
 
-// next waits for the device, or until the lease wants to know the time. Virtual time does not pass while nothing ends.
-func (h *Host) next(ctx context.Context) ([]device.Event, error) {
+// waitEvents waits for the device, or until the lease wants to know the time. Virtual time does not pass while nothing
+// ends.
+func (h *Host) waitEvents(ctx context.Context) ([]device.Event, error) {
 	l, ok := h.sharing.Lease.(sleeper)
 	if !ok || strings.HasPrefix(h.device.Name(), "sim:") {
 		return h.device.Next(ctx, h.wake)
@@ -145,8 +146,8 @@ func (h *Host) next(ctx context.Context) ([]device.Event, error) {
 	return events, err
 }
 
-// settle carries out what the lease has answered.
-func (h *Host) settle() error {
+// carryOutGrants carries out what the lease has answered.
+func (h *Host) carryOutGrants() error {
 	for len(h.answers) > 0 {
 		a := h.answers[0]
 		h.answers = h.answers[1:]
@@ -157,7 +158,7 @@ func (h *Host) settle() error {
 		case j == nil: // it was removed meanwhile
 		case a.Kind == lease.Refuse:
 			if !j.machine.joined {
-				j.machine.joins = nil // what the lease has under this name is not this job
+				j.machine.joinGates = nil // what the lease has under this name is not this job
 			}
 			h.fail(j, fmt.Errorf("job %s: the lease of the device's memory refuses it: %s", j.name, a.Why))
 		case a.Kind == lease.Grant:

@@ -27,7 +27,7 @@ func (k *task) inVariants(d device.Device, choose func(variants int) int) progra
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	on := planner.Of(d, planner.Roofline(facts))
+	on := planner.Describe(d, planner.Roofline(facts))
 	profile, err := on.Profile(k.g)
 	if err != nil {
 		k.t.Fatal(err)

@@ -52,8 +52,8 @@ func (c *Curve) Add(from, to int, bytes graph.Bytes) {
 			r--
 		}
 	}
-	c.pull(left / 2)
-	c.pull(right / 2)
+	c.recompute(left / 2)
+	c.recompute(right / 2)
 }
 
 func (c *Curve) raise(node int, bytes graph.Bytes) {
@@ -63,8 +63,8 @@ func (c *Curve) raise(node int, bytes graph.Bytes) {
 	}
 }
 
-// pull recomputes a node and all above it.
-func (c *Curve) pull(node int) {
+// recompute recomputes a node and all above it.
+func (c *Curve) recompute(node int) {
 	for ; node > 0; node /= 2 {
 		c.max[node] = max(c.max[2*node], c.max[2*node+1]) + c.plus[node]
 	}

@@ -52,15 +52,15 @@ func (c *Call) bytes() float64 {
 	b, m, n, k := c.product()
 	switch c.Form {
 	case Conv:
-		return 4 * (c.Dims.input() + n*k + m*k)
+		return 4 * (c.Dims.inputElements() + n*k + m*k)
 	case Stream:
 		return 4 * float64(c.Dims.Read+c.Dims.Write)
 	}
 	return 4 * b * (m*n + n*k + m*k)
 }
 
-// input is the number of elements of a convolution's images.
-func (d *Dims) input() float64 { return float64(d.B) * float64(d.C) * float64(d.H*d.W) }
+// inputElements is the number of elements of a convolution's images.
+func (d *Dims) inputElements() float64 { return float64(d.B) * float64(d.C) * float64(d.H*d.W) }
 
 // stream are the dims of an op on rows of elements that reads and writes so many operands of that size.
 func stream(rows, width, read, written int) Dims {

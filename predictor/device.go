@@ -58,8 +58,8 @@ func (d *Device) Family() string {
 	return d.Name
 }
 
-// times are the times of a call's arithmetic and of its traffic at the device's peak rates, in seconds.
-func (d *Device) times(c *Call) (arithmetic, traffic float64) {
+// bounds are the times of a call's arithmetic and of its traffic at the device's peak rates, in seconds.
+func (d *Device) bounds(c *Call) (arithmetic, traffic float64) {
 	rate := d.FLOPs
 	if c.Form == Stream && d.Vector > 0 {
 		rate = d.Vector
@@ -70,10 +70,11 @@ func (d *Device) times(c *Call) (arithmetic, traffic float64) {
 }
 
 // Roofline is the time of a call at the device's peak rates, without a launch, in seconds.
-func (d *Device) Roofline(c *Call) float64 { return max(d.times(c)) }
+func (d *Device) Roofline(c *Call) float64 { return max(d.bounds(c)) }
 
-// base is what the learned efficiency is relative to: the roofline, and a part that keeps tiny ops from 0. In seconds.
-func (d *Device) base(c *Call) float64 { return d.Roofline(c) + d.Launch.Seconds() }
+// baseSeconds is what the learned efficiency is relative to: the roofline, and a part that keeps tiny ops from 0. In
+// seconds.
+func (d *Device) baseSeconds(c *Call) float64 { return d.Roofline(c) + d.Launch.Seconds() }
 
 // DeviceOf describes a device of which only the facts of the roofline are known. What is missing is taken as it is on
 // similar devices: predictions for it are those for a device that was never seen.

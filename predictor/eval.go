@@ -72,19 +72,19 @@ func Evaluate(m *Model, samples []Sample) *Evaluation {
 		d := &m.Devices[i]
 		cells := make(map[string][]outcome)
 		var all []outcome
-		for _, o := range outcomes(m, samples, i) {
+		for _, o := range outcomesOf(m, samples, i) {
 			s := o.sample
 			kinds[s.Kind] = append(kinds[s.Kind], relative(o.P50.Seconds(), s.Seconds))
 			plain[s.Kind] = append(plain[s.Kind], relative(d.Roofline(&s.Call), s.Seconds))
 			cells[s.Kind], all = append(cells[s.Kind], o), append(all, o)
-			e.Covered += float64(one(s.Seconds <= o.P95.Seconds())) / float64(len(samples))
-			e.Outside += float64(one(o.Outside > 0)) / float64(len(samples))
+			e.Covered += float64(oneIf(s.Seconds <= o.P95.Seconds())) / float64(len(samples))
+			e.Outside += float64(oneIf(o.Outside > 0)) / float64(len(samples))
 		}
 		for _, kind := range sorted(cells) {
 			e.Cells = append(e.Cells, CellError{kind, d.Name, judge(cells[kind])})
 		}
 		if len(all) > 0 {
-			e.Devices = append(e.Devices, DeviceError{d.Name, m.seen(d), judge(all)})
+			e.Devices = append(e.Devices, DeviceError{d.Name, m.knowsFamily(d), judge(all)})
 		}
 	}
 	for _, kind := range sorted(kinds) {
@@ -105,8 +105,8 @@ type outcome struct {
 	sample *Sample
 }
 
-// outcomes predicts the samples of one device.
-func outcomes(m *Model, samples []Sample, device int) []outcome {
+// outcomesOf predicts the samples of one device.
+func outcomesOf(m *Model, samples []Sample, device int) []outcome {
 	var calls []Call
 	var found []outcome
 	for i := range samples {
@@ -120,8 +120,8 @@ func outcomes(m *Model, samples []Sample, device int) []outcome {
 	return found
 }
 
-// seen says whether a device of this family was trained on.
-func (m *Model) seen(d *Device) bool {
+// knowsFamily says whether a device of this family was trained on.
+func (m *Model) knowsFamily(d *Device) bool {
 	return slices.ContainsFunc(m.Groups, func(g Group) bool { return slices.Contains(g.Families, d.Family()) })
 }
 
@@ -129,7 +129,7 @@ func judge(all []outcome) Judged {
 	j := Judged{N: len(all)}
 	for _, o := range all {
 		j.MAPE += relative(o.P50.Seconds(), o.sample.Seconds) / float64(len(all))
-		j.Covered += float64(one(o.sample.Seconds <= o.P95.Seconds())) / float64(len(all))
+		j.Covered += float64(oneIf(o.sample.Seconds <= o.P95.Seconds())) / float64(len(all))
 	}
 	if len(all) < drawnOf {
 		return j
@@ -137,7 +137,7 @@ func judge(all []outcome) Judged {
 	reports := make([]correct.Report, len(all))
 	for i, o := range all {
 		reports[i] = correct.Report{Class: o.sample.Kind, Predicted: o.P50, P95: o.P95,
-			Measured: seconds(o.sample.Seconds)}
+			Measured: durationOf(o.sample.Seconds)}
 	}
 	j.Corrected = &Reported{}
 	for draw := range draws {
@@ -147,7 +147,7 @@ func judge(all []outcome) Judged {
 			p50, p95 := l.Apply(r.Class, r.Predicted), l.P95(r.Class, r.Predicted, r.P95)
 			share := 1 / float64(draws*len(rest))
 			j.Corrected.MAPE += relative(p50.Seconds(), r.Measured.Seconds()) * share
-			j.Corrected.Covered += float64(one(r.Measured <= p95)) * share
+			j.Corrected.Covered += float64(oneIf(r.Measured <= p95)) * share
 		}
 	}
 	return j

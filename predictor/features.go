@@ -45,7 +45,7 @@ func (r *row) aligned(name string, v float64, of ...float64) {
 // features puts what is known of a call on a device: TENSILE's dims, parameters and utilisation, and what follows from
 // them.
 func (r *row) features(d *Device, c *Call) {
-	arithmetic, traffic := d.times(c)
+	arithmetic, traffic := d.bounds(c)
 	roof, launch := max(arithmetic, traffic), 2*d.Launch.Seconds()
 	r.put("load", c.Load)
 	r.ratio("arithmetic/traffic", max(arithmetic/traffic, 1e-3)) // copies have none
@@ -127,7 +127,7 @@ func (r *row) conv(d *Device, c *Call) {
 	r.aligned("channel alignment", in, 2, 4, 8, 32)
 	r.waste("channels to 8", in, 8)
 	r.waste("channels to 32", in, 32)
-	r.ratio("input/cache", c.Dims.input()*4/float64(d.Cache))
+	r.ratio("input/cache", c.Dims.inputElements()*4/float64(d.Cache))
 }
 
 func (r *row) stream(d *Device, c *Call) {

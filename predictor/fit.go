@@ -90,7 +90,7 @@ func newTrainer(width, batch int, f fitting, rng *rand.Rand) (*trainer, error) {
 		return gorgonia.NodeFromAny(g, tensor.New(tensor.WithShape(rows, columns), tensor.WithBacking(data)),
 			gorgonia.WithName(name))
 	}
-	ones := filled(batch, 1)
+	ones := newFilled(batch, 1)
 	one := leaf("one", batch, 1, ones)
 	h := leaf("x", batch, width, m.x)
 	sizes := append(append([]int{width}, f.hidden...), outputs)
@@ -174,7 +174,7 @@ func random(in, out int, last bool, rng *rand.Rand) layer {
 	return a
 }
 
-func filled(n int, v float32) []float32 {
+func newFilled(n int, v float32) []float32 {
 	x := make([]float32, n)
 	for i := range x {
 		x[i] = v

@@ -66,8 +66,8 @@ func (m *Model) Predict(d *Device, calls []Call) []Prediction {
 		stand[i] = c
 		g, kind := m.standIn(&c)
 		if g < 0 {
-			base := d.base(&c)
-			out[i] = Prediction{P50: seconds(base), P95: seconds(2 * base), Roofline: true}
+			base := d.baseSeconds(&c)
+			out[i] = Prediction{P50: durationOf(base), P95: durationOf(2 * base), Roofline: true}
 			continue
 		}
 		stand[i].Kind, out[i].Equivalent = kind, kind != c.Kind
@@ -80,7 +80,7 @@ func (m *Model) Predict(d *Device, calls []Call) []Prediction {
 	}
 	for i, c := range calls {
 		if first[c] == i && unknown {
-			out[i].P95 = seconds(out[i].P95.Seconds()*board + d.Launch.Seconds())
+			out[i].P95 = durationOf(out[i].P95.Seconds()*board + d.Launch.Seconds())
 		}
 		out[i] = out[first[c]]
 	}
@@ -94,7 +94,7 @@ const board = 1.2
 // standIn returns the group that predicts a call and the kind it is predicted as, its own if that was trained on. Group
 // -1: no kind of the call's form was.
 func (m *Model) standIn(c *Call) (group int, kind string) {
-	for _, kind := range append([]string{c.Kind}, equivalent(c)...) {
+	for _, kind := range append([]string{c.Kind}, equivalentKinds(c)...) {
 		for i := range m.Groups {
 			if g := &m.Groups[i]; g.Form == c.Form && slices.Contains(g.Kinds, kind) {
 				return i, kind
@@ -129,7 +129,7 @@ func (m *Model) Device(name string) (Device, error) {
 	return m.Devices[i], nil
 }
 
-func seconds(s float64) time.Duration { return max(1, time.Duration(math.Round(min(s, 1e6)*1e9))) }
+func durationOf(s float64) time.Duration { return max(1, time.Duration(math.Round(min(s, 1e6)*1e9))) }
 
 // predict fills out for the calls at some places.
 func (g *Group) predict(d *Device, calls []Call, at []int, out []Prediction) {
@@ -158,16 +158,16 @@ func (g *Group) predict(d *Device, calls []Call, at []int, out []Prediction) {
 	}
 	for i, c := range at {
 		p50, p95 := sums[2*i], max(sums[2*i], sums[2*i+1])+band
-		base := d.base(&calls[c])
+		base := d.baseSeconds(&calls[c])
 		p95 = p50 + (p95-p50)*(1+wider[i]/outsideScale)
 		if far[i] > 0 { // towards the roofline, at what large ops reach of it
 			near := 1 / (1 + far[i]/outsideScale)
-			p50, p95 = near*p50+(1-near)*math.Log(attained[bound(d, &calls[c])]), p95-p50
+			p50, p95 = near*p50+(1-near)*math.Log(attained[boundBy(d, &calls[c])]), p95-p50
 			p95 = p50 + p95*(1+far[i]/outsideScale)
 		}
 		p := &out[c]
-		p.Outside, p.P50 = max(far[i], wider[i]), seconds(base*math.Exp(p50))
-		p.P95 = max(p.P50, seconds(base*math.Exp(p95)))
+		p.Outside, p.P50 = max(far[i], wider[i]), durationOf(base*math.Exp(p50))
+		p.P95 = max(p.P50, durationOf(base*math.Exp(p95)))
 	}
 }
 
@@ -197,9 +197,9 @@ const outsideScale = 8
 // slack is how many doublings outside of the trained range still count as inside.
 const slack = 0.5
 
-// bound is 0 for a call that arithmetic bounds, 1 for one that traffic does.
-func bound(d *Device, c *Call) int {
-	if arithmetic, traffic := d.times(c); arithmetic >= traffic {
+// boundBy is 0 for a call that arithmetic bounds, 1 for one that traffic does.
+func boundBy(d *Device, c *Call) int {
+	if arithmetic, traffic := d.bounds(c); arithmetic >= traffic {
 		return 0
 	}
 	return 1
@@ -271,15 +271,15 @@ func (g *Group) row(x []float32, d *Device, c *Call, family int) ([]float32, flo
 		}
 	}
 	for _, k := range g.Kinds {
-		x = append(x, one(k == c.Kind))
+		x = append(x, oneIf(k == c.Kind))
 	}
 	for i := range g.Families {
-		x = append(x, one(i == family))
+		x = append(x, oneIf(i == family))
 	}
 	return x, max(0, float64(far)-slack)
 }
 
-func one(b bool) float32 {
+func oneIf(b bool) float32 {
 	if b {
 		return 1
 	}

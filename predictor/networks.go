@@ -69,11 +69,11 @@ type launched struct {
 // predicted gives the latency of an op.
 type predicted func(*launched) time.Duration
 
-func corrected(l *correct.Line) predicted {
+func correctedBy(l *correct.Line) predicted {
 	return func(o *launched) time.Duration { return l.Apply(o.report.Class, o.report.Predicted) }
 }
 
-func beside(o *launched) time.Duration { return o.beside }
+func besideTime(o *launched) time.Duration { return o.beside }
 
 // EvaluateTraces predicts traced networks on the devices of the model.
 func EvaluateTraces(m *Model, networks []Network) *NetworkEvaluation {
@@ -112,7 +112,7 @@ func (e *NetworkEvaluation) device(m *Model, d *Device, networks []*Network) {
 			if op.Group != "" && op.Seconds > 0 {
 				calls = append(calls, op.Call)
 				ops = append(ops, launched{n, op.Group, correct.Report{Class: op.Call.Kind,
-					Measured: seconds(op.Seconds)}, seconds(op.Beside)})
+					Measured: durationOf(op.Seconds)}, durationOf(op.Beside)})
 			}
 		}
 		for i, p := range m.Predict(d, calls) {
@@ -121,7 +121,7 @@ func (e *NetworkEvaluation) device(m *Model, d *Device, networks []*Network) {
 			reports = append(reports, *r)
 		}
 	}
-	alone := corrected(&correct.Line{})
+	alone := correctedBy(&correct.Line{})
 	lines := make([]correct.Line, draws)
 	for draw := range lines {
 		drawn, _ := drawReports(reports, draw)
@@ -139,12 +139,12 @@ func (e *NetworkEvaluation) device(m *Model, d *Device, networks []*Network) {
 		x.Predicted, x.Measured = sums(alone, mine)
 		x.Error.Alone, x.Labelled.Alone = relative(x.Predicted, x.Measured), relative(x.Predicted, x.EndToEnd)
 		for draw := range lines {
-			sum, _ := sums(corrected(&lines[draw]), mine)
+			sum, _ := sums(correctedBy(&lines[draw]), mine)
 			x.Error.Reported += relative(sum, x.Measured) / draws
 			x.Labelled.Reported += relative(sum, x.EndToEnd) / draws
 		}
 		if e.Beside {
-			sum, _ := sums(beside, mine)
+			sum, _ := sums(besideTime, mine)
 			x.Error.Beside, x.Labelled.Beside = relative(sum, x.Measured), relative(sum, x.EndToEnd)
 		}
 		e.Networks = append(e.Networks, x)
@@ -157,11 +157,11 @@ func (e *NetworkEvaluation) device(m *Model, d *Device, networks []*Network) {
 		g := GroupError{Device: d.Name, Group: name, Ops: len(groups[name])}
 		g.Sum.Alone, g.Op.Alone = groupErrors(alone, groups[name], len(networks))
 		for draw := range lines {
-			sum, op := groupErrors(corrected(&lines[draw]), groups[name], len(networks))
+			sum, op := groupErrors(correctedBy(&lines[draw]), groups[name], len(networks))
 			g.Sum.Reported, g.Op.Reported = g.Sum.Reported+sum/draws, g.Op.Reported+op/draws
 		}
 		if e.Beside {
-			g.Sum.Beside, g.Op.Beside = groupErrors(beside, groups[name], len(networks))
+			g.Sum.Beside, g.Op.Beside = groupErrors(besideTime, groups[name], len(networks))
 		}
 		e.Groups = append(e.Groups, g)
 	}

@@ -105,8 +105,8 @@ var equivalents = map[graph.Kind]string{
 	graph.MaxPoolIndicesDX: string(graph.MaxPoolDX), graph.AvgPoolDYDX: string(graph.AvgPoolDX),
 }
 
-// equivalent are the kinds that may stand for a call of a kind that was not trained on, the best first.
-func equivalent(c *Call) []string {
+// equivalentKinds are the kinds that may stand for a call of a kind that was not trained on, the best first.
+func equivalentKinds(c *Call) []string {
 	var kinds []string
 	if kind, ok := equivalents[graph.Kind(c.Kind)]; ok {
 		kinds = append(kinds, kind)

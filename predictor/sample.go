@@ -76,7 +76,7 @@ type cursor struct {
 // rawNames are columns of NeuSight's files as they are, and what they are called here.
 var rawNames = []struct{ from, to string }{{"OpName", "op"}, {"Device", "device"}, {"Latency", "latency_ms"}}
 
-func (c *cursor) bad(column, format string, args ...any) {
+func (c *cursor) fail(column, format string, args ...any) {
 	if c.err == nil {
 		c.err = fmt.Errorf("%s: row %d: column %s: %s", c.path, c.row, column, fmt.Sprintf(format, args...))
 	}
@@ -87,7 +87,7 @@ func (c *cursor) text(names ...string) string {
 	for _, name := range names {
 		if i := slices.Index(c.head, name); i >= 0 {
 			if i >= len(c.fields) {
-				c.bad(name, "the row ends before it")
+				c.fail(name, "the row ends before it")
 				return ""
 			}
 			return c.fields[i]
@@ -96,11 +96,11 @@ func (c *cursor) text(names ...string) string {
 	c.row = 1
 	for _, raw := range rawNames {
 		if raw.to == names[0] && slices.Contains(c.head, raw.from) {
-			c.bad(names[0], "the header has NeuSight's own names: rename OpName, Device and Latency to op, device "+
+			c.fail(names[0], "the header has NeuSight's own names: rename OpName, Device and Latency to op, device "+
 				"and latency_ms")
 		}
 	}
-	c.bad(names[0], "the header does not have it")
+	c.fail(names[0], "the header does not have it")
 	return ""
 }
 
@@ -110,7 +110,7 @@ func (c *cursor) size(minimum int, names ...string) int {
 	t := c.text(names...)
 	n, err := strconv.Atoi(t)
 	if err != nil || n < minimum || n > maxSize {
-		c.bad(names[0], "%q is not a whole number from %d to 2^31", t, minimum)
+		c.fail(names[0], "%q is not a whole number from %d to 2^31", t, minimum)
 		return minimum
 	}
 	return n
@@ -132,7 +132,7 @@ func (c *cursor) sample() (Sample, error) {
 	default:
 		read, known := operands[s.Kind]
 		if !known {
-			c.bad("op", "unknown op %q", s.Kind)
+			c.fail("op", "unknown op %q", s.Kind)
 		}
 		s.Form = Stream
 		*d = stream(c.size(1, "B"), c.size(1, "H"), read, 1)
@@ -140,12 +140,12 @@ func (c *cursor) sample() (Sample, error) {
 	name := c.text("device")
 	var known bool
 	if s.Device, known = c.devices[name]; !known {
-		c.bad("device", "no device file describes %q", name)
+		c.fail("device", "no device file describes %q", name)
 	}
 	t := c.text("latency_ms")
 	ms, err := strconv.ParseFloat(t, 64)
 	if err != nil || !(ms > 0 && ms < 1e9) {
-		c.bad("latency_ms", "%q is not a positive number of milliseconds", t)
+		c.fail("latency_ms", "%q is not a positive number of milliseconds", t)
 	}
 	s.Seconds = ms / 1e3
 	return s, c.err
@@ -157,7 +157,7 @@ func (c *cursor) conv() Dims {
 	stride, padding := c.size(1, "Stride"), c.size(0, "Padding")
 	out := (size+2*padding-window)/stride + 1
 	if c.err == nil && window > size+2*padding {
-		c.bad("Kernel_Szie", "a window of %d is larger than the padded input", window)
+		c.fail("Kernel_Szie", "a window of %d is larger than the padded input", window)
 		out = 1
 	}
 	return Dims{B: c.size(1, "B"), C: c.size(1, "Input_Channel"), K: c.size(1, "Output_Channel"), H: size, W: size,

@@ -24,7 +24,7 @@ func boards() []Device {
 
 // law is how long ops take on the boards: what a model should find.
 func law(d *Device, c *Call) float64 {
-	arithmetic, traffic := d.times(c)
+	arithmetic, traffic := d.bounds(c)
 	return math.Hypot(arithmetic/0.7, traffic/0.8)*(1+c.Load) + 25e-6
 }
 

@@ -153,7 +153,7 @@ func (n *Network) readBeside(file string) error {
 	for at, fields := range records[1:] {
 		c := &cursor{path: file, head: records[0], row: at + 2, fields: fields}
 		if name := c.text("Name"); c.err == nil && name != n.names[at] {
-			c.bad("Name", "the measured network has %q there", n.names[at])
+			c.fail("Name", "the measured network has %q there", n.names[at])
 		}
 		n.Ops[at].Beside = c.milliseconds("fw_latency")
 		if c.err != nil {
@@ -183,7 +183,7 @@ func readRecords(file string) ([][]string, error) {
 func (c *cursor) milliseconds(column string) float64 {
 	ms, err := strconv.ParseFloat(c.text(column), 64)
 	if err != nil || !(ms >= 0 && ms < 1e9) {
-		c.bad(column, "it is not a number of milliseconds")
+		c.fail(column, "it is not a number of milliseconds")
 	}
 	return ms / 1e3
 }
@@ -209,7 +209,7 @@ func (c *cursor) shapes(column string) [][]int {
 	}
 	var shapes [][]int
 	if err := json.Unmarshal([]byte(text), &shapes); err != nil {
-		c.bad(column, "%q is no list of shapes", text)
+		c.fail(column, "%q is no list of shapes", text)
 	}
 	return shapes
 }

@@ -38,8 +38,8 @@ var recipes = [forms]struct {
 // Train makes a model of samples on devices.
 func Train(samples []Sample, devices []Device, o Options) (*Model, error) {
 	o.Effort, o.Nets, o.Drop = cmp.Or(o.Effort, 1), cmp.Or(o.Nets, 1), cmp.Or(o.Drop, 0.3)
-	m := &Model{Devices: launches(samples, devices)}
-	devices = hosts(m.Devices)
+	m := &Model{Devices: launchTimes(samples, devices)}
+	devices = fillLaunches(m.Devices)
 	var jobs []*task
 	var all, done float64
 	for _, kinds := range groupsOf(samples) {
@@ -65,7 +65,7 @@ func Train(samples []Sample, devices []Device, o Options) (*Model, error) {
 			}
 			t.group.Nets = append(t.group.Nets, layers)
 		}
-		t.group.Seen = max(0, t.group.late(t.held, m.Devices))
+		t.group.Seen = max(0, t.group.lateness(t.held, m.Devices))
 		if err := t.leaveOut(samples, m.Devices, &o); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.name(), err)
 		}
@@ -138,12 +138,12 @@ func newTask(kinds []string, samples []Sample, devices []Device) *task {
 		g.Like = append(g.Like, devices[mine[i].Device])
 	}
 	g.Rows = len(mine)
-	g.scale(mine, devices)
+	g.fitScales(mine, devices)
 	g.measureReach(mine, devices)
 	for _, s := range mine {
 		d := &devices[s.Device]
 		t.table.x, _ = g.row(t.table.x, d, &s.Call, slices.Index(g.Families, d.Family()))
-		t.table.y = append(t.table.y, float32(math.Log(s.Seconds/devices[s.Device].base(&s.Call))))
+		t.table.y = append(t.table.y, float32(math.Log(s.Seconds/devices[s.Device].baseSeconds(&s.Call))))
 	}
 	t.table.width = len(t.table.x) / len(mine)
 	t.table.secret = [2]int{t.table.width - len(g.Families), t.table.width}
@@ -168,8 +168,8 @@ func (t *task) plan(o *Options) float64 {
 	return t.cost * float64(epochs*o.Nets)
 }
 
-// scale works out mean, spread and range of each feature.
-func (g *Group) scale(samples []*Sample, devices []Device) {
+// fitScales works out mean, spread and range of each feature.
+func (g *Group) fitScales(samples []*Sample, devices []Device) {
 	var r row
 	var sum, square []float64
 	for _, s := range samples {
@@ -207,9 +207,9 @@ func (g *Group) measureReach(samples []*Sample, devices []Device) {
 	ratios := make([][2][]float64, len(g.Families)+1)
 	for _, s := range large {
 		d := &devices[s.Device]
-		ratio := s.Seconds / d.base(&s.Call)
+		ratio := s.Seconds / d.baseSeconds(&s.Call)
 		for _, f := range []int{slices.Index(g.Families, d.Family()), len(g.Families)} {
-			b := bound(d, &s.Call)
+			b := boundBy(d, &s.Call)
 			ratios[f][b] = append(ratios[f][b], ratio)
 		}
 	}
@@ -230,9 +230,9 @@ func median(v []float64) float64 {
 // holdBack: one sample in so many is held back from training, to calibrate p95.
 const holdBack = 50
 
-// launches estimates the launch time of each device: the latency that half a percent of its stream samples are below. 0
-// for a device without such samples.
-func launches(samples []Sample, devices []Device) []Device {
+// launchTimes estimates the launch time of each device: the latency that half a percent of its stream samples are
+// below. 0 for a device without such samples.
+func launchTimes(samples []Sample, devices []Device) []Device {
 	const enough = 200
 	streams := make([][]float64, len(devices))
 	for i := range samples {
@@ -244,14 +244,14 @@ func launches(samples []Sample, devices []Device) []Device {
 	for i := range known {
 		if d := &known[i]; d.Launch == 0 && len(streams[i]) >= enough {
 			slices.Sort(streams[i])
-			d.Launch = max(seconds(quantile(streams[i], 0.005)), time.Microsecond)
+			d.Launch = max(durationOf(quantile(streams[i], 0.005)), time.Microsecond)
 		}
 	}
 	return known
 }
 
-// hosts fills in launch times that were not measured with the usual one.
-func hosts(devices []Device) []Device {
+// fillLaunches fills in launch times that were not measured with the usual one.
+func fillLaunches(devices []Device) []Device {
 	known := slices.Clone(devices)
 	usual := usualLaunch(devices)
 	for i := range known {
@@ -276,8 +276,8 @@ func usualLaunch(devices []Device) time.Duration {
 	return known[len(known)/2]
 }
 
-// late is the 95th percentile of the logarithm of measured latency over predicted p95.
-func (g *Group) late(samples []Sample, devices []Device) float64 {
+// lateness is the 95th percentile of the logarithm of measured latency over predicted p95.
+func (g *Group) lateness(samples []Sample, devices []Device) float64 {
 	if len(samples) == 0 {
 		return 0
 	}
@@ -329,14 +329,14 @@ func (t *task) leaveOut(samples []Sample, measured []Device, o *Options) error {
 	mine := slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return !slices.Contains(g.Kinds, s.Kind) })
 	for n, family := range g.Families {
 		rest, out := SplitFamily(mine, measured, family)
-		rest, out = thin(rest, leftOutSamples), thin(out, leftOutTests)
+		rest, out = thinned(rest, leftOutSamples), thinned(out, leftOutTests)
 		unknown := slices.Clone(measured) // on hosts of which nothing is known either
 		for i := range unknown {
 			if unknown[i].Family() == family {
 				unknown[i].Launch = 0
 			}
 		}
-		less := newTask(g.Kinds, rest, hosts(unknown))
+		less := newTask(g.Kinds, rest, fillLaunches(unknown))
 		less.plan(o)
 		f := less.fitting
 		f.batch = min(f.batch, leftOutBatch)
@@ -347,13 +347,13 @@ func (t *task) leaveOut(samples []Sample, measured []Device, o *Options) error {
 			return err
 		}
 		less.group.Nets = [][]layer{layers}
-		g.Unseen = max(g.Unseen, caution+less.group.late(out, unknown))
+		g.Unseen = max(g.Unseen, caution+less.group.lateness(out, unknown))
 	}
 	return nil
 }
 
-// thin picks evenly spaced samples, limit of them at most.
-func thin(samples []Sample, limit int) []Sample {
+// thinned picks evenly spaced samples, limit of them at most.
+func thinned(samples []Sample, limit int) []Sample {
 	if len(samples) <= limit {
 		return samples
 	}

@@ -121,7 +121,7 @@ func slowForward(t *testing.T, layers []layer, x []float32, rows int) []float32 
 	h := leaf(rows, layers[0].In, x)
 	for l, a := range layers {
 		h = gorgonia.Must(gorgonia.Add(gorgonia.Must(gorgonia.Mul(h, leaf(a.In, a.Out, a.W))),
-			gorgonia.Must(gorgonia.Mul(leaf(rows, 1, filled(rows, 1)), leaf(1, a.Out, a.B)))))
+			gorgonia.Must(gorgonia.Mul(leaf(rows, 1, newFilled(rows, 1)), leaf(1, a.Out, a.B)))))
 		if l+1 < len(layers) {
 			h = gorgonia.Must(gorgonia.Rectify(h))
 		}

@@ -17,11 +17,11 @@ var ErrStopped = errors.New("planning was stopped")
 type OverBudgetError struct {
 	Need   graph.Bytes
 	Budget graph.Bytes
-	Why    string
+	Reason string
 }
 
 func (e *OverBudgetError) Error() string {
-	return fmt.Sprintf("budget %s is too small: %s needed: %s", e.Budget, e.Need, e.Why)
+	return fmt.Sprintf("budget %s is too small: %s needed: %s", e.Budget, e.Need, e.Reason)
 }
 
 func (e *OverBudgetError) Unwrap() error { return ErrNoPlan }
@@ -30,11 +30,11 @@ func (e *OverBudgetError) Unwrap() error { return ErrNoPlan }
 type OverHostError struct {
 	Need   graph.Bytes // with which there is a plan, or below which there is none
 	Budget graph.Bytes
-	Why    string
+	Reason string
 }
 
 func (e *OverHostError) Error() string {
-	return fmt.Sprintf("host memory of %s is too little: %s needed: %s", e.Budget, e.Need, e.Why)
+	return fmt.Sprintf("host memory of %s is too little: %s needed: %s", e.Budget, e.Need, e.Reason)
 }
 
 func (e *OverHostError) Unwrap() error { return ErrNoPlan }

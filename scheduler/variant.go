@@ -27,8 +27,8 @@ func (v Variant) Takes(first time.Duration) time.Duration {
 	return max(1, first/1000*share+first%1000*share/1000)
 }
 
-// First returns how long the first variant of the op takes, given how long this one took.
-func (v Variant) First(took time.Duration) time.Duration {
+// FirstTime returns how long the first variant of the op takes, given how long this one took.
+func (v Variant) FirstTime(took time.Duration) time.Duration {
 	if v.Share == 0 {
 		return took
 	}

@@ -32,8 +32,8 @@ var bounds = map[string]bound{
 // bound is what a number may be. The limits are exact: those of whole numbers are powers of two, or small.
 type bound struct{ low, high float64 }
 
-// holds says what is wrong with a number; "" if nothing is.
-func (b bound) holds(v reflect.Value) string {
+// violation says what is wrong with a number; "" if nothing is.
+func (b bound) violation(v reflect.Value) string {
 	switch {
 	case v.CanInt():
 		if n := v.Int(); n < int64(b.low) {
@@ -69,7 +69,7 @@ func walkerOf(t reflect.Type, word, place string, without *[]string) walker {
 		return fieldsOf(t, word, place, without)
 	case reflect.Pointer:
 		of := walkerOf(t.Elem(), word, place, without)
-		return of.when(func(v reflect.Value) string {
+		return of.orNil(func(v reflect.Value) string {
 			if v.IsNil() {
 				return ""
 			}
@@ -77,7 +77,7 @@ func walkerOf(t reflect.Type, word, place string, without *[]string) walker {
 		})
 	case reflect.Slice:
 		of := walkerOf(t.Elem(), word, place, without)
-		return of.when(func(v reflect.Value) string {
+		return of.orNil(func(v reflect.Value) string {
 			for i := range v.Len() {
 				if wrong := of(v.Index(i)); wrong != "" {
 					return wrong
@@ -92,7 +92,7 @@ func walkerOf(t reflect.Type, word, place string, without *[]string) walker {
 		}
 		return func(v reflect.Value) string {
 			for each := v.MapRange(); each.Next(); {
-				if wrong := key.of(each.Key()) + of.of(each.Value()); wrong != "" {
+				if wrong := key.check(each.Key()) + of.check(each.Value()); wrong != "" {
 					return wrong
 				}
 			}
@@ -106,19 +106,19 @@ func walkerOf(t reflect.Type, word, place string, without *[]string) walker {
 	if zero := reflect.Zero(t); !ok || !zero.CanInt() && !zero.CanUint() && !zero.CanFloat() {
 		*without = append(*without, place)
 	}
-	return b.holds
+	return b.violation
 }
 
-// of is what is wrong with a value.
-func (w walker) of(v reflect.Value) string {
+// check is what is wrong with a value.
+func (w walker) check(v reflect.Value) string {
 	if w == nil {
 		return ""
 	}
 	return w(v)
 }
 
-// when is another walker, if there are numbers.
-func (w walker) when(other walker) walker {
+// orNil is another walker, if there are numbers.
+func (w walker) orNil(other walker) walker {
 	if w == nil {
 		return nil
 	}
@@ -176,7 +176,7 @@ var walkers = func() map[string]walker {
 // Check returns what is wrong with a message, for which Encode would panic: a number out of its bound, or what its kind
 // says of itself. It is for what people have typed.
 func Check(m Message) error {
-	if wrong := walkers[m.kind()].of(reflect.ValueOf(m)); wrong != "" {
+	if wrong := walkers[m.kind()].check(reflect.ValueOf(m)); wrong != "" {
 		return fmt.Errorf("%s", wrong)
 	}
 	return m.check()

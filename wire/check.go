@@ -37,31 +37,31 @@ func (c *checker) name(what, name string) {
 func (c *checker) text(what, text string) {
 	if i := strings.IndexFunc(text, unicode.IsControl); i >= 0 {
 		r, _ := utf8.DecodeRuneInString(text[i:])
-		c.fail("%s %s has the control character %q", what, clip(text), r)
+		c.fail("%s %s has the control character %q", what, quoted(text), r)
 	}
 }
 
 // maxText bounds texts that others keep and pass on. One byte may be six in JSON.
 const maxText = 8 << 10
 
-// short checks a line of limited length.
-func (c *checker) short(what, text string) {
+// checkShort checks a line of limited length.
+func (c *checker) checkShort(what, text string) {
 	if c.text(what, text); len(text) > maxText {
 		c.fail("%s has %d bytes, and %d at most", what, len(text), maxText)
 	}
 }
 
-// atLeast checks a number.
-func atLeast[N int | int64 | graph.Bytes | time.Duration](c *checker, what string, n, minimum N) {
+// checkAtLeast checks a number.
+func checkAtLeast[N int | int64 | graph.Bytes | time.Duration](c *checker, what string, n, minimum N) {
 	if n < minimum {
 		c.fail("%s is %d, and cannot be less than %d", what, int64(n), int64(minimum))
 	}
 }
 
-// among checks a word of a fixed set.
-func among[S ~string](c *checker, what string, word S, words ...S) {
+// checkAmong checks a word of a fixed set.
+func checkAmong[S ~string](c *checker, what string, word S, words ...S) {
 	if !slices.Contains(words, word) {
-		c.fail("there is no %s %s (there are %v)", what, clip(string(word)), words)
+		c.fail("there is no %s %s (there are %v)", what, quoted(string(word)), words)
 	}
 }
 
@@ -72,18 +72,18 @@ func (c *checker) digest(d graph.Digest) { c.sha256("graph", string(d)) }
 func (c *checker) sha256(what, d string) {
 	const length = 64
 	if len(d) != length || strings.Trim(d, "0123456789abcdef") != "" {
-		c.fail("%s %s is no digest of %d hexadecimal digits", what, clip(d), length)
+		c.fail("%s %s is no digest of %d hexadecimal digits", what, quoted(d), length)
 	}
 }
 
 func (c *checker) spec(s *Spec) {
 	c.name("job", s.Name)
-	c.short("model", s.Model)
-	c.short("weights", s.Weights)
-	c.short("source", s.Source)
-	c.short("data", s.Data)
-	c.short("save", s.Save)
-	c.short("from", s.From)
+	c.checkShort("model", s.Model)
+	c.checkShort("weights", s.Weights)
+	c.checkShort("source", s.Source)
+	c.checkShort("data", s.Data)
+	c.checkShort("save", s.Save)
+	c.checkShort("from", s.From)
 	c.replica(s.Replica)
 	if s.Owner != "" {
 		c.name("owner", s.Owner)
@@ -113,11 +113,11 @@ func (c *checker) meeting(m *Meeting) {
 	if at, err := netip.ParseAddrPort(m.Address); isLocal {
 		c.name("address of a meeting", local)
 	} else if err != nil || at.Port() == 0 {
-		c.fail("meeting at %s: it is no IP address with a port", clip(m.Address))
+		c.fail("meeting at %s: it is no IP address with a port", quoted(m.Address))
 	}
-	c.short("address of a meeting", m.Address) // its zone may be anything
+	c.checkShort("address of a meeting", m.Address) // its zone may be anything
 	const shortest = 16
-	if c.short("key of a meeting", m.Key); len(m.Key) < shortest {
+	if c.checkShort("key of a meeting", m.Key); len(m.Key) < shortest {
 		c.fail("key of a meeting has %d characters, and cannot have less than %d", len(m.Key), shortest)
 	}
 	c.sha256("certificate", m.Certificate)
@@ -127,9 +127,9 @@ func (c *checker) checkpoint(p *Checkpoint) {
 	if p == nil {
 		return
 	}
-	c.short("checkpoint file", p.File)
-	c.short("checkpoint host", p.Host)
-	c.short("checkpoint folder", p.Folder)
+	c.checkShort("checkpoint file", p.File)
+	c.checkShort("checkpoint host", p.Host)
+	c.checkShort("checkpoint folder", p.Folder)
 }
 
 func (c *checker) result(r *Result) {
@@ -139,9 +139,9 @@ func (c *checker) result(r *Result) {
 	if len(r.Losses) > MaxLosses {
 		c.fail("there are %d losses, and at most %d fit a message", len(r.Losses), MaxLosses)
 	}
-	atLeast(c, "end_ns", r.End, r.Begin)
-	c.short("saved", r.Saved)
-	c.short("stored", r.Stored)
+	checkAtLeast(c, "end_ns", r.End, r.Begin)
+	c.checkShort("saved", r.Saved)
+	c.checkShort("stored", r.Stored)
 }
 
 func (r Result) check() error {
@@ -150,13 +150,13 @@ func (r Result) check() error {
 	return c.err
 }
 
-// once checks that no two jobs have one name.
-func once[T any](c *checker, jobs []T, name func(*T) string) {
+// checkUnique checks that no two jobs have one name.
+func checkUnique[T any](c *checker, jobs []T, name func(*T) string) {
 	seen := make(map[string]bool, len(jobs))
 	for i := range jobs {
 		n := name(&jobs[i])
 		if seen[n] {
-			c.fail("job %s is there twice", clip(n))
+			c.fail("job %s is there twice", quoted(n))
 		}
 		seen[n] = true
 	}
@@ -165,23 +165,23 @@ func once[T any](c *checker, jobs []T, name func(*T) string) {
 func (o Orders) check() error {
 	c := new(checker)
 	c.name("executor", o.Executor)
-	c.short("device", o.On)
+	c.checkShort("device", o.On)
 	for i := range o.Jobs {
 		c.spec(&o.Jobs[i].Spec)
-		among(c, "place to park", o.Jobs[i].Park, "", InMemory, OnDisk)
-		c.short("unplanned", o.Jobs[i].Unplanned)
+		checkAmong(c, "place to park", o.Jobs[i].Park, "", InMemory, OnDisk)
+		c.checkShort("unplanned", o.Jobs[i].Unplanned)
 		c.meeting(o.Jobs[i].Neighbour)
 	}
-	once(c, o.Jobs, func(j *Assignment) string { return j.Spec.Name })
+	checkUnique(c, o.Jobs, func(j *Assignment) string { return j.Spec.Name })
 	if o.Lease != nil {
-		among(c, "memory sharing", o.Lease.Sharing, Gates, Zico, Waterwave, Slices)
+		checkAmong(c, "memory sharing", o.Lease.Sharing, Gates, Zico, Waterwave, Slices)
 		if o.Lease.Name != "" {
 			c.name("lease", o.Lease.Name)
 		}
 	}
 	if o.Refused != nil {
 		c.name("refused life", o.Refused.Life)
-		c.text("refusal", o.Refused.Why)
+		c.text("refusal", o.Refused.Reason)
 	}
 	return c.err
 }
@@ -190,11 +190,11 @@ func (s Status) check() error {
 	c := new(checker)
 	c.name("executor", s.Executor)
 	c.name("life", s.Life)
-	c.short("device", s.Device)
-	c.short("host", s.Host)
-	c.short("folder", s.Folder)
-	c.short("place", s.Place)
-	c.short("life", s.Life)
+	c.checkShort("device", s.Device)
+	c.checkShort("host", s.Host)
+	c.checkShort("folder", s.Folder)
+	c.checkShort("place", s.Place)
+	c.checkShort("life", s.Life)
 	for _, life := range s.Dead {
 		c.name("dead life", life)
 	}
@@ -204,7 +204,7 @@ func (s Status) check() error {
 	for i := range s.Jobs {
 		j := &s.Jobs[i]
 		c.name("job", j.Name)
-		among(c, "state", j.State, Waiting, Running, Resting, Finished, Stopped, Failed, Suspended)
+		checkAmong(c, "state", j.State, Waiting, Running, Resting, Finished, Stopped, Failed, Suspended)
 		c.checkpoint(j.Checkpoint)
 		c.meeting(j.Meets)
 		if len(j.Error) > maxText {
@@ -212,7 +212,7 @@ func (s Status) check() error {
 		}
 		c.result(j.Result)
 	}
-	once(c, s.Jobs, func(j *JobStatus) string { return j.Name })
+	checkUnique(c, s.Jobs, func(j *JobStatus) string { return j.Name })
 	return c.err
 }
 
@@ -221,8 +221,8 @@ func (r Report) check() error {
 	c.name("executor", r.Executor)
 	c.name("job", r.Job)
 	for _, m := range r.Copies {
-		among(c, "kind of copy", m.Kind, plan.Out, plan.In)
-		atLeast(c, "end_ns", m.End, m.Start)
+		checkAmong(c, "kind of copy", m.Kind, plan.Out, plan.In)
+		checkAtLeast(c, "end_ns", m.End, m.Start)
 	}
 	return c.err
 }
@@ -233,7 +233,7 @@ func (l Layout) check() error {
 		return fmt.Errorf("it has no plan")
 	}
 	c.name("job", l.Plan.Job)
-	atLeast(c, "epoch", l.Plan.Epoch, 1)
+	checkAtLeast(c, "epoch", l.Plan.Epoch, 1)
 	c.digest(l.Plan.Graph)
 	for _, o := range l.Offsets {
 		if o > l.Arena {
@@ -256,7 +256,7 @@ func (l Layout) check() error {
 
 func (r Request) check() error {
 	c := new(checker)
-	among(c, "verb", r.Verb, Submit, Stop, Jobs, Park, Resume, SetBudget, SetWeight, Forget, TraceJob, Explain,
+	checkAmong(c, "verb", r.Verb, Submit, Stop, Jobs, Park, Resume, SetBudget, SetWeight, Forget, TraceJob, Explain,
 		SetGraph, Drain, SetShare)
 	switch r.Verb {
 	case Submit:
@@ -266,17 +266,17 @@ func (r Request) check() error {
 		for i := range r.Specs {
 			c.spec(&r.Specs[i])
 		}
-		once(c, r.Specs, func(s *Spec) string { return s.Name })
+		checkUnique(c, r.Specs, func(s *Spec) string { return s.Name })
 	case Stop, Resume:
 		c.name("job", r.Job)
 	case Park:
 		c.name("job", r.Job)
-		among(c, "place to park", r.Place, InMemory, OnDisk)
+		checkAmong(c, "place to park", r.Place, InMemory, OnDisk)
 	case SetBudget:
-		c.short("device", r.Device)
+		c.checkShort("device", r.Device)
 	case SetWeight:
 		c.name("job", r.Job)
-		atLeast(c, "priority", r.Priority, 1)
+		checkAtLeast(c, "priority", r.Priority, 1)
 	case Forget:
 		c.name("executor", r.Executor)
 	case Drain:
@@ -285,10 +285,10 @@ func (r Request) check() error {
 		c.name("tenant", r.Tenant)
 	case TraceJob:
 		c.name("job", r.Job)
-		atLeast(c, "iterations", r.Iterations, 1)
+		checkAtLeast(c, "iterations", r.Iterations, 1)
 	case Explain:
 		c.name("job", r.Job)
-		c.short("storage", r.Storage)
+		c.checkShort("storage", r.Storage)
 	case SetGraph:
 		c.name("job", r.Job)
 		c.digest(r.Graph)
@@ -298,7 +298,7 @@ func (r Request) check() error {
 
 func (a Answer) check() error {
 	c := new(checker)
-	c.short("device", a.Device)
+	c.checkShort("device", a.Device)
 	for i := range a.Jobs {
 		c.record(&a.Jobs[i])
 	}
@@ -306,11 +306,11 @@ func (a Answer) check() error {
 		a.Devices[i].check(c)
 	}
 	for _, t := range a.Tenants {
-		c.short("tenant", t.Name)
-		atLeast(c, "share", t.Share, 1)
+		c.checkShort("tenant", t.Name)
+		checkAtLeast(c, "share", t.Share, 1)
 	}
 	c.text("trouble", a.Trouble)
-	c.short("credentials", a.Credentials)
+	c.checkShort("credentials", a.Credentials)
 	return c.err
 }
 
@@ -324,14 +324,15 @@ func (r Record) check() error {
 
 func (c *checker) record(r *Record) {
 	c.spec(&r.Spec)
-	among(c, "phase", r.State, Queued, Starting, Training, Unknown, Parking, Parked, Ending, Done, Halted, Broken)
-	among(c, "place to park", r.Park, "", InMemory, OnDisk)
-	among(c, "memory sharing", r.Sharing, NoSharing, Gates, Zico, Waterwave, Slices)
+	checkAmong(c, "phase", r.State, JobQueued, JobStarting, JobRunning, JobUnknown, JobParking, JobParked, JobStopping,
+		JobFinished, JobStopped, JobFailed)
+	checkAmong(c, "place to park", r.Park, "", InMemory, OnDisk)
+	checkAmong(c, "memory sharing", r.Sharing, NoSharing, Gates, Zico, Waterwave, Slices)
 	c.checkpoint(r.Checkpoint)
 	for _, h := range r.Held {
 		c.name("executor that holds bytes", h.Executor)
-		c.short("life that holds bytes", h.Life)
-		c.short("device of held bytes", h.On)
+		c.checkShort("life that holds bytes", h.Life)
+		c.checkShort("device of held bytes", h.On)
 	}
 	if len(r.Executors) > maxExecutors {
 		c.fail("there are %d executors, and %d at most", len(r.Executors), maxExecutors)
@@ -347,17 +348,17 @@ func (c *checker) record(r *Record) {
 	if r.Base > r.Claim {
 		c.fail("base_bytes is %d, and cannot be more than claim_bytes, %d", int64(r.Base), int64(r.Claim))
 	}
-	c.short("device that it is on", r.On)
-	c.short("target", r.Target)
-	c.short("latencies", r.Latencies)
-	c.short("device", r.Device)
+	c.checkShort("device that it is on", r.On)
+	c.checkShort("target", r.Target)
+	c.checkShort("latencies", r.Latencies)
+	c.checkShort("device", r.Device)
 	c.result(r.Result)
-	c.short("unplanned", r.Unplanned)
+	c.checkShort("unplanned", r.Unplanned)
 }
 
 func (s Settings) check() error {
 	c := new(checker)
-	c.short("device", s.Device)
+	c.checkShort("device", s.Device)
 	return c.err
 }
 
@@ -365,7 +366,7 @@ func (t Tenants) check() error {
 	c := new(checker)
 	for _, name := range slices.Sorted(maps.Keys(t.Shares)) {
 		c.name("tenant", name)
-		atLeast(c, "share", t.Shares[name], 1)
+		checkAtLeast(c, "share", t.Shares[name], 1)
 	}
 	for _, d := range t.Debts {
 		if d.Device != "" {
@@ -380,10 +381,10 @@ func (t Tenants) check() error {
 
 func (l Leadership) check() error {
 	c := new(checker)
-	c.short("id", l.ID)
-	c.short("where", l.Where)
-	c.short("lease", l.Lease)
-	atLeast(c, "term", l.Term, 1)
+	c.checkShort("id", l.ID)
+	c.checkShort("where", l.Where)
+	c.checkShort("lease", l.Lease)
+	checkAtLeast(c, "term", l.Term, 1)
 	return c.err
 }
 
@@ -392,7 +393,7 @@ const MaxLatency = time.Hour
 
 func (l Learnt) check() error {
 	c := new(checker)
-	c.short("device", l.Device)
+	c.checkShort("device", l.Device)
 	if len(l.Ops) > MaxLearnt {
 		c.fail("there are latencies of %d ops, and at most %d are kept", len(l.Ops), MaxLearnt)
 	}
@@ -400,13 +401,13 @@ func (l Learnt) check() error {
 	for _, op := range l.Ops {
 		s := string(op.Signature)
 		if len(s) != graph.SignatureDigits || strings.Trim(s, "0123456789abcdef") != "" {
-			c.fail("op %s is no signature of %d hexadecimal digits", clip(s), graph.SignatureDigits)
+			c.fail("op %s is no signature of %d hexadecimal digits", quoted(s), graph.SignatureDigits)
 		}
 		if seen[op.Signature] {
-			c.fail("op %s is there twice", clip(s))
+			c.fail("op %s is there twice", quoted(s))
 		}
 		seen[op.Signature] = true
-		atLeast(c, "reports", op.Reports, 1)
+		checkAtLeast(c, "reports", op.Reports, 1)
 	}
 	return c.err
 }

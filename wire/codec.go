@@ -100,7 +100,7 @@ func Decode(data []byte) (Message, error) {
 			"run the same release of controller, executors and command line", e.Version, version)
 	case of == nil:
 		return nil, fmt.Errorf("decode message: there is no kind %s of messages (there are %s): "+
-			"run the same release of controller, executors and command line", clip(e.Kind), kinds())
+			"run the same release of controller, executors and command line", quoted(e.Kind), kinds())
 	case len(data) > MaxMessage && e.Kind != (Layout{}).kind():
 		return nil, tooLarge(e.Kind, len(data), MaxMessage)
 	case len(e.Body) == 0 || e.Body[0] != '{':

@@ -326,7 +326,7 @@ func TestCheck(t *testing.T) {
 		{Request{Verb: Submit}, "submit has no spec"},
 		{Request{Verb: Submit, Specs: []Spec{{}}}, "job: the name"},
 		{orders(func(o *Orders) { o.Refused.Life = "" }), "refused life: the name"},
-		{orders(func(o *Orders) { o.Refused.Why = "a\nb" }), "refusal"},
+		{orders(func(o *Orders) { o.Refused.Reason = "a\nb" }), "refusal"},
 		{status(func(s *Status) { s.Host = "\x1b[2J" }), "host"},
 		{status(func(s *Status) { s.Since = -1 }), "since_ns is -1"},
 		{status(func(s *Status) { s.Jobs[0].Checkpoint.Took = MaxTook + 1 }), "checkpoint took_ns is 86400000000001"},
@@ -346,7 +346,7 @@ func TestCheck(t *testing.T) {
 		{Answer{Jobs: []Record{{}}}, "job: the name"},
 		{record(func(r *Record) { r.State = "asleep" }), `no phase "asleep"`},
 		{record(func(r *Record) { r.Executor = "a/b" }), "executor"},
-		{record(func(r *Record) { r.Seq = -1 }), "order is -1"},
+		{record(func(r *Record) { r.Order = -1 }), "order is -1"},
 		{record(func(r *Record) { r.Applied = -1 }), "applied_epoch is -1"},
 		{record(func(r *Record) { r.Claim = -1 }), "claim_bytes is -1"},
 		{record(func(r *Record) { r.Base = r.Claim + 1 }), "base_bytes is 8193, and cannot be more than claim_bytes"},
@@ -526,7 +526,7 @@ func TestPathsOfSpec(t *testing.T) {
 
 // Messages with the older words of the lease's methods keep their meaning.
 func TestOldSharing(t *testing.T) {
-	for word, want := range map[string]Sharing{"shift": Zico, "pairs": Waterwave, "zico": Zico, "gates": Gates, "": ""} {
+	for word, want := range map[string]Sharing{"shift": Zico, "pairs": Waterwave, "zico": Zico, "gates": Gates} {
 		var l Lease
 		if err := json.Unmarshal([]byte(`{"memory_sharing":"`+word+`"}`), &l); err != nil || l.Sharing != want {
 			t.Errorf("%q is %q (%v), want %q", word, l.Sharing, err, want)

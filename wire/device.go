@@ -54,9 +54,9 @@ func (c *checker) device(d *Device) {
 	if err := CheckDevice(d.Name); err != nil {
 		c.fail("device: %w", err)
 	}
-	c.short("model of a device", d.Model)
-	c.short("identity of a device", d.Identity)
-	c.short("host of a device", d.Host)
+	c.checkShort("model of a device", d.Model)
+	c.checkShort("identity of a device", d.Identity)
+	c.checkShort("host of a device", d.Host)
 	if d.Align < 1 || d.Align&(d.Align-1) != 0 {
 		c.fail("align_bytes of a device is %d, and must be a power of two up to %d", d.Align, graph.MaxBytes)
 	}
@@ -89,8 +89,8 @@ func (c *checker) facts(f *cost.Facts) {
 
 func (s *DeviceState) check(c *checker) {
 	if s.Own { // whose facts are nobody's to plan with
-		c.short("device", s.Name)
-		c.short("identity of a device", s.Identity)
+		c.checkShort("device", s.Name)
+		c.checkShort("identity of a device", s.Identity)
 	} else {
 		c.device(&s.Device)
 	}

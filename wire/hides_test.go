@@ -8,13 +8,14 @@ func TestHides(t *testing.T) {
 		first, job Record
 		want       bool
 	}{
-		{Record{Seq: 2, State: Queued}, Record{Seq: 1, State: Done}, true},
-		{Record{Seq: 1, State: Done}, Record{Seq: 3, State: Training}, false},
-		{Record{Seq: 2, State: Done}, Record{Seq: 1, State: Broken}, true},
-		{Record{Seq: 1, State: Halted}, Record{Seq: 3, State: Done}, false},
+		{Record{Order: 2, State: JobQueued}, Record{Order: 1, State: JobFinished}, true},
+		{Record{Order: 1, State: JobFinished}, Record{Order: 3, State: JobRunning}, false},
+		{Record{Order: 2, State: JobFinished}, Record{Order: 1, State: JobFailed}, true},
+		{Record{Order: 1, State: JobStopped}, Record{Order: 3, State: JobFinished}, false},
 	} {
 		if got := test.first.Hides(&test.job); got != test.want {
-			t.Errorf("replicas %d (%s) hide job %d (%s): %v, want %v", test.first.Seq, test.first.State, test.job.Seq,
+			t.Errorf("replicas %d (%s) hide job %d (%s): %v, want %v", test.first.Order, test.first.State,
+				test.job.Order,
 				test.job.State, got, test.want)
 		}
 	}

@@ -35,7 +35,7 @@ func (l *Loss) UnmarshalJSON(text []byte) error {
 	}
 	bits, err := strconv.ParseUint(word, 0, 32)
 	if err != nil {
-		return fmt.Errorf("loss %s is neither a number nor the bits of one", clip(word))
+		return fmt.Errorf("loss %s is neither a number nor the bits of one", quoted(word))
 	}
 	*l = Loss(math.Float32frombits(uint32(bits)))
 	return nil

@@ -136,9 +136,9 @@ func CheckName(name string) error {
 	case name == "" || name == "*" || name == "." || name == "..":
 		return fmt.Errorf("the name %q: %s", name, nameRule)
 	case len(name) > maxName:
-		return fmt.Errorf("the name %s has %d bytes: %s", clip(name), len(name), nameRule)
+		return fmt.Errorf("the name %s has %d bytes: %s", quoted(name), len(name), nameRule)
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, strange):
-		return fmt.Errorf("the name %s: %s", clip(name), nameRule)
+		return fmt.Errorf("the name %s: %s", quoted(name), nameRule)
 	}
 	return nil
 }
@@ -149,15 +149,16 @@ const MaxDeviceName = 64
 // CheckDevice reports whether a device may be called so.
 func CheckDevice(name string) error {
 	if len(name) > MaxDeviceName {
-		return fmt.Errorf("the name %s of a device has %d bytes, and %d at most", clip(name), len(name), MaxDeviceName)
+		return fmt.Errorf("the name %s of a device has %d bytes, and %d at most", quoted(name), len(name),
+			MaxDeviceName)
 	}
 	return CheckName(name)
 }
 
 const nameRule = "a name is 1 to 128 bytes of printable characters without slashes, and not *, . or .."
 
-// clip quotes a text for an error message and cuts it short.
-func clip(s string) string {
+// quoted quotes a text for an error message and cuts it short.
+func quoted(s string) string {
 	short, cut := text.Clip(s, 40)
 	if cut {
 		return fmt.Sprintf("%q...", short)

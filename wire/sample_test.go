@@ -46,7 +46,7 @@ func samples() []Message {
 			Network:      cost.Link{Rate: 8e9, Latency: 40},
 			ComputeShare: 0.5, BandwidthShare: 0.75, Launch: 100, Parallel: 2}}
 	record := Record{
-		Spec: spec, Seq: 4, State: Queued, Why: "waits for 3MiB", Diverged: true,
+		Spec: spec, Order: 4, State: JobQueued, Reason: "waits for 3MiB", Diverged: true,
 		Need: 3 << 20, Executor: "e1", Executors: []string{"e0", "e1"}, Incarnation: 1,
 		From: 10, At: 12, Restarts: 1, Checkpoint: checkpoint, Park: OnDisk, Preempted: true, Target: "lab2-cpu",
 		Waiting: 1700000001 * time.Second,
@@ -55,16 +55,16 @@ func samples() []Message {
 		Cleared: 1, Granted: 2, Applied: 1,
 		Claim: 8192, Base: 4096, Sharing: Gates, Speed: 0.5, Slowdown: 1.5, Measured: 1.75, On: "lab-cpu", Host: 12288,
 		Arena: 4096, SlotPeak: 4000, Iteration: 12,
-		PlansMade: 2,
-		Latencies: "updated",
-		Reason:    "drift",
-		Result:    result, Link: Rates{Out: 5e9, In: 6.5e9},
+		PlansMade:  2,
+		Latencies:  "updated",
+		PlanReason: "drift",
+		Result:     result, Link: Rates{Out: 5e9, In: 6.5e9},
 		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond,
 		Gate: time.Millisecond,
 		Loss: &loss, Script: &Allocated{Plan: 4096, Reserve: 256, Touched: 4000}, Unplanned: "a 512MiB op",
 	}
 	took := 3 * time.Millisecond
-	explained := &explain.Job{Job: "lenet.1", Model: "lenet", Device: "cpu", State: "running", Why: "waits for 3MiB",
+	explained := &explain.Job{Job: "lenet.1", Model: "lenet", Device: "cpu", State: "running", Reason: "waits for 3MiB",
 		Iteration: 12, Of: 50, Budget: 1 << 30, Taken: 1 << 20, Shared: true,
 		Holders: []explain.Holder{{Job: "lenet.1", State: "running", Priority: 2, Bytes: 8192, Base: 4096, Away: true}},
 		Has: &explain.Plan{Epoch: 3, Stands: explain.ToCome, Outcome: explain.Outcome{Job: "lenet.1", Arena: 4096,
@@ -91,7 +91,7 @@ func samples() []Message {
 			At: 40, Neighbour: meeting}},
 			Leave: true, Elsewhere: []int64{5}, Life: "4711-1",
 			Link: Rates{Out: 5e9, In: 6e9}, Refused: &Refusal{Life: "4712-1",
-				Why: "e1 runs already on lab since 12:01"},
+				Reason: "e1 runs already on lab since 12:01"},
 			Lease: &Lease{Sharing: Gates, Capacity: 1 << 30, Number: 1700000000, Name: "ab12", Page: 4096}},
 		Status{Executor: "e1", Number: 12, Life: "4711-1", Device: "cpu", Host: "lab", Folder: "ABC",
 			Place: "boot 1",
@@ -247,13 +247,14 @@ func (r maker) result() *Result {
 
 func (r maker) record() Record {
 	record := Record{
-		Spec: r.spec(), Seq: r.number(), Why: r.text(), Diverged: r.IntN(2) == 0,
+		Spec: r.spec(), Order: r.number(), Reason: r.text(), Diverged: r.IntN(2) == 0,
 		Need: r.bytes(), Epoch: r.number(), Granted: r.number(),
 		Applied: r.number(), Claim: r.bytes(), Arena: r.bytes(), SlotPeak: r.bytes(), Iteration: int(r.number()),
-		PlansMade: r.IntN(9), Reason: r.text(), Result: r.result(), Plans: r.IntN(9), Device: r.line(),
+		PlansMade: r.IntN(9), PlanReason: r.text(), Result: r.result(), Plans: r.IntN(9), Device: r.line(),
 		Budget: r.bytes(),
-		State: []JobState{Queued, Starting, Training, Unknown, Parking, Parked, Ending, Done, Halted,
-			Broken}[r.IntN(10)],
+		State: []JobState{JobQueued, JobStarting, JobRunning, JobUnknown, JobParking, JobParked, JobStopping,
+			JobFinished, JobStopped,
+			JobFailed}[r.IntN(10)],
 		Incarnation: r.number(), Restarts: r.IntN(9), Checkpoint: r.checkpoint(), Park: r.place(),
 	}
 	if r.IntN(2) == 0 {
@@ -293,7 +294,7 @@ func (r maker) message() Message {
 		o := Orders{Executor: r.name(), Number: r.number(), Leave: r.IntN(2) == 0,
 			Link: Rates{Out: cost.BytesPerSecond(r.Float64()), In: cost.BytesPerSecond(r.IntN(2))}}
 		if r.IntN(2) == 0 {
-			o.Refused = &Refusal{Life: r.name(), Why: r.line()}
+			o.Refused = &Refusal{Life: r.name(), Reason: r.line()}
 		}
 		for i := range r.IntN(4) {
 			o.Jobs = append(o.Jobs, Assignment{Spec: r.spec(), Incarnation: r.number(), From: int(r.number()),

@@ -94,7 +94,7 @@ func one(ctx context.Context, d device.Device, g *graph.Graph, n int, meter Mete
 		}
 	}
 	var samples []predictor.Sample
-	on := planner.Of(d, planner.Roofline(d.Facts()))
+	on := planner.Describe(d, planner.Roofline(d.Facts()))
 	o := local.Options{Config: controller.Config{Policy: "none-live", NoReplan: true}, Iterations: iterations,
 		Observe: func(it local.Iterated) {
 			if it.Report.Iteration == 0 {

@@ -39,9 +39,9 @@ func TestClusterPathsOfUsers(t *testing.T) {
 	submit("own", "--credentials", ada, "--save", "runs/w.safetensors")
 	submit("shared", "--credentials", ada, "--save", filepath.Join(shared, "w.safetensors"))
 	submit("administrators", "--save", filepath.Join(others, "new.safetensors"))
-	c.in(wire.Done, "own")
-	c.in(wire.Done, "shared")
-	c.in(wire.Done, "administrators")
+	c.in(wire.JobFinished, "own")
+	c.in(wire.JobFinished, "shared")
+	c.in(wire.JobFinished, "administrators")
 	for _, path := range []string{filepath.Join(home, "runs", "w.safetensors"),
 		filepath.Join(shared, "w.safetensors"), filepath.Join(others, "new.safetensors")} {
 		if _, err := weights.Read(path); err != nil {
@@ -49,7 +49,7 @@ func TestClusterPathsOfUsers(t *testing.T) {
 		}
 	}
 	submit("again", "--credentials", ada, "--weights", "runs/w.safetensors", "--save", "again.safetensors")
-	c.in(wire.Done, "again")
+	c.in(wire.JobFinished, "again")
 
 	for link, to := range map[string]string{filepath.Join(home, "out"): others, filepath.Join(home, "file"): precious,
 		filepath.Join(shared, "out"): others} {
@@ -80,16 +80,17 @@ func TestClusterPathsOfUsers(t *testing.T) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(home, path)
 		}
-		r := c.in(wire.Broken, name)
+		r := c.in(wire.JobFailed, name)
 		want := []string{
 			path + ": this executor opens files of users in " + home + " and " + shared + " alone, and it ",
 			"name a file in such a folder, or have it started with --allow FOLDER"}
 		if strings.HasPrefix(path, c.state) && !strings.HasPrefix(path, home) { // which nobody may name
 			want = []string{path + " lies in the state folder " + c.state}
 		}
-		lacks := func(part string) bool { return !strings.Contains(r.Why, part) }
+		lacks := func(part string) bool { return !strings.Contains(r.Reason, part) }
 		if slices.ContainsFunc(want, lacks) || r.Iteration > 0 {
-			t.Errorf("after %d iterations job %s with %q is over: %q, want %q", r.Iteration, name, flags, r.Why, want)
+			t.Errorf("after %d iterations job %s with %q is over: %q, want %q", r.Iteration, name, flags, r.Reason,
+				want)
 		}
 	}
 	if !bytes.Equal(read(t, secret), before) || !bytes.Equal(read(t, precious), kept) {

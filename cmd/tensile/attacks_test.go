@@ -217,7 +217,7 @@ func (v *victim) train(names []string, flags ...string) map[string]wire.Record {
 func trainMore(was, is map[string]wire.Record, names []string) bool {
 	for _, name := range names {
 		a, b := was[name], is[name]
-		if b.State != wire.Training || b.Iteration <= a.Iteration || was != nil && a.Executor != b.Executor {
+		if b.State != wire.JobRunning || b.Iteration <= a.Iteration || was != nil && a.Executor != b.Executor {
 			return false
 		}
 	}
@@ -406,7 +406,7 @@ func saidOf(jobs map[string]wire.Record, names ...string) string {
 	for _, name := range names {
 		said := name + " is not there"
 		if r, ok := jobs[name]; ok {
-			why, _, _ := strings.Cut(r.Why, "; ")
+			why, _, _ := strings.Cut(r.Reason, "; ")
 			said = strings.TrimSuffix(fmt.Sprintf("%s is %s: %s", name, r.State, why), ": ")
 		}
 		all = append(all, said)
@@ -539,11 +539,11 @@ func killedWhileForgetting(v *victim) (string, bool) {
 			return "the controller does not start: " + ended, false
 		}
 		jobs, err, ok := v.until(func(jobs map[string]wire.Record) bool {
-			return jobs["a"].State == wire.Unknown || jobs["a"].Executor != x && trainMore(nil, jobs, []string{"a"})
+			return jobs["a"].State == wire.JobUnknown || jobs["a"].Executor != x && trainMore(nil, jobs, []string{"a"})
 		})
-		if j := jobs["a"]; !ok || j.State == wire.Unknown {
+		if j := jobs["a"]; !ok || j.State == wire.JobUnknown {
 			return fmt.Sprintf("at try %d job a is %s at executor %s, which has ended, and %d bytes are reserved for "+
-				"it: %s, %v", try+1, j.State, j.Executor, j.Claim, j.Why, err), false
+				"it: %s, %v", try+1, j.State, j.Executor, j.Claim, j.Reason, err), false
 		}
 		was = jobs
 	}
@@ -572,7 +572,7 @@ func leaseStopped(v *victim) (string, bool) {
 		return "it was ended, and the jobs train on with another", true
 	}
 	return fmt.Sprintf("after %v job a is %s at iteration %d, was at %d, reason %q", patience, jobs["a"].State,
-		jobs["a"].Iteration, was["a"].Iteration, jobs["a"].Why), false
+		jobs["a"].Iteration, was["a"].Iteration, jobs["a"].Reason), false
 }
 
 func saveSecret(v *victim) (string, bool) {
@@ -586,6 +586,6 @@ func saveSecret(v *victim) (string, bool) {
 		return j.State.Over()
 	})
 	after := read(v.T, secret)
-	return fmt.Sprintf("the job is %s: %s; the secret had %d bytes, and has %d", j.State, j.Why, len(before),
+	return fmt.Sprintf("the job is %s: %s; the secret had %d bytes, and has %d", j.State, j.Reason, len(before),
 		len(after)), bytes.Equal(before, after)
 }

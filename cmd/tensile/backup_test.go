@@ -64,7 +64,7 @@ func TestClusterBackup(t *testing.T) {
 	}
 	c.train(nil, names...)
 	c.tell("park", "p", "--disk")
-	c.in(wire.Parked, "p")
+	c.in(wire.JobParked, "p")
 	c.tell("submit", "lenet", "--batch", "4", "--image", "12", "--iterations", "30", "--name", "over", "--wait")
 	ada := filepath.Join(c.files, "ada.json")
 	c.tell("credentials", "ada", "--user", "--output", ada)
@@ -108,10 +108,10 @@ func TestClusterBackup(t *testing.T) {
 		c.logged(name, "iterations, from checkpoint ")
 	}
 	jobs := c.jobs()
-	if r := jobs["p"]; r.State != wire.Parked || r.Iteration != before["p"].Iteration {
+	if r := jobs["p"]; r.State != wire.JobParked || r.Iteration != before["p"].Iteration {
 		t.Errorf("the parked job was %+v and is %+v", before["p"], r)
 	}
-	if r := jobs["over"]; r.State != wire.Done || r.Result == nil || len(r.Result.Losses) != 30 {
+	if r := jobs["over"]; r.State != wire.JobFinished || r.Result == nil || len(r.Result.Losses) != 30 {
 		t.Errorf("the job that was over is %+v", r)
 	}
 	c.tell("resume", "p")

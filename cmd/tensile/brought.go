@@ -73,7 +73,7 @@ func (f *bringFlags) brings(d device.Device, p *planFlags, link linkRate) (*wire
 	if err != nil {
 		return nil, err
 	}
-	on := planner.Of(d, planner.Roofline(d.Facts()))
+	on := planner.Describe(d, planner.Roofline(d.Facts()))
 	b := &wire.Device{Name: cmp.Or(f.name, deviceName(p.device)), Model: p.device, Identity: d.Identity(),
 		Threads: p.threads, Align: on.Align, Page: on.Page, Context: p.context, Budget: d.Facts().Memory,
 		HostMemory: host, Facts: d.Facts(), Limited: link.rate > 0}
@@ -113,7 +113,7 @@ func (s *describer) describe(b *wire.Device) (planner.Device, error) {
 	if err != nil {
 		return planner.Device{}, err
 	}
-	on := planner.Of(like, planner.Roofline(b.Facts))
+	on := planner.Describe(like, planner.Roofline(b.Facts))
 	on.Page = b.Page
 	return on, nil
 }

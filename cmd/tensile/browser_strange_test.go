@@ -36,14 +36,15 @@ func strangeJobs(t *testing.T) string {
 	bus := localbus.New()
 	loss := wire.Loss(0.5)
 	a := wire.Answer{Device: "sim:a6000", Budget: 8 * graph.GiB, Trouble: "<b>the disk</b> is full"}
-	states := []wire.JobState{wire.Training, wire.Queued, wire.Parked, wire.Done, wire.Training, wire.Training,
-		wire.Broken}
+	states := []wire.JobState{wire.JobRunning, wire.JobQueued, wire.JobParked, wire.JobFinished, wire.JobRunning,
+		wire.JobRunning,
+		wire.JobFailed}
 	for i, name := range strangeNames {
 		if err := wire.CheckName(name); err != nil {
 			t.Fatal(err)
 		}
-		a.Jobs = append(a.Jobs, wire.Record{Seq: int64(i + 1), State: states[i], Iteration: 3, Pace: time.Second,
-			Loss: &loss, Claim: graph.MiB, Arena: graph.MiB, Why: "<i>" + strings.Repeat("x", 300),
+		a.Jobs = append(a.Jobs, wire.Record{Order: int64(i + 1), State: states[i], Iteration: 3, Pace: time.Second,
+			Loss: &loss, Claim: graph.MiB, Arena: graph.MiB, Reason: "<i>" + strings.Repeat("x", 300),
 			Spec: wire.Spec{Name: name, ID: int64(i + 1), Model: "<u>mlp", Iterations: 10,
 				Graph: graph.Digest(strings.Repeat("0", 64))}})
 	}

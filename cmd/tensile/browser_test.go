@@ -226,7 +226,7 @@ func TestPageInBrowser(t *testing.T) {
 	// Steering.
 	b.do(chromedp.Navigate(strings.TrimSpace(c.tell("page", "--steer")) + "#/job/lenet"))
 	b.steer(`#steer [data-verb=park]`)
-	c.in(wire.Parked, "lenet")
+	c.in(wire.JobParked, "lenet")
 	b.until(`document.getElementById("why").textContent.includes("parked")`)
 	b.do(chromedp.KeyEvent("\x1b"))
 	b.until(cell + ` && ` + cell + `.textContent.includes("parked")`)
@@ -259,7 +259,7 @@ func TestPageInBrowser(t *testing.T) {
 	b.press(`#steer [data-verb=stop]`)
 	b.until(`document.querySelector("#steer [data-verb=stop]").textContent.endsWith("?")`)
 	b.steer(`#steer [data-verb=stop]`)
-	c.in(wire.Halted, "lenet")
+	c.in(wire.JobStopped, "lenet")
 	b.until(`document.getElementById("why").textContent.includes("stopped") && document.getElementById("steer").hidden`)
 	b.quiet("net::ERR_")
 

@@ -76,7 +76,7 @@ func TestFromElsewhere(t *testing.T) {
 	first.tell(slices.Concat([]string{"submit"}, small, []string{"--iterations", forever, "--checkpoint", "5it"})...)
 	path, _, c := written(t, filepath.Join(first.state, "checkpoints"))
 	first.tell("stop", "lenet")
-	first.in(wire.Halted, "lenet")
+	first.in(wire.JobStopped, "lenet")
 	if c.Iteration < 5 || len(c.Losses) != c.Iteration || c.Job != "lenet" || c.Optimizer != "adam" {
 		t.Errorf("the checkpoint is of job %s after %d iterations with %d losses", c.Job, c.Iteration, len(c.Losses))
 	}
@@ -132,7 +132,7 @@ func (c *cluster) checkpointed(job string, incarnation int64) wire.Record {
 	name := fmt.Sprintf("%d-", incarnation)
 	return c.until("a checkpoint of incarnation "+name, func(jobs map[string]wire.Record) bool {
 		r := jobs[job]
-		return r.State == wire.Training && r.Checkpoint != nil &&
+		return r.State == wire.JobRunning && r.Checkpoint != nil &&
 			strings.HasPrefix(filepath.Base(r.Checkpoint.File), name)
 	})[job]
 }

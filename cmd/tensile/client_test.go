@@ -39,7 +39,7 @@ func (b recordBus) Get(_ context.Context, key string) ([]byte, error) {
 func TestRecordsOf(t *testing.T) {
 	bus := recordBus{records: make(map[string]wire.Record)}
 	put := func(name string, seq int64, state wire.JobState, of wire.Replica) {
-		bus.records[wire.RecordKey(name)] = wire.Record{Seq: seq, State: state, Spec: wire.Spec{Name: name, ID: seq,
+		bus.records[wire.RecordKey(name)] = wire.Record{Order: seq, State: state, Spec: wire.Spec{Name: name, ID: seq,
 			Model: "lenet", Graph: graph.Digest(strings.Repeat("0", 64)), Iterations: 1, Priority: 1, Replica: of}}
 	}
 	replicas := func(state wire.JobState) {
@@ -60,15 +60,15 @@ func TestRecordsOf(t *testing.T) {
 			t.Errorf("net is (-want +got):\n%s", diff)
 		}
 	}
-	put("net", 1, wire.Done, wire.Replica{})
+	put("net", 1, wire.JobFinished, wire.Replica{})
 	want("net")
-	replicas(wire.Queued)
+	replicas(wire.JobQueued)
 	want("net@0", "net@1")
-	replicas(wire.Done)
+	replicas(wire.JobFinished)
 	want("net@0", "net@1")
-	put("net", 4, wire.Queued, wire.Replica{})
+	put("net", 4, wire.JobQueued, wire.Replica{})
 	want("net")
-	put("net", 4, wire.Done, wire.Replica{})
+	put("net", 4, wire.JobFinished, wire.Replica{})
 	want("net")
 	delete(bus.records, wire.RecordKey("net"))
 	want("net@0", "net@1")

@@ -83,7 +83,8 @@ func (c *cluster) answered(job, said string) string {
 	if said != fmt.Sprintf("job %s is queued: %s\n", job, early) {
 		return said
 	}
-	r := c.until("plans with job "+job, func(jobs map[string]wire.Record) bool { return jobs[job].Why != early })[job]
+	r := c.until("plans with job "+job,
+		func(jobs map[string]wire.Record) bool { return jobs[job].Reason != early })[job]
 	return submitted(r) + "\n"
 }
 
@@ -147,7 +148,7 @@ func (c *cluster) jobs() map[string]wire.Record {
 	named := make(map[string]wire.Record)
 	for _, r := range records {
 		named[r.Spec.Name] = r
-		if r.Claim > 0 && (r.State.Over() || r.State == wire.Queued) {
+		if r.Claim > 0 && (r.State.Over() || r.State == wire.JobQueued) {
 			c.t.Errorf("job %s is %s and claims %s", r.Spec.Name, r.State, r.Claim)
 		}
 	}
@@ -188,9 +189,9 @@ func (c *cluster) train(than map[string]wire.Record, names ...string) map[string
 	return c.until(fmt.Sprintf("%q to train", names), func(jobs map[string]wire.Record) bool {
 		return !slices.ContainsFunc(names, func(name string) bool {
 			if r := jobs[name]; r.State.Over() {
-				c.t.Fatalf("job %s is %s before %q all train: %s", name, r.State, names, r.Why)
+				c.t.Fatalf("job %s is %s before %q all train: %s", name, r.State, names, r.Reason)
 			}
-			return jobs[name].State != wire.Training || jobs[name].Iteration <= than[name].Iteration
+			return jobs[name].State != wire.JobRunning || jobs[name].Iteration <= than[name].Iteration
 		})
 	})
 }
@@ -224,9 +225,9 @@ func (c *cluster) shows(job string) {
 	var p livePlan
 	document(c.t, []byte(c.tell("plan", "--job", job, "--json")), &p)
 	record := c.jobs()[job]
-	if p.Job != job || p.Model != "lenet" || p.State != wire.Training || p.Epoch < 2 || p.Newest < p.Epoch ||
+	if p.Job != job || p.Model != "lenet" || p.State != wire.JobRunning || p.Epoch < 2 || p.Newest < p.Epoch ||
 		p.Newest > record.Epoch || p.Steps < p.Ops || p.Ops == 0 ||
-		p.Swaps == 0 && p.Steps == p.Ops || p.Reason == "" ||
+		p.Swaps == 0 && p.Steps == p.Ops || p.PlanReason == "" ||
 		p.Arena <= 0 || p.SlotPeak > p.Arena || p.Since < 1 || p.Since >= p.Epoch {
 		c.t.Errorf("plan of job %s: %+v, its record: %+v", job, p, record)
 	}

@@ -54,8 +54,8 @@ func TestClusterReplans(t *testing.T) {
 	if said != "job five is queued: job four is before it in the queue\n" {
 		t.Errorf("submit says %q", said)
 	}
-	if r := c.jobs()["four"]; r.State != wire.Queued || r.Need <= 0 || r.Need > c.budget ||
-		!strings.Contains(r.Why, r.Need.String()+":") {
+	if r := c.jobs()["four"]; r.State != wire.JobQueued || r.Need <= 0 || r.Need > c.budget ||
+		!strings.Contains(r.Reason, r.Need.String()+":") {
 		t.Errorf("the record of a job that waits for bytes: %+v", r)
 	}
 	line := c.refused("submit", "mlp", "--batch", "8", "--state", c.state)
@@ -68,7 +68,7 @@ func TestClusterReplans(t *testing.T) {
 		t.Errorf("stop says %q", said)
 	}
 	next := c.train(three, "lenet", "lenet.2", "four")
-	if r := next["lenet.1"]; r.State != wire.Halted || r.Result == nil || len(r.Result.Losses) != r.Iteration {
+	if r := next["lenet.1"]; r.State != wire.JobStopped || r.Result == nil || len(r.Result.Losses) != r.Iteration {
 		t.Errorf("the record of the stopped job: %+v", r)
 	}
 
@@ -97,8 +97,8 @@ func TestClusterLosesExecutor(t *testing.T) {
 	before := c.train(nil, "lenet.1", "lenet.2")
 	c.shows("lenet.1")
 	kill(t, executors(t, c.dir)[before["lenet.1"].Executor])
-	lost := c.in(wire.Broken, "lenet.1")
-	if !strings.HasPrefix(lost.Why, "its executor ended: signal: killed") || lost.Claim != 0 || lost.Result == nil ||
+	lost := c.in(wire.JobFailed, "lenet.1")
+	if !strings.HasPrefix(lost.Reason, "its executor ended: signal: killed") || lost.Claim != 0 || lost.Result == nil ||
 		len(lost.Result.Losses) < before["lenet.1"].Iteration {
 		t.Errorf("the job whose executor was killed: %+v", lost)
 	}
@@ -118,7 +118,7 @@ func TestClusterForgets(t *testing.T) {
 	c := startCluster(t, 2*graph.MiB, "--keep", "1")
 	train := func(name, batch string) wire.Record {
 		c.tell("submit", "lenet", "--name", name, "--batch", batch, "--iterations", "2")
-		return c.in(wire.Done, name)
+		return c.in(wire.JobFinished, name)
 	}
 	first := train("first", "4")
 	train("second", "8")
@@ -196,7 +196,7 @@ func TestClusterRestarts(t *testing.T) {
 	c := first.restart("--threshold", calm)
 	for name, now := range c.jobs() {
 		was := before[name]
-		if now.Seq != was.Seq || now.Executor != was.Executor || now.Epoch < was.Epoch ||
+		if now.Order != was.Order || now.Executor != was.Executor || now.Epoch < was.Epoch ||
 			now.PlansMade < was.PlansMade || now.Claim < was.Claim {
 			t.Errorf("job %s is not what it was: %+v, before %+v", name, now, was)
 		}
@@ -292,7 +292,7 @@ func TestClusterJoined(t *testing.T) {
 		t.Errorf("the job trains at %s, want lab.2", r.Executor)
 	}
 	c.tell("stop", "lenet")
-	c.in(wire.Halted, "lenet")
+	c.in(wire.JobStopped, "lenet")
 	lab.signal(syscall.SIGTERM)
 	lab.ends(130, "^tensile: interrupted$")
 	c.end()

@@ -459,7 +459,7 @@ func (f *controllerFlags) control(ctx context.Context, server hub, o controller.
 	if err := bus.WriteCredentials(filepath.Join(f.state, clientFile), server.Credentials(bus.Client)); err != nil {
 		return err
 	}
-	return leader.Run(ctx, conn, leader.Config{ID: rand.Text(), Where: agent.Here(), Lease: rand.Text()}, o.Log,
+	return leader.Run(ctx, conn, leader.Config{ID: rand.Text(), Where: agent.ProcessName(), Lease: rand.Text()}, o.Log,
 		func(ctx context.Context, bus wire.Bus, as wire.Leadership) error {
 			o.Log.Info(fmt.Sprintf("this controller leads, in term %d", as.Term))
 			led := o

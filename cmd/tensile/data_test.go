@@ -100,9 +100,9 @@ func TestArraysThatAreCut(t *testing.T) {
 	if err := os.Truncate(arrays, 100); err != nil {
 		t.Fatal(err)
 	}
-	r := c.in(wire.Broken, "lenet")
-	if !strings.Contains(r.Why, arrays+": array \"") || !strings.HasSuffix(r.Why, "it was changed, start again") {
-		t.Errorf("the job has failed as %q", r.Why)
+	r := c.in(wire.JobFailed, "lenet")
+	if !strings.Contains(r.Reason, arrays+": array \"") || !strings.HasSuffix(r.Reason, "it was changed, start again") {
+		t.Errorf("the job has failed as %q", r.Reason)
 	}
 	c.end()
 }

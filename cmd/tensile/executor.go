@@ -171,7 +171,7 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	defer conn.Close()
 	say.Info(fmt.Sprintf("connected to %s, device %s", credentials.URL, d.Identity()))
-	o := agent.Options{Executor: name, Device: d, Host: agent.On(d), Bus: conn, Log: log, Checkpoints: folder,
+	o := agent.Options{Executor: name, Device: d, Host: agent.HostMaker(d), Bus: conn, Log: log, Checkpoints: folder,
 		Interrupt: ctx.Done(), Notice: say, Record: recorder, Address: conn.Address(),
 		Orphan: f.orphan}
 	if f.bound == "" { // else it is of a run, whose jobs are its owner's, and save in the folder that is its own
@@ -205,7 +205,7 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	if lock != nil {
 		o.Life, o.Dead, o.Removed = rand.Text(), lock.Dead(), lock.Removed
-		if err := lock.Sign(agent.Here(), time.Now(), o.Life); err != nil {
+		if err := lock.Sign(agent.ProcessName(), time.Now(), o.Life); err != nil {
 			return err
 		}
 	}

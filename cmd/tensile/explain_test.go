@@ -21,7 +21,7 @@ func TestExplain(t *testing.T) {
 	c.submit("lenet")
 	before := c.train(nil, "lenet")
 	c.submit("lenet", "--name", "lenet.2")
-	waits := c.in(wire.Queued, "lenet.2")
+	waits := c.in(wire.JobQueued, "lenet.2")
 	var e explain.Job
 	c.until("lenet to be explained with a measured iteration", func(map[string]wire.Record) bool {
 		document(t, []byte(c.tell("explain", "lenet", "--priority", "3", "--json")), &e)
@@ -50,7 +50,7 @@ What the planner would do now, by prediction:
   as things are, it waits: .+
     lenet has .+ an iteration
 `).MatchString(said) {
-		t.Errorf("lenet.2 (%s) is explained by\n%s", waits.Why, said)
+		t.Errorf("lenet.2 (%s) is explained by\n%s", waits.Reason, said)
 	}
 	var life explain.Storage
 	document(t, []byte(c.tell("explain", "lenet", "conv1.w", "--json")), &life)

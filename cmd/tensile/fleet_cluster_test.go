@@ -64,8 +64,8 @@ func TestClusterDevices(t *testing.T) {
 	t.Parallel()
 	c := newLab(t, 6*graph.MiB, "--silence", "3s")
 	c.submit("lenet", "--name", "early")
-	if r := c.jobs()["early"]; r.State != wire.Queued || r.Why != "waits for an executor that brings a device" {
-		t.Errorf("without a device the job is %s: %s", r.State, r.Why)
+	if r := c.jobs()["early"]; r.State != wire.JobQueued || r.Reason != "waits for an executor that brings a device" {
+		t.Errorf("without a device the job is %s: %s", r.State, r.Reason)
 	}
 	c.tell("stop", "early")
 	bring := map[string]*family{"small": c.brings("small", "2MiB"), "large": c.brings("large", "4MiB")}

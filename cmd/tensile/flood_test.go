@@ -81,7 +81,7 @@ func TestClusterFlood(t *testing.T) {
 	}
 	c.line("lines of executor lab are removed: it has written logs of jobs that it does not have")
 	c.tell("stop", "lenet")
-	if r := c.in(wire.Halted, "lenet"); r.Result == nil || len(r.Result.Losses) != r.Iteration {
+	if r := c.in(wire.JobStopped, "lenet"); r.Result == nil || len(r.Result.Losses) != r.Iteration {
 		t.Errorf("the job has ended after %d iterations without its losses", r.Iteration)
 	}
 	c.end()

@@ -34,7 +34,7 @@ func becalmed(t *testing.T, iterations int, more ...string) *calm {
 	t.Helper()
 	c := startCluster(t, 8*graph.MiB)
 	path := c.saves("calm", fmt.Sprint(iterations), more...)
-	r := c.in(wire.Done, "calm")
+	r := c.in(wire.JobFinished, "calm")
 	c.end()
 	return &calm{iterations, read(t, path), r.Result.Losses}
 }
@@ -65,8 +65,8 @@ func (c *cluster) saves(name, iterations string, more ...string) string {
 // whole wants a job to have come to what one comes to that nothing disturbs, to the bit.
 func (c *cluster) whole(r wire.Record, saved string, want *calm) {
 	c.t.Helper()
-	if r.State != wire.Done || r.Iteration != want.iterations || r.Result == nil {
-		c.t.Errorf("job %s is %s after %d iterations: %s", r.Spec.Name, r.State, r.Iteration, r.Why)
+	if r.State != wire.JobFinished || r.Iteration != want.iterations || r.Result == nil {
+		c.t.Errorf("job %s is %s after %d iterations: %s", r.Spec.Name, r.State, r.Iteration, r.Reason)
 		return
 	}
 	if !slices.Equal(r.Result.Losses, want.losses) {
@@ -82,10 +82,10 @@ func (c *cluster) whole(r wire.Record, saved string, want *calm) {
 // until it is stopped is not over before a test has seen what it waits for, however slow the test is.
 func (c *cluster) settles(name string, flags []string) wire.Record {
 	c.t.Helper()
-	if s := c.jobs()[name].State; !s.Over() && s != wire.Ending {
+	if s := c.jobs()[name].State; !s.Over() && s != wire.JobStopping {
 		c.tell("stop", name)
 	}
-	r := c.in(wire.Halted, name)
+	r := c.in(wire.JobStopped, name)
 	if r.Result == nil || r.Result.Saved == "" || len(r.Result.Losses) != r.Iteration {
 		c.t.Fatalf("job %s was stopped as %+v", name, r)
 	}
@@ -112,9 +112,9 @@ func (c *cluster) goesOn(name string, incarnation int64) wire.Record {
 		r := jobs[name]
 		if r.State.Over() || r.Incarnation > incarnation {
 			c.t.Fatalf("job %s is %s in incarnation %d, and was to train in %d: %s", name, r.State, r.Incarnation,
-				incarnation, r.Why)
+				incarnation, r.Reason)
 		}
-		return r.State == wire.Training && r.Incarnation == incarnation
+		return r.State == wire.JobRunning && r.Incarnation == incarnation
 	}
 	what := fmt.Sprintf("job %s to train in incarnation %d", name, incarnation)
 	first := c.until(what, at)[name]
@@ -149,7 +149,7 @@ func TestHostCutOff(t *testing.T) {
 		h.Cut()
 	}
 	c.line(`^executor lab cannot be reached: `)
-	away := c.in(wire.Unknown, "a")
+	away := c.in(wire.JobUnknown, "a")
 	if away.Claim == 0 {
 		t.Errorf("the job of an executor that cannot be reached: %+v", away)
 	}
@@ -181,7 +181,7 @@ func TestHostGivenUp(t *testing.T) {
 	c.line(`^job a goes on from iteration [0-9]+: executor lab is given up: `)
 	c.until("the job to train elsewhere", func(jobs map[string]wire.Record) bool {
 		r := jobs["a"]
-		if r.Executor == "lab" || r.State != wire.Training {
+		if r.Executor == "lab" || r.State != wire.JobRunning {
 			return false
 		}
 		if len(r.Held) != 1 || r.Held[0].Executor != "lab" || r.Held[0].Bytes == 0 {

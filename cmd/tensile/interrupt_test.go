@@ -95,8 +95,8 @@ func TestExecutorInterrupted(t *testing.T) {
 			c.train(nil, "lenet")
 			lab.signal(signal)
 			rest := lab.ends(130, `^tensile: interrupted: job lenet ended after [0-9]+ iterations, saved in `+saved+`$`)
-			r := c.in(wire.Broken, "lenet")
-			if r.Why != "its executor was interrupted, saved in "+saved || r.Result == nil ||
+			r := c.in(wire.JobFailed, "lenet")
+			if r.Reason != "its executor was interrupted, saved in "+saved || r.Result == nil ||
 				len(r.Result.Losses) != r.Iteration || r.Result.Saved != saved || r.Executor != "lab" {
 				t.Errorf("the job whose executor was interrupted: %+v", r)
 			}
@@ -179,14 +179,14 @@ func TestDataOfExecutor(t *testing.T) {
 	c.train(nil, "lenet")
 	folder := filepath.Join(c.files, "digits")
 	c.tell("submit", "lenet", "--batch", "8", "--iterations", "3", "--name", "later", "--data", "digits")
-	if r := c.jobs()["later"]; r.State != wire.Queued || r.Spec.Data != folder {
+	if r := c.jobs()["later"]; r.State != wire.JobQueued || r.Spec.Data != folder {
 		t.Fatalf("the job is not to begin yet: %+v", r)
 	}
 	if err := writeDigits(folder, 20, 28, 28); err != nil {
 		t.Fatal(err)
 	}
 	c.tell("stop", "lenet")
-	if r := c.in(wire.Done, "later"); len(r.Result.Losses) != 3 {
+	if r := c.in(wire.JobFinished, "later"); len(r.Result.Losses) != 3 {
 		t.Errorf("the job on data that came after it: %+v", r)
 	}
 	c.end()

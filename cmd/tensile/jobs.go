@@ -62,7 +62,7 @@ func listJobs(ctx context.Context, conn *bus.Conn, l listing, out io.Writer) err
 		} else if err != nil {
 			return err
 		}
-		head := report.Head(a)
+		head := report.BudgetLine(a)
 		if l.mine {
 			me, _, _ := bus.UserName(conn.User())
 			a.Jobs = slices.DeleteFunc(a.Jobs, func(r wire.Record) bool { return r.Spec.Owner != me })
@@ -169,7 +169,7 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 		r := &a.Jobs[i]
 		rate, left := report.Rate(r)
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.State, iterations(r), rate, left,
-			report.LastLoss(r), report.InForce(r), max(1, r.Spec.Priority), report.Age(r, now))
+			report.LastLoss(r), report.ArenaInForce(r), max(1, r.Spec.Priority), report.Age(r, now))
 		if wide {
 			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t", r.SlotPeak, r.Host, r.Plans, report.Checkpointed(r))
 		}
@@ -178,7 +178,7 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 		}
 		if shared {
 			fmt.Fprintf(w, "%s\t%v\t%s\t", r.Base,
-				text.Duration(r.Gate.Round(time.Microsecond)), report.Speed(r))
+				text.Duration(r.Gate.Round(time.Microsecond)), report.ExpectedSpeed(r))
 		}
 		if owners {
 			fmt.Fprintf(w, "%s\t", cmp.Or(r.Spec.Owner, "-"))
@@ -186,7 +186,7 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 		if several {
 			fmt.Fprintf(w, "%s\t", deviceOf(r, a.Devices))
 		}
-		fmt.Fprintf(w, "%s\t%s\n", cmp.Or(r.Executor, "-"), report.Why(r))
+		fmt.Fprintf(w, "%s\t%s\n", cmp.Or(r.Executor, "-"), report.Reason(r))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -109,7 +109,7 @@ func TestJoinFromElsewhere(t *testing.T) {
 	if err := p.wait(); err != nil {
 		t.Errorf("the command ends with %v; stderr:\n%s", err, &p.stderr)
 	}
-	c.in(wire.Halted, "one")
+	c.in(wire.JobStopped, "one")
 	if left := files(t, elsewhere); len(left) > 0 {
 		t.Errorf("%q were left behind", left)
 	}

@@ -158,7 +158,7 @@ func (g *guest) serve(ctx context.Context, f *joinFlags, credentials bus.Credent
 			return err
 		}
 		defer lock.Leave()
-		if err := lock.Sign(agent.Here(), time.Now(), o.Life); err != nil {
+		if err := lock.Sign(agent.ProcessName(), time.Now(), o.Life); err != nil {
 			return err
 		}
 		g.held = append(g.held, lock.File())

@@ -42,7 +42,7 @@ func (c *cluster) planned(name string) wire.Record {
 	c.t.Helper()
 	return c.until("job "+name+" to train by a plan", func(jobs map[string]wire.Record) bool {
 		r := jobs[name]
-		return r.State == wire.Training && r.Script != nil && r.Script.Plan > 0 && r.Claim < firstClaim &&
+		return r.State == wire.JobRunning && r.Script != nil && r.Script.Plan > 0 && r.Claim < firstClaim &&
 			r.Claim == r.Script.Plan+r.Script.Reserve && r.Script.Touched == r.Script.Plan
 	})[name]
 }
@@ -79,7 +79,7 @@ func TestJoinJob(t *testing.T) {
 	}
 	c.tell("park", "one")
 	p.line("^rests$")
-	if r := c.in(wire.Parked, "one"); r.Claim != 0 {
+	if r := c.in(wire.JobParked, "one"); r.Claim != 0 {
 		t.Errorf("it rests with a claim of %s", r.Claim)
 	}
 	c.tell("resume", "one")
@@ -90,7 +90,7 @@ func TestJoinJob(t *testing.T) {
 	if err := p.wait(); err != nil {
 		t.Errorf("the command ends with %v; stderr:\n%s", err, &p.stderr)
 	}
-	if r := c.free("one", wire.Halted, "lenet"); r.Result == nil || r.Result.Touched == 0 {
+	if r := c.free("one", wire.JobStopped, "lenet"); r.Result == nil || r.Result.Touched == 0 {
 		t.Errorf("its record is %+v", r)
 	}
 	c.tell("stop", "lenet")
@@ -114,7 +114,7 @@ func TestJoinJobLosesController(t *testing.T) {
 	if err := p.wait(); err != nil {
 		t.Errorf("the command ends with %v; stderr:\n%s", err, &p.stderr)
 	}
-	c.in(wire.Halted, "one")
+	c.in(wire.JobStopped, "one")
 	c.end()
 }
 
@@ -129,8 +129,8 @@ func TestJoinJobLosesScript(t *testing.T) {
 	if p.wait() == nil || !strings.Contains(p.stderr.String(), "signal: killed") {
 		t.Errorf("the command ends well; stderr:\n%s", &p.stderr)
 	}
-	if r := c.free("one", wire.Broken, "lenet"); !strings.Contains(r.Why, "signal: killed") {
-		t.Errorf("it has failed: %s", r.Why)
+	if r := c.free("one", wire.JobFailed, "lenet"); !strings.Contains(r.Reason, "signal: killed") {
+		t.Errorf("it has failed: %s", r.Reason)
 	}
 	c.tell("stop", "lenet")
 	c.end()
@@ -147,12 +147,12 @@ func TestJoinJobLosesSidecar(t *testing.T) {
 	p.signal(syscall.SIGKILL)
 	p.line("^alone$")
 	p.line("^iteration .* by plan [1-9]")
-	if r := c.in(wire.Unknown, "one"); r.Claim != before.Claim {
+	if r := c.in(wire.JobUnknown, "one"); r.Claim != before.Claim {
 		t.Errorf("without its sidecar it claims %s, and had %s", r.Claim, before.Claim)
 	}
 	c.train(c.jobs(), "lenet")
 	kill(t, script)
-	c.free("one", wire.Broken, "lenet")
+	c.free("one", wire.JobFailed, "lenet")
 	c.tell("stop", "lenet")
 	c.end()
 }
@@ -171,11 +171,11 @@ func TestJoinJobUnplanned(t *testing.T) {
 	said := p.line("^no plan: ")
 	why := strings.TrimPrefix(said[len(said)-1], "no plan: ")
 	record := c.until("jobs to say that there is no plan", func(jobs map[string]wire.Record) bool {
-		return jobs["one"].State == wire.Training && strings.Contains(jobs["one"].Why, "has no plan: ")
+		return jobs["one"].State == wire.JobRunning && strings.Contains(jobs["one"].Reason, "has no plan: ")
 	})["one"]
 	for _, want := range []string{"is too small", "tensile budget"} {
-		if !strings.Contains(why, want) || !strings.Contains(record.Why, want) {
-			t.Errorf("%q is missing: the script is told %q, and jobs say %q", want, why, record.Why)
+		if !strings.Contains(why, want) || !strings.Contains(record.Reason, want) {
+			t.Errorf("%q is missing: the script is told %q, and jobs say %q", want, why, record.Reason)
 		}
 	}
 	if record.Claim < need || record.Script == nil || record.Script.Touched > record.Claim {
@@ -184,7 +184,7 @@ func TestJoinJobUnplanned(t *testing.T) {
 	c.tell("budget", "1MiB")
 	p.line("by plan [1-9]")
 	c.until("jobs to say no more that there is no plan", func(jobs map[string]wire.Record) bool {
-		return jobs["one"].State == wire.Training && jobs["one"].Why == ""
+		return jobs["one"].State == wire.JobRunning && jobs["one"].Reason == ""
 	})
 	c.tell("stop", "one")
 	if err := p.wait(); err != nil || !strings.Contains(p.stderr.String(), "no plan for what was recorded: ") {
@@ -203,12 +203,12 @@ func TestJoinJobLosesSidecarByGates(t *testing.T) {
 	p, script := c.joinJob("one")
 	before := c.until("the script to train by a plan", func(jobs map[string]wire.Record) bool {
 		r := jobs["one"]
-		return r.State == wire.Training && r.Script != nil && r.Script.Plan > 0
+		return r.State == wire.JobRunning && r.Script != nil && r.Script.Plan > 0
 	})["one"]
 	p.signal(syscall.SIGKILL)
 	p.line("^alone$")
 	p.line("^iteration .* by plan [1-9]")
-	if r := c.in(wire.Unknown, "one"); r.Claim < before.Claim {
+	if r := c.in(wire.JobUnknown, "one"); r.Claim < before.Claim {
 		t.Errorf("without its sidecar it claims %s, and had %s", r.Claim, before.Claim)
 	}
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", script))
@@ -229,11 +229,11 @@ func TestJoinJobLosesSidecarByGates(t *testing.T) {
 	}
 	c.submit("lenet", "--name", "next")
 	jobs := c.train(c.jobs(), "lenet", "next") // within the budget with what the script has
-	if r := jobs["one"]; r.State != wire.Unknown || r.Claim < before.Claim {
+	if r := jobs["one"]; r.State != wire.JobUnknown || r.Claim < before.Claim {
 		t.Errorf("beside another job it is %s and claims %s, and had %s", r.State, r.Claim, before.Claim)
 	}
 	kill(t, script)
-	c.in(wire.Broken, "one")
+	c.in(wire.JobFailed, "one")
 	c.tell("stop", "lenet", "next")
 	c.end()
 }

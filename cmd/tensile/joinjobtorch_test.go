@@ -46,9 +46,9 @@ func TestJoinTorchLeaves(t *testing.T) {
 		"join", "--state", c.state, "--name", "one", "--memory", fmt.Sprint(int64(all/2)), "--", python, script,
 		"encoder", "leave", ends)
 	r := c.until("jobs to say that it has left", func(jobs map[string]wire.Record) bool {
-		return strings.Contains(jobs["one"].Why, "tensile.leave") && jobs["one"].Claim >= all*95/100
+		return strings.Contains(jobs["one"].Reason, "tensile.leave") && jobs["one"].Claim >= all*95/100
 	})["one"]
-	if r.State != wire.Training || r.Script == nil || r.Script.Plan <= 0 {
+	if r.State != wire.JobRunning || r.Script == nil || r.Script.Plan <= 0 {
 		t.Errorf("it has followed a plan and left: %+v", r)
 	}
 	if err := os.WriteFile(ends, nil, 0); err != nil {
@@ -61,7 +61,7 @@ func TestJoinTorchLeaves(t *testing.T) {
 	if err := p.wait(); err != nil || got.String() != want {
 		t.Errorf("it ended with %v and printed\n%s\nwant\n%s\nstderr:\n%s", err, &got, want, &p.stderr)
 	}
-	if r := c.in(wire.Done, "one"); r.Claim != 0 || r.Iteration != 8 {
+	if r := c.in(wire.JobFinished, "one"); r.Claim != 0 || r.Iteration != 8 {
 		t.Errorf("its record is %+v", r)
 	}
 	c.end()
@@ -124,7 +124,7 @@ func TestJoinTorchJobs(t *testing.T) {
 			s.Faults != 0 || !s.Ended {
 			t.Errorf("%s: report %s\nstderr:\n%s", network, text, &p.stderr)
 		}
-		if r := c.in(wire.Done, network); r.Iteration != 12 || r.Script == nil || r.Script.Plan != s.Plan ||
+		if r := c.in(wire.JobFinished, network); r.Iteration != 12 || r.Script == nil || r.Script.Plan != s.Plan ||
 			r.Script.Reserve != s.Reserve || r.Result == nil {
 			t.Errorf("%s: its record is %+v", network, r)
 		}

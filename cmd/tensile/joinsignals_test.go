@@ -52,11 +52,11 @@ var signalled = map[string]signalledRow{
 	"script killed":       {[]sent{{signal: syscall.SIGKILL, to: "s"}}, 137, "signal: killed"},
 	"both interrupted":    {[]sent{{signal: syscall.SIGINT, to: "sc"}}, 130, "signal: interrupt|" + toldToEnd},
 	"both hung up":        {[]sent{{signal: syscall.SIGHUP, to: "sc"}}, 129, "signal: hangup|" + toldToEnd},
-	"both suspended and continued": {[]sent{{syscall.SIGSTOP, "cs", wire.Unknown},
-		{syscall.SIGCONT, "sc", wire.Training}, {signal: syscall.SIGTERM, to: "c"}}, 0, toldToEnd},
-	"command suspended and continued, script ended": {[]sent{{syscall.SIGSTOP, "c", wire.Unknown},
-		{syscall.SIGCONT, "c", wire.Training}, {signal: syscall.SIGTERM, to: "s"}}, 143, "signal: terminated"},
-	"command suspended, script ended": {[]sent{{syscall.SIGSTOP, "c", wire.Unknown},
+	"both suspended and continued": {[]sent{{syscall.SIGSTOP, "cs", wire.JobUnknown},
+		{syscall.SIGCONT, "sc", wire.JobRunning}, {signal: syscall.SIGTERM, to: "c"}}, 0, toldToEnd},
+	"command suspended and continued, script ended": {[]sent{{syscall.SIGSTOP, "c", wire.JobUnknown},
+		{syscall.SIGCONT, "c", wire.JobRunning}, {signal: syscall.SIGTERM, to: "s"}}, 143, "signal: terminated"},
+	"command suspended, script ended": {[]sent{{syscall.SIGSTOP, "c", wire.JobUnknown},
 		{signal: syscall.SIGTERM, to: "s"}, {signal: syscall.SIGCONT, to: "c"}}, 143, "signal: terminated"},
 	"script suspended, command ended": {[]sent{{signal: syscall.SIGSTOP, to: "s"}, {signal: syscall.SIGTERM, to: "c"},
 		{signal: syscall.SIGCONT, to: "s"}}, 0, toldToEnd},
@@ -64,10 +64,12 @@ var signalled = map[string]signalledRow{
 		{signal: syscall.SIGCONT, to: "s"}}, 143, "signal: terminated|" + toldToEnd},
 	"script suspended, then killed": {[]sent{{signal: syscall.SIGSTOP, to: "s"}, {signal: syscall.SIGKILL, to: "s"}},
 		137, "signal: killed"},
-	"command killed, script ended": {[]sent{{syscall.SIGKILL, "c", wire.Unknown}, {signal: syscall.SIGTERM, to: "s"}},
+	"command killed, script ended": {[]sent{{syscall.SIGKILL, "c", wire.JobUnknown}, {signal: syscall.SIGTERM,
+		to: "s"}},
 		-1, "its executor has ended"},
 	"script suspended, command killed": {[]sent{{signal: syscall.SIGSTOP, to: "s"},
-		{syscall.SIGKILL, "c", wire.Unknown}, {signal: syscall.SIGTERM, to: "s"}, {signal: syscall.SIGCONT, to: "s"}},
+		{syscall.SIGKILL, "c", wire.JobUnknown}, {signal: syscall.SIGTERM, to: "s"}, {signal: syscall.SIGCONT,
+			to: "s"}},
 		-1, "its executor has ended"},
 }
 
@@ -109,11 +111,11 @@ func TestJoinJobSignals(t *testing.T) {
 			}
 		}
 		p.wait() // until nobody has its stdout, which is that of the script too
-		r := c.in(wire.Broken, job)
+		r := c.in(wire.JobFailed, job)
 		if got := p.command.ProcessState.ExitCode(); !row.ended(got) || r.Claim != 0 ||
-			!regexp.MustCompile(row.why).MatchString(r.Why) {
+			!regexp.MustCompile(row.why).MatchString(r.Reason) {
 			t.Errorf("%s: exit status %d, want %d; the record claims %s and says %q, want %q; stderr:\n%s", name, got,
-				row.status, r.Claim, r.Why, row.why, &p.stderr)
+				row.status, r.Claim, r.Reason, row.why, &p.stderr)
 		}
 	}
 	c.end()

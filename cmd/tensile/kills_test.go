@@ -77,7 +77,7 @@ func TestClusterKills(t *testing.T) {
 		before := c.jobs()
 		c.until("a job to train", func(now map[string]wire.Record) bool {
 			return slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(name string) bool {
-				return now[name].State == wire.Training && now[name].Iteration > before[name].Iteration
+				return now[name].State == wire.JobRunning && now[name].Iteration > before[name].Iteration
 			}) || countActive(now) == 0
 		})
 		victims := executors(t, c.dir)

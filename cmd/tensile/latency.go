@@ -51,9 +51,9 @@ func (f *latencyFlags) register(c *cobra.Command) {
 // with a simulated device each do not slow one another down.
 func (f *planFlags) on(d device.Device) planner.Device {
 	c := controller.Config{MemorySharing: f.sharing.Sharing}
-	on := c.Shared(planner.Of(d, f.latencies(d)))
+	on := c.Shared(planner.Describe(d, f.latencies(d)))
 	if f.whole {
-		on = on.Apart()
+		on = on.Unshared()
 	}
 	if f.apart && f.simulated() {
 		on.Sharing = cost.Sharing{}
@@ -162,7 +162,7 @@ func (s *session) measured(ctx context.Context, p *planFlags, run *local.Run, pl
 	stretch := on.Sharing.Stretches(uses)
 	p.latency.measured = make(map[graph.Digest][]time.Duration)
 	for i, t := range s.workload {
-		latency := run.Jobs[i].Watched.Latencies(profiles[i].First, planned.Jobs[i].Plan, len(t.Graph.Ops))
+		latency := run.Jobs[i].Watched.Latencies(profiles[i].FirstVariantTime, planned.Jobs[i].Plan, len(t.Graph.Ops))
 		if latency == nil {
 			return fmt.Errorf("job %s: not every op was measured; --measured wants more --iterations", t.Name)
 		}

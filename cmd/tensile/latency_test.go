@@ -43,7 +43,7 @@ func TestLoadOfJobs(t *testing.T) {
 	f.latency.load = 0.25
 	on := f.on(d)
 	on.Sharing.Share = 0.125 // as on eight processors: each of four jobs finds three eighths of it used, at most
-	r, err := on.First(w)
+	r, err := on.FirstRequest(w)
 	if err != nil {
 		t.Fatal(err)
 	}

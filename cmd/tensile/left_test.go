@@ -26,7 +26,7 @@ func TestLeft(t *testing.T) {
 	}
 	file := filepath.Join(dir, "checkpoints", "a-1", "1-5.safetensors")
 	run := &training{dir: dir}
-	r := wire.Record{State: wire.Broken, Why: "lost", Iteration: 6}
+	r := wire.Record{State: wire.JobFailed, Reason: "lost", Iteration: 6}
 	r.Checkpoint = &wire.Checkpoint{Iteration: 5, File: file, Host: "here"}
 	r.Spec.Name = "a"
 	if got := run.cameTo(r); got != "job a failed after 6 iterations: lost; its newest checkpoint, after 5 "+
@@ -84,8 +84,8 @@ func TestBoundKeeps(t *testing.T) {
 
 // One that has diverged is told apart by the exit status, unless another has failed otherwise.
 func TestStatusOf(t *testing.T) {
-	for want, r := range map[int]wire.Record{someDiverged: {State: wire.Broken, Diverged: true},
-		someFailed: {State: wire.Broken}, someStopped: {State: wire.Halted}} {
+	for want, r := range map[int]wire.Record{someDiverged: {State: wire.JobFailed, Diverged: true},
+		someFailed: {State: wire.JobFailed}, someStopped: {State: wire.JobStopped}} {
 		if got := statusOf(&r); got != want {
 			t.Errorf("the status of %+v is %d, want %d", r, got, want)
 		}

@@ -49,7 +49,7 @@ func TestClusterBuriesOrphans(t *testing.T) {
 		t.Errorf("the executor that was stopped is process %d, and was %d", pid, two)
 	}
 	c.tell("stop", "lenet.2")
-	c.in(wire.Halted, "lenet.2")
+	c.in(wire.JobStopped, "lenet.2")
 	if r := c.jobs()["lenet.1"]; !r.State.Over() {
 		c.tell("stop", "lenet.1")
 	}
@@ -108,9 +108,9 @@ func TestClusterSaveInState(t *testing.T) {
 	}
 	for name, path := range map[string]string{"a": secret, "b": filepath.Join(link, "secret")} {
 		c.tell("submit", "lenet", "--batch", "8", "--iterations", "2", "--name", name, "--save", path)
-		r := c.in(wire.Broken, name)
-		if want := path + " lies in the state folder "; !strings.Contains(r.Why, want) || r.Iteration > 0 {
-			t.Errorf("after %d iterations job %s is over: %q, want %q", r.Iteration, name, r.Why, want)
+		r := c.in(wire.JobFailed, name)
+		if want := path + " lies in the state folder "; !strings.Contains(r.Reason, want) || r.Iteration > 0 {
+			t.Errorf("after %d iterations job %s is over: %q, want %q", r.Iteration, name, r.Reason, want)
 		}
 	}
 	if after := read(t, secret); !bytes.Equal(after, before) {

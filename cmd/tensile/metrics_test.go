@@ -153,7 +153,7 @@ func TestClusterMetrics(t *testing.T) {
 	}
 
 	c.tell("stop", "lenet.1")
-	c.in(wire.Halted, "lenet.1")
+	c.in(wire.JobStopped, "lenet.1")
 	now := c.scrape(at, token)
 	if now[`tensile_owner_jobs_ended_total{device="cpu",owner="",state="stopped"}`] != 1 {
 		t.Errorf("jobs that were stopped are counted %v times",
@@ -212,7 +212,7 @@ func TestClusterLogsJSON(t *testing.T) {
 		t.Errorf("that the job begins is logged as %v", of)
 	}
 	c.tell("stop", "lenet")
-	c.in(wire.Halted, "lenet")
+	c.in(wire.JobStopped, "lenet")
 	c.until("all executors to leave", func(map[string]wire.Record) bool { return len(executors(t, c.dir)) == 0 })
 	c.signal(syscall.SIGTERM)
 	lines = slices.AppendSeq(lines, strings.Lines(c.ends(0, "")))

@@ -263,7 +263,7 @@ func (c *others) onward(than map[string]wire.Record, names ...string) map[string
 	c.t.Helper()
 	now := c.answers(fmt.Sprintf("%q to train on", names), func(jobs map[string]wire.Record) bool {
 		return !slices.ContainsFunc(names, func(name string) bool {
-			return jobs[name].State != wire.Training || jobs[name].Iteration <= than[name].Iteration
+			return jobs[name].State != wire.JobRunning || jobs[name].Iteration <= than[name].Iteration
 		})
 	})
 	for _, name := range names {
@@ -411,12 +411,12 @@ func TestStoppedController(t *testing.T) {
 	c.saves("b", forever) // which both hear, and the first later
 	before = c.onward(before, "a", "b")
 	c.tell("stop", "a")
-	c.answers("job a to stop", func(jobs map[string]wire.Record) bool { return jobs["a"].State == wire.Halted })
+	c.answers("job a to stop", func(jobs map[string]wire.Record) bool { return jobs["a"].State == wire.JobStopped })
 	pids := executors(t, c.dir)
 	first.signal(syscall.SIGCONT)
 	first.line("^this controller leads no longer: ")
 	after := c.onward(before, "b")
-	if a := after["a"]; a.State != wire.Halted || after["b"].Spec.ID != before["b"].Spec.ID {
+	if a := after["a"]; a.State != wire.JobStopped || after["b"].Spec.ID != before["b"].Spec.ID {
 		t.Errorf("jobs are %+v, and were %+v", after, before)
 	}
 	for name, pid := range executors(t, c.dir) {

@@ -40,7 +40,7 @@ func (s *submission) nearest(ctx context.Context, conn wire.Bus, names []string,
 		return refused
 	}
 	defer d.Close()
-	on := planner.Of(d, planner.Roofline(d.Facts()))
+	on := planner.Describe(d, planner.Roofline(d.Facts()))
 	on.Align = cmp.Or(most.Align, on.Align)
 	contexts := most.Context
 	if most.Own { // its controller has the device open, too
@@ -60,7 +60,7 @@ func (s *submission) nearest(ctx context.Context, conn wire.Bus, names []string,
 		if err != nil {
 			return false
 		}
-		r, err := on.First(w[:1])
+		r, err := on.FirstRequest(w[:1])
 		if err != nil {
 			return false
 		}

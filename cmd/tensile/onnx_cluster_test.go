@@ -33,17 +33,17 @@ func TestClusterONNX(t *testing.T) {
 	common := []string{"--batch", "8", "--iterations", "9"} // too few for a line on a bias before a normalization
 	submitted := filepath.Join(dir, "submitted.onnx")
 	c.tell(append([]string{"submit", file, "--name", "beside"}, "--batch", "8", "--iterations", forever)...)
-	c.in(wire.Training, "beside")
+	c.in(wire.JobRunning, "beside")
 	c.tell(append([]string{"submit", file, "--save", submitted, "--wait"}, common...)...)
 	job := c.jobs()["cnn"]
-	if job.State != wire.Done || job.Result == nil || job.Result.Saved != submitted {
+	if job.State != wire.JobFinished || job.Result == nil || job.Result.Saved != submitted {
 		t.Fatalf("the job is %s, its result %+v", job.State, job.Result)
 	}
 	other := filepath.Join(dir, "other.onnx")
 	begins := append([]string{"--weights", submitted, "--optimizer", "sgd"}, common...)
 	c.tell(append([]string{"submit", file, "--name", "other", "--save", other, "--wait"}, begins...)...)
 	c.tell("stop", "beside")
-	c.in(wire.Halted, "beside")
+	c.in(wire.JobStopped, "beside")
 	c.end()
 
 	tensile(t, dir, append([]string{"run", "cnn.onnx", "--save", "alone.onnx"}, common...)...)

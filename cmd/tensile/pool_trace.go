@@ -79,7 +79,7 @@ func iterationOf(r *trace.Record, a *trace.Answer) *report.Iteration {
 		WarmUp: part(r.Before, inner.From, a.WarmUp), Tail: part(end, len(r.Trace), a.Tail)}
 	if a.Part != nil {
 		it.Part = &report.Repetition{First: inner.From - r.Before, Events: inner.Events, Repeats: inner.Repeats,
-			Why: a.Part.Why}
+			Reason: a.Part.Why}
 	}
 	for _, e := range r.Trace[:r.Before] {
 		it.Before.Blocks++

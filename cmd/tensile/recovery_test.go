@@ -56,7 +56,7 @@ func TestClusterSmallerBudget(t *testing.T) {
 		}
 	}
 	c.tell("submit", "lenet", "--batch", "4", "--image", "12", "--iterations", "3", "--name", "late")
-	c.in(wire.Done, "late")
+	c.in(wire.JobFinished, "late")
 	c.tell("stop", "lenet.1", "lenet.2")
 	c.end()
 }
@@ -92,7 +92,7 @@ func TestClusterSameCredentials(t *testing.T) {
 	c.submit("lenet", "--name", "next") // is not burnt
 	c.train(nil, "next")
 	c.tell("stop", "next", "lenet")
-	if r := c.in(wire.Halted, "lenet"); r.Executor != "lab" || r.Incarnation != 1 {
+	if r := c.in(wire.JobStopped, "lenet"); r.Executor != "lab" || r.Incarnation != 1 {
 		t.Errorf("the job of the first process: %+v", r)
 	}
 	first.signal(syscall.SIGTERM)
@@ -134,9 +134,9 @@ func TestClusterDiskFull(t *testing.T) {
 	was := c.jobs()
 	c.train(was, "lenet")
 	c.tell("submit", "lenet", "--batch", "4", "--image", "12", "--iterations", "3", "--name", "after")
-	c.in(wire.Done, "after")
+	c.in(wire.JobFinished, "after")
 	c.tell("stop", "lenet")
-	c.in(wire.Halted, "lenet")
+	c.in(wire.JobStopped, "lenet")
 	if now := executors(t, c.dir)["x1"]; now != 0 && now != pid {
 		t.Errorf("the executor is process %d, and was %d", now, pid)
 	}
@@ -150,7 +150,7 @@ func TestClusterLearns(t *testing.T) {
 	t.Parallel()
 	first := startCluster(t, 64*graph.MiB, "--no-replan")
 	first.tell("submit", "lenet", "--batch", "8", "--iterations", "30", "--name", "first")
-	if r := first.in(wire.Done, "first"); r.Latencies != "cold-start" {
+	if r := first.in(wire.JobFinished, "first"); r.Latencies != "cold-start" {
 		t.Errorf("the first job was planned for with %s latencies", r.Latencies)
 	}
 	first.signal(syscall.SIGKILL)
@@ -179,7 +179,7 @@ func TestClusterCommandKilled(t *testing.T) {
 	submit.ends(-1, "")
 	c.train(c.train(nil, "lenet"), "lenet")
 	c.tell("stop", "lenet")
-	if r := c.in(wire.Halted, "lenet"); r.Incarnation != 1 {
+	if r := c.in(wire.JobStopped, "lenet"); r.Incarnation != 1 {
 		t.Errorf("the job of a command that was killed: %+v", r)
 	}
 	c.end()

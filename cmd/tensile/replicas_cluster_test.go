@@ -47,7 +47,7 @@ func TestClusterReplicas(t *testing.T) {
 	}
 
 	c.tell("stop", "net")
-	ended := []wire.Record{c.in(wire.Halted, names[0]), c.in(wire.Halted, names[1])}
+	ended := []wire.Record{c.in(wire.JobStopped, names[0]), c.in(wire.JobStopped, names[1])}
 	if ended[0].Iteration != ended[1].Iteration {
 		t.Fatalf("the replicas were stopped after %d and %d iterations", ended[0].Iteration, ended[1].Iteration)
 	}

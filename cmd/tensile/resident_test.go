@@ -281,7 +281,7 @@ func TestClusterGatesKills(t *testing.T) {
 	iterations := 40 + 50*n
 	c := startCluster(t, 16*graph.MiB)
 	path := c.submitMedium("calm", iterations)
-	r := c.in(wire.Done, "calm")
+	r := c.in(wire.JobFinished, "calm")
 	c.end()
 	want := &calm{iterations, read(t, path), r.Result.Losses}
 	rng := rand.New(rand.NewPCG(*killSeed, 23))
@@ -318,7 +318,7 @@ func clusterGatesKills(t *testing.T, sharing string, kills []string, rng *rand.R
 		before := c.jobs()
 		jobs := c.until("a job to train", func(now map[string]wire.Record) bool {
 			return slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(name string) bool {
-				return now[name].State == wire.Training && now[name].Iteration > before[name].Iteration
+				return now[name].State == wire.JobRunning && now[name].Iteration > before[name].Iteration
 			}) || countActive(now) == 0
 		})
 		if countActive(jobs) == 0 {

@@ -76,7 +76,7 @@ func TestClusterLeaseHangs(t *testing.T) {
 	c.train(c.jobs(), names...)
 	c.tell(append([]string{"stop"}, names...)...)
 	for _, name := range names {
-		c.in(wire.Halted, name)
+		c.in(wire.JobStopped, name)
 	}
 	c.end()
 }
@@ -158,9 +158,9 @@ func clusterBudgetByGates(t *testing.T, sharing string) {
 	c.tell("stop", "a", "b", "c")
 	jobs := c.until("all jobs to be over", func(jobs map[string]wire.Record) bool { return countActive(jobs) == 0 })
 	for name, r := range jobs {
-		if r.State != wire.Halted || r.Incarnation != 1 || len(r.Result.Losses) != r.Iteration {
+		if r.State != wire.JobStopped || r.Incarnation != 1 || len(r.Result.Losses) != r.Iteration {
 			t.Errorf("job %s is %s in incarnation %d, with %d losses of %d: %s", name, r.State, r.Incarnation,
-				len(r.Result.Losses), r.Iteration, r.Why)
+				len(r.Result.Losses), r.Iteration, r.Reason)
 		}
 	}
 	c.end()

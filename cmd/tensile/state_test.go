@@ -201,7 +201,7 @@ func TestClusterDamagedStore(t *testing.T) {
 	}
 	c.train(nil, names...)
 	c.tell("park", "p")
-	c.in(wire.Parked, "p")
+	c.in(wire.JobParked, "p")
 	const told = `^the store of the state folder was damaged: values were `
 	tells := map[string]string{"the journal is flipped": `journal was damaged: [0-9]+ of`,
 		"the journal is removed": `journal was damaged: 1 of`, "the journals are removed": ""}
@@ -234,17 +234,17 @@ func TestClusterDamagedStore(t *testing.T) {
 		for _, name := range names {
 			was, is := before[name], after[name]
 			if is.Incarnation != was.Incarnation || is.Executor != was.Executor ||
-				is.Spec.Priority != was.Spec.Priority || strings.Contains(is.Why, "held") {
+				is.Spec.Priority != was.Spec.Priority || strings.Contains(is.Reason, "held") {
 				t.Errorf("%s: job %s was %+v and is %+v", damage.what, name, was, is)
 			}
 		}
-		if r := after["p"]; r.State != wire.Parked || len(after) != len(names) {
-			t.Errorf("%s: of %d jobs the parked one is %s: %s", damage.what, len(after), r.State, r.Why)
+		if r := after["p"]; r.State != wire.JobParked || len(after) != len(names) {
+			t.Errorf("%s: of %d jobs the parked one is %s: %s", damage.what, len(after), r.State, r.Reason)
 		}
 	}
 	c.tell("stop", "a", "b", "c")
 	for _, name := range names[:3] { // which have trained for too long to be trained again
-		c.in(wire.Halted, name)
+		c.in(wire.JobStopped, name)
 	}
 	c.tell("resume", "p")
 	c.train(c.jobs(), "p")

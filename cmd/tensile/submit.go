@@ -251,8 +251,8 @@ func request(ctx context.Context, conn wire.Bus, jobs []newJob) (wire.Answer, er
 
 func submitted(r wire.Record) string {
 	line := fmt.Sprintf("job %s is %s", r.Spec.Name, r.State)
-	if r.Why != "" {
-		line += ": " + r.Why
+	if r.Reason != "" {
+		line += ": " + r.Reason
 	}
 	return line
 }

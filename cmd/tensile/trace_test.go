@@ -42,7 +42,7 @@ func TestClusterTraced(t *testing.T) {
 		}
 	}
 	c.tell("park", "b")
-	c.in(wire.Parked, "b")
+	c.in(wire.JobParked, "b")
 	// What is heard of c shows that b's trace was asked for.
 	c.tell("submit", "lenet", "--batch", "2", "--image", "12", "--iterations", forever, "--name", "c")
 	credentials, err := bus.ReadCredentials(filepath.Join(c.state, clientFile))

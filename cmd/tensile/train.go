@@ -88,7 +88,7 @@ func (f *runFlags) here() bool { return f.simulated() && !f.share && !f.isolate 
 func (t *training) device() planner.Device {
 	on := t.flags.on(t.session.device)
 	if t.plain {
-		on = on.Apart()
+		on = on.Unshared()
 	}
 	return on
 }
@@ -230,8 +230,8 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*local.Ru
 		if err != nil {
 			return
 		}
-		if r.State == wire.Training {
-			t.screen.trouble(index[r.Spec.Name], r.Why)
+		if r.State == wire.JobRunning {
+			t.screen.trouble(index[r.Spec.Name], r.Reason)
 		}
 		if r.SlotPeak > 0 {
 			t.screen.applied(index[r.Spec.Name], r.SlotPeak)
@@ -274,7 +274,7 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*local.Ru
 		select {
 		case r := <-over:
 			ended = append(ended, r)
-			if r.State != wire.Done {
+			if r.State != wire.JobFinished {
 				if !t.saves() {
 					return nil, &exitError{errors.New(t.cameTo(r)), max(someFailed, statusOf(&r))}
 				}
@@ -337,7 +337,7 @@ func (t *training) keep(ctx context.Context, conn *bus.Conn, ended []wire.Record
 
 // cameTo says how a job has ended. The checkpoint of one that has failed, which that names, stays.
 func (t *training) cameTo(r wire.Record) string {
-	if c := r.Checkpoint; c != nil && r.State == wire.Broken {
+	if c := r.Checkpoint; c != nil && r.State == wire.JobFailed {
 		t.left = append(t.left, filepath.Dir(c.File))
 		here := *c
 		here.Host, r.Checkpoint = "", &here

@@ -69,7 +69,7 @@ func await(ctx context.Context, conn wire.Bus, jobs []wire.Record, asJSON bool, 
 			return err
 		}
 		ended = append(ended, r)
-		if r.State != wire.Done {
+		if r.State != wire.JobFinished {
 			problems = append(problems, errors.New(cameTo(r)))
 		} else if !asJSON {
 			fmt.Fprintln(out, cameTo(r))
@@ -131,7 +131,7 @@ func statusOf(r *wire.Record) int {
 	switch {
 	case r.Diverged:
 		return someDiverged
-	case r.State == wire.Broken:
+	case r.State == wire.JobFailed:
 		return someFailed
 	}
 	return someStopped
@@ -140,8 +140,8 @@ func statusOf(r *wire.Record) int {
 // cameTo says how a job that is over has ended.
 func cameTo(r wire.Record) string {
 	line := fmt.Sprintf("job %s %s after %d iterations", r.Spec.Name, r.State, r.Iteration)
-	if r.Why != "" {
-		return line + ": " + report.Why(&r)
+	if r.Reason != "" {
+		return line + ": " + report.Reason(&r)
 	}
 	if r.Result != nil && r.Result.Saved != "" {
 		line += ", saved in " + r.Result.Saved

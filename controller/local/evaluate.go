@@ -61,7 +61,7 @@ func (e *Evaluation) Run(ctx context.Context, d device.Device, policy string, bu
 			JobOptions: device.JobOptions{Name: t.Name, Input: e.fill,
 				Output: func(iteration int, _ graph.StorageID, from []float32) { correct += e.count(iteration, from) }}}
 	}
-	_, err = train(ctx, d, planner.Of(d, planner.Roofline(d.Facts())), []task.Task{e.task}, o, forward)
+	_, err = train(ctx, d, planner.Describe(d, planner.Roofline(d.Facts())), []task.Task{e.task}, o, forward)
 	if err = cmp.Or(err, e.err); err != nil {
 		return 0, fmt.Errorf("evaluate %s: %w", e.task.Name, err)
 	}

@@ -39,7 +39,7 @@ func Execute(ctx context.Context, d device.Device, e Execution) error {
 			JobOptions: device.JobOptions{Name: t.Name, Seed: e.Seed, Input: e.Input, Output: e.Output}}
 	}
 	t := task.Task{Name: e.Graph.Name, Model: e.Graph.Name, Graph: e.Graph, Seed: e.Seed}
-	if _, err := train(ctx, d, planner.Of(d, planner.Roofline(d.Facts())), []task.Task{t}, o, spec); err != nil {
+	if _, err := train(ctx, d, planner.Describe(d, planner.Roofline(d.Facts())), []task.Task{t}, o, spec); err != nil {
 		return fmt.Errorf("execute %s: %w", e.Graph.Name, err)
 	}
 	return nil

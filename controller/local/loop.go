@@ -144,8 +144,8 @@ func (l *loop) control(in controller.Input) error {
 // recorded takes down where a job is.
 func (l *loop) recorded(r *wire.Record) error {
 	j := l.byName[r.Spec.Name]
-	if j.record = *r; r.State == wire.Broken {
-		return cmp.Or(j.failure, fmt.Errorf("job %s failed: %s", r.Spec.Name, r.Why))
+	if j.record = *r; r.State == wire.JobFailed {
+		return cmp.Or(j.failure, fmt.Errorf("job %s failed: %s", r.Spec.Name, r.Reason))
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (l *loop) order(in agent.Input) error {
 		case o.Remove != "":
 			l.host.Remove(o.Remove)
 		case o.Lend != nil:
-			agent.Lend(l.host, o.Lend, l.lease)
+			agent.ShareMemory(l.host, o.Lend, l.lease)
 		case o.Keep != nil:
 			l.tell(agent.Input{Kept: o.Keep.Take(l.byName[o.Keep.Spec.Name].heard(o.Keep.Ended))})
 		case o.Store != nil:

@@ -110,7 +110,7 @@ func TestTrainReproducible(t *testing.T) {
 			t.Errorf("seed %d: two runs differ:\n%s", seed, diff)
 		}
 		for i, r := range first.Records {
-			if changes += r.Plans - 1; r.State != wire.Done || r.Iteration != 60 {
+			if changes += r.Plans - 1; r.State != wire.JobFinished || r.Iteration != 60 {
 				t.Errorf("seed %d: job %d is %s after %d iterations", seed, i, r.State, r.Iteration)
 			}
 			if k := kept.Records[i]; k.PlansMade != 1 || k.Plans != 1 {

@@ -106,12 +106,12 @@ func within(budget graph.Bytes, iterations int) Options {
 }
 
 // on describes a device for plans by the roofline.
-func on(d device.Device) planner.Device { return planner.Of(d, planner.Roofline(d.Facts())) }
+func on(d device.Device) planner.Device { return planner.Describe(d, planner.Roofline(d.Facts())) }
 
 // asked is the request for plans of tasks on a device, by the roofline.
 func asked(t testing.TB, tasks []task.Task, d device.Device) scheduler.Request {
 	t.Helper()
-	r, err := on(d).First(tasks)
+	r, err := on(d).FirstRequest(tasks)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,8 +147,8 @@ func (c *cluster) step(in controller.Input) {
 		switch {
 		case o.Answer != nil && o.Answer.Error != "":
 			c.send(func() error { return errors.New(o.Answer.Error) })
-		case o.Record != nil && o.Record.State == wire.Broken:
-			c.send(func() error { return fmt.Errorf("job %s has failed: %s", o.Record.Spec.Name, o.Record.Why) })
+		case o.Record != nil && o.Record.State == wire.JobFailed:
+			c.send(func() error { return fmt.Errorf("job %s has failed: %s", o.Record.Spec.Name, o.Record.Reason) })
 		case o.Layout != nil:
 			l := o.Layout.Layout
 			c.layouts[wire.LayoutObject(o.Layout.Job, o.Layout.ID, l.Plan.Epoch)] = l
@@ -229,7 +229,7 @@ func (p *process) step(in agent.Input) {
 		case o.Remove != "":
 			p.host(func(h *executor.Host) { h.Remove(o.Remove) })
 		case o.Lend != nil:
-			p.host(func(h *executor.Host) { agent.Lend(h, o.Lend, p.lease) })
+			p.host(func(h *executor.Host) { agent.ShareMemory(h, o.Lend, p.lease) })
 		case o.Weigh != nil:
 			p.host(func(h *executor.Host) { h.Weigh(o.Weigh.Job, o.Weigh.Weight) })
 		case o.Park != nil:

@@ -91,7 +91,7 @@ func TestWaysKeepTheirRules(t *testing.T) {
 	w := world{Options: options(t, FIFO, 1, budget), ctx: t.Context(), graphs: map[Kind]*kind{}}
 	n := newNode("any", w.Facts, false)
 	defer n.device.Close()
-	w.planner = planner.Of(n.device, planner.Roofline(w.Facts))
+	w.planner = planner.Describe(n.device, planner.Roofline(w.Facts))
 	if err := w.load(small()); err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func Run(ctx context.Context, trace []Arrival, o Options) (*Result, error) {
 		w.nodes = append(w.nodes, newNode(fmt.Sprintf("%s-%d", o.Facts.Name, 1+i), o.Facts, o.Fold))
 	}
 	defer w.close()
-	w.planner = planner.Of(w.nodes[0].device, planner.Roofline(o.Facts))
+	w.planner = planner.Describe(w.nodes[0].device, planner.Roofline(o.Facts))
 	if err := w.load(trace); err != nil {
 		return nil, err
 	}

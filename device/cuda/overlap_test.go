@@ -150,7 +150,7 @@ func TestOverlap(t *testing.T) {
 			}
 			d := open(t, driver())
 			defer closed(t, d)
-			request, err := planner.Of(d, planner.Roofline(table)).First(tasks)
+			request, err := planner.Describe(d, planner.Roofline(table)).FirstRequest(tasks)
 			if err != nil {
 				t.Fatal(err)
 			}

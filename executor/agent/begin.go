@@ -93,7 +93,7 @@ func (c *Checkpoints) Start(p *Prepare, t *task.Task) (begin *Begin, notes []str
 	state := found.State
 	switch {
 	case state != nil:
-		begin = &Begin{File: filepath.Join(c.Dir, found.Is.File), Checkpoint: c.written(state, found.Is)}
+		begin = &Begin{File: filepath.Join(c.Dir, found.Is.File), Checkpoint: c.describe(state, found.Is)}
 		if state.Iteration < p.From {
 			notes = append(notes, fmt.Sprintf("the checkpoint after %d iterations is not here any more, the newest is "+
 				"that after %d", p.From, state.Iteration))
@@ -210,11 +210,11 @@ func (c *Checkpoints) Write(w *Write, losses []float32) *Written {
 	if err != nil {
 		return &Written{Ticket: w.Ticket, Err: err}
 	}
-	return &Written{Ticket: w.Ticket, Checkpoint: c.written(s, is)}
+	return &Written{Ticket: w.Ticket, Checkpoint: c.describe(s, is)}
 }
 
-// written is a checkpoint as others are told of it.
-func (c *Checkpoints) written(s *checkpoint.State, is checkpoint.Written) *wire.Checkpoint {
+// describe is a checkpoint as others are told of it.
+func (c *Checkpoints) describe(s *checkpoint.State, is checkpoint.Written) *wire.Checkpoint {
 	return &wire.Checkpoint{Iteration: s.Iteration, File: filepath.Join(c.Dir, is.File), Host: c.Host,
 		Folder: c.FolderIdentity, Bytes: is.Bytes}
 }

@@ -315,7 +315,7 @@ func (w *chaos) step(in Input) {
 			w.fetches = append(w.fetches, Input{Fetched: f})
 		case o.Keep != nil:
 			j := w.hosted[o.Keep.Spec.Name]
-			w.check(j != nil && j.over && same(j.spec, o.Keep.Spec), "job %s is to be read, the host has %+v",
+			w.check(j != nil && j.over && isSameJob(j.spec, o.Keep.Spec), "job %s is to be read, the host has %+v",
 				o.Keep.Spec.Name, j)
 			w.keeping[o.Keep.Spec.Name] = true
 			w.fetches = append(w.fetches,
@@ -342,7 +342,7 @@ func (w *chaos) step(in Input) {
 		case o.Report != nil:
 			w.check(w.online, "a report is sent to nobody")
 		case o.Leave:
-			w.check(w.m.leave && len(w.hosted) == 0, "the executor leaves %d jobs behind", len(w.hosted))
+			w.check(w.m.leaveOrdered && len(w.hosted) == 0, "the executor leaves %d jobs behind", len(w.hosted))
 		case o.Event == nil:
 			w.wishes = append(w.wishes, o)
 		}
@@ -372,7 +372,7 @@ func (w *chaos) rest() []wire.JobStatus {
 	w.deliver(len(w.sent) - 1)
 	w.connect(true)
 	for round := 0; len(w.fetches)+len(w.wishes)+len(w.events) > 0 || slices.ContainsFunc(w.m.jobs, func(j *job) bool {
-		return j.again
+		return j.retryDue
 	}); round++ {
 		w.check(round < 1000, "it never comes to rest")
 		w.fetched()
@@ -398,7 +398,7 @@ func (w *chaos) rest() []wire.JobStatus {
 	jobs := w.status.Jobs
 	w.sent = append(w.sent, &wire.Orders{Executor: "x1", Number: last.Number + 1, Leave: true})
 	w.deliver(len(w.sent) - 1)
-	for !w.m.left {
+	for !w.m.hasLeft {
 		w.check(len(w.wishes)+len(w.events)+len(w.fetches) > 0, "the executor does not leave")
 		w.fetched()
 		w.heed()
@@ -423,7 +423,7 @@ func (w *chaos) settled(want wire.Assignment, got wire.JobStatus) bool {
 		w.check(!want.Stop && got.Epoch == 0 && !badGraph(want.Spec) && (want.Epoch == 0 || badLayout(want.Epoch) &&
 			got.Error != ""), "%s", what)
 	case wire.Running:
-		w.check(!want.Stop && j != nil && same(j.spec, want.Spec) && j.epoch == got.Epoch &&
+		w.check(!want.Stop && j != nil && isSameJob(j.spec, want.Spec) && j.epoch == got.Epoch &&
 			j.iterations == got.Iteration && got.Arena == 100, "%s, the host has %+v", what, j)
 		bad := badLayout(want.Epoch) || hostRefuses(want.Epoch)
 		w.check(got.Epoch == want.Epoch && got.Error == "" || bad && got.Epoch < want.Epoch && got.Error != "", "%s",

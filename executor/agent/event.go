@@ -48,7 +48,7 @@ type Event struct {
 	Loss       *wire.Loss    `json:"loss,omitzero"`
 	Saved      string        `json:"saved,omitzero"`
 	File       string        `json:"file,omitzero"` // a checkpoint
-	Why        string        `json:"why,omitzero"`
+	Reason     string        `json:"why,omitzero"`
 }
 
 // Log is the event as a line of its job's log; "": it has no line there.
@@ -66,7 +66,7 @@ func (e Event) Log() string {
 		}
 		return line
 	case Troubled, Noted:
-		return e.Why
+		return e.Reason
 	case Resumed:
 		return fmt.Sprintf("goes on after %d iterations, from checkpoint %s", e.Iterations, e.File)
 	case Checkpointed:
@@ -102,22 +102,22 @@ func (e Event) Notice() string {
 // ending says how a job has ended.
 func (e Event) ending() string {
 	switch {
-	case e.Kind == Interrupted && e.Why != "":
-		return fmt.Sprintf("ended after %d iterations: %s", e.Iterations, e.Why)
+	case e.Kind == Interrupted && e.Reason != "":
+		return fmt.Sprintf("ended after %d iterations: %s", e.Iterations, e.Reason)
 	case e.Kind == Interrupted && e.Saved != "":
 		return fmt.Sprintf("ended after %d iterations, saved in %s", e.Iterations, e.Saved)
 	case e.Kind == Interrupted:
 		return fmt.Sprintf("ended after %d iterations, not saved", e.Iterations)
 	case e.State == wire.Failed:
-		return "failed: " + e.Why
-	case e.State == wire.Suspended && e.Why != "":
-		return fmt.Sprintf("suspended after %d iterations; %s", e.Iterations, e.Why)
+		return "failed: " + e.Reason
+	case e.State == wire.Suspended && e.Reason != "":
+		return fmt.Sprintf("suspended after %d iterations; %s", e.Iterations, e.Reason)
 	case e.State == wire.Suspended && e.File != "":
 		return fmt.Sprintf("suspended after %d iterations; it goes on from checkpoint %s", e.Iterations, e.File)
 	case e.State == wire.Suspended:
 		return "suspended before it began"
-	case e.Why != "":
-		return fmt.Sprintf("%s %s", e.State, e.Why)
+	case e.Reason != "":
+		return fmt.Sprintf("%s %s", e.State, e.Reason)
 	case e.Saved != "":
 		return fmt.Sprintf("%s after %d iterations, saved in %s", e.State, e.Iterations, e.Saved)
 	}

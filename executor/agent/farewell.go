@@ -16,7 +16,7 @@ func (e *InterruptedError) Error() string {
 
 // Farewell is why the machine has let its process go: nil when its work is done.
 func (m *Machine) Farewell() error {
-	if m.drain != nil {
+	if m.interruption != nil {
 		return &InterruptedError{m.account}
 	}
 	return nil

@@ -20,7 +20,7 @@ func (r *runner) prepare(p *Prepare) *Prepared {
 		return &Prepared{Ticket: p.Ticket, Err: fmt.Errorf("fetch the graph: %w", err), Again: true}
 	}
 	files, s := r.Access.place(p.Spec)
-	t, err := open(text, files, s)
+	t, err := openTask(text, files, s)
 	var begin *Begin
 	var notes []string
 	if p.Spec.Script { // which begins by itself, and saves what it wants
@@ -62,8 +62,8 @@ func (c *Checkpoints) savable(s *wire.Spec, t *task.Task) error {
 	return nil
 }
 
-// open reads the graph of a job and opens its data.
-func open(text []byte, files *rooted.Files, s wire.Spec) (task.Task, error) {
+// openTask reads the graph of a job and opens its data.
+func openTask(text []byte, files *rooted.Files, s wire.Spec) (task.Task, error) {
 	g, err := graph.Read(bytes.NewReader(text))
 	if err != nil {
 		return task.Task{}, err

@@ -41,8 +41,8 @@ type unplannable interface {
 	Unplanned(job, why string)
 }
 
-// On returns what makes the host of a device, for [Options].
-func On(d device.Device) func(observer func(executor.Event)) Host {
+// HostMaker returns what makes the host of a device, for [Options].
+func HostMaker(d device.Device) func(observer func(executor.Event)) Host {
 	return func(observer func(executor.Event)) Host { return executor.NewHost(d, observer) }
 }
 

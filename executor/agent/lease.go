@@ -19,9 +19,9 @@ type HostLease interface {
 	Close() error
 }
 
-// Lend has the jobs of a host share memory as orders say, by a lease. Jobs that the host has go on as they are: the
-// controller changes the way of sharing only while there are none.
-func Lend(h Host, l *wire.Lease, by executor.Lease) {
+// ShareMemory has the jobs of a host share memory as orders say, by a lease. Jobs that the host has go on as they are:
+// the controller changes the way of sharing only while there are none.
+func ShareMemory(h Host, l *wire.Lease, by executor.Lease) {
 	if l.Sharing == wire.NoSharing {
 		h.Share(executor.Sharing{})
 		return
@@ -56,5 +56,5 @@ func (r *runner) lend(l *wire.Lease) {
 		r.cancel(fmt.Errorf("the lease of this device's memory: %w", err))
 		return
 	}
-	Lend(r.host, l, r.lease)
+	ShareMemory(r.host, l, r.lease)
 }

@@ -48,6 +48,6 @@ func (e *Event) attrs() []slog.Attr {
 	number("bytes", int64(e.Arena))
 	text("file", e.File)
 	text("saved", e.Saved)
-	text("why", e.Why)
+	text("why", e.Reason)
 	return list
 }

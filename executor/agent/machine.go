@@ -15,24 +15,24 @@ type Machine struct {
 	process Process
 	now     time.Duration // of the newest input
 
-	jobs    []*job // in the order in which they were ordered
-	ticket  Ticket // of the youngest
-	orders  int64  // number of the newest
-	link    wire.Rates
-	lease   wire.Lease // zero: jobs share no memory
-	waits   map[lease.Job]string
-	leave   bool     // ordered
-	sent    string   // away: why this process is refused
-	drain   error    // the process was interrupted: jobs end, and none begins
-	account []string // what has become of jobs since then, a line each
-	left    bool
+	jobs         []*job // in the order in which they were ordered
+	ticket       Ticket // of the youngest
+	orders       int64  // number of the newest
+	link         wire.Rates
+	lease        wire.Lease // zero: jobs share no memory
+	waits        map[lease.Job]string
+	leaveOrdered bool     // ordered
+	refusal      string   // away: why this process is refused
+	interruption error    // the process was interrupted: jobs end, and none begins
+	account      []string // what has become of jobs since then, a line each
+	hasLeft      bool
 
-	online bool
-	away   time.Duration // since when there is no connection
-	alone  time.Duration // since when there is neither a connection nor work
-	said   int64         // number of the newest status
-	news   bool          // something is not in that status
-	out    []Output
+	online       bool
+	offlineSince time.Duration // since when there is no connection
+	idleSince    time.Duration // since when there is neither a connection nor work
+	statusNumber int64         // number of the newest status
+	changed      bool          // something is not in that status
+	out          []Output
 }
 
 // Process is the process of an executor.
@@ -54,17 +54,17 @@ type Process struct {
 }
 
 // NewMachine returns the machine of an executor without jobs.
-func NewMachine(p Process) *Machine { return &Machine{process: p, news: true} }
+func NewMachine(p Process) *Machine { return &Machine{process: p, changed: true} }
 
 // Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. After a
 // Leave there is nothing more to do.
 func (m *Machine) Step(now time.Duration, in Input) []Output {
 	if m.now == 0 {
-		m.away, m.alone = now, now
+		m.offlineSince, m.idleSince = now, now
 	}
 	m.now = max(m.now, now)
 	m.out = nil
-	if m.left {
+	if m.hasLeft {
 		if in.Closed {
 			m.close()
 		}
@@ -72,53 +72,53 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	}
 	switch {
 	case in.Orders != nil:
-		m.order(in.Orders)
+		m.handleOrders(in.Orders)
 	case in.Prepared != nil:
-		m.prepared(in.Prepared)
+		m.handlePrepared(in.Prepared)
 	case in.Met != nil:
-		m.met(in.Met)
+		m.handleMet(in.Met)
 	case in.Fetched != nil:
-		m.fetched(in.Fetched)
+		m.handleFetched(in.Fetched)
 	case in.Event != nil:
-		m.observed(in.Event, in.Loss)
+		m.handleHostEvent(in.Event, in.Loss)
 	case in.Kept != nil:
-		m.kept(in.Kept)
+		m.handleKept(in.Kept)
 	case in.Stored != nil:
-		m.stored(in.Stored)
+		m.handleStored(in.Stored)
 	case in.Written != nil:
-		m.written(in.Written)
+		m.handleWritten(in.Written)
 	case in.Online != nil:
-		m.connection(*in.Online)
+		m.setOnline(*in.Online)
 	case in.Tick:
-		m.news, m.waits = true, in.Waits
+		m.changed, m.waits = true, in.Waits
 		m.retry()
 	case in.Drain != nil:
-		m.drain, m.news = in.Drain, true
+		m.interruption, m.changed = in.Drain, true
 	case in.Quit != nil:
 		m.quit(in.Quit)
 	}
 	if m.online {
-		m.away = m.now
-	} else if o := m.process.Orphan; o > 0 && m.now-m.away > o && m.drain == nil {
-		m.drain = fmt.Errorf("its executor has had no controller for %v", o)
+		m.offlineSince = m.now
+	} else if o := m.process.Orphan; o > 0 && m.now-m.offlineSince > o && m.interruption == nil {
+		m.interruption = fmt.Errorf("its executor has had no controller for %v", o)
 	}
 	m.advance()
 	if m.online || !m.idle() {
-		m.alone = m.now
+		m.idleSince = m.now
 	}
-	if m.news && m.online {
-		m.report()
+	if m.changed && m.online {
+		m.reportStatus()
 	}
 	longest := cmp.Or(m.process.Alone, longestAlone)
-	drained := m.drain != nil && m.idle()
-	released := m.leave && m.idle() && m.online // what the last jobs came to must have been said
+	drained := m.interruption != nil && m.idle()
+	released := m.leaveOrdered && m.idle() && m.online // what the last jobs came to must have been said
 	switch {
-	case m.sent != "":
-		m.left = true
-		m.say(Output{Refused: m.sent})
-	case in.Quit != nil || drained || released || m.now-m.alone > longest:
-		m.left = true
-		m.say(Output{Leave: true})
+	case m.refusal != "":
+		m.hasLeft = true
+		m.emit(Output{Refused: m.refusal})
+	case in.Quit != nil || drained || released || m.now-m.idleSince > longest:
+		m.hasLeft = true
+		m.emit(Output{Leave: true})
 	}
 	return m.out
 }
@@ -130,57 +130,58 @@ const longestAlone = time.Hour
 // is there.
 func (m *Machine) idle() bool {
 	return !slices.ContainsFunc(m.jobs, func(j *job) bool {
-		return j.hosted || !j.status.State.Over() || j.taking == writing || j.result != nil && m.online
+		return j.hosted || !j.status.State.Over() || j.checkpointing == writing || j.result != nil && m.online
 	})
 }
 
-func (m *Machine) say(o Output) { m.out = append(m.out, o) }
+func (m *Machine) emit(o Output) { m.out = append(m.out, o) }
 
-func (m *Machine) event(e Event) { m.say(Output{Event: &e}) }
+func (m *Machine) emitEvent(e Event) { m.emit(Output{Event: &e}) }
 
-// order takes orders that are newer than all before.
-func (m *Machine) order(o *wire.Orders) {
+// handleOrders takes orders that are newer than all before.
+func (m *Machine) handleOrders(o *wire.Orders) {
 	if r := o.Refused; r != nil && o.Executor == m.process.Executor && r.Life == m.process.Life {
-		m.sent = r.Why
+		m.refusal = r.Reason
 	}
 	if o.Executor != m.process.Executor || o.Life != "" && o.Life != m.process.Life || o.Number <= m.orders ||
-		m.drain != nil {
+		m.interruption != nil {
 		return
 	}
-	if m.orders == 0 && m.sent == "" {
-		m.event(Event{Kind: Joined, Executor: m.process.Executor})
+	if m.orders == 0 && m.refusal == "" {
+		m.emitEvent(Event{Kind: Joined, Executor: m.process.Executor})
 	}
-	m.orders, m.leave, m.news = o.Number, o.Leave, true
+	m.orders, m.leaveOrdered, m.changed = o.Number, o.Leave, true
 	if o.Link != m.link {
 		m.link = o.Link
-		m.say(Output{Link: &o.Link})
+		m.emit(Output{Link: &o.Link})
 	}
 	if lease := leaseOf(o); lease != m.lease {
 		m.lease = lease
-		m.say(Output{Lend: &lease})
+		m.emit(Output{Lend: &lease})
 	}
 	for _, j := range m.jobs {
 		i := slices.IndexFunc(o.Jobs, func(w wire.Assignment) bool { return w.Spec.Name == j.spec.Name })
 		switch {
 		case i < 0:
-			j.named, j.next = false, nil
-			j.elsewhere = j.elsewhere || slices.Contains(o.Elsewhere, j.spec.ID)
-		case j.named && same(j.spec, o.Jobs[i].Spec) && j.number == o.Jobs[i].Incarnation:
+			j.ordered, j.successor = false, nil
+			j.continuesElsewhere = j.continuesElsewhere || slices.Contains(o.Elsewhere, j.spec.ID)
+		case j.ordered && isSameJob(j.spec, o.Jobs[i].Spec) && j.incarnation == o.Jobs[i].Incarnation:
 			j.epoch, j.stop = max(j.epoch, o.Jobs[i].Epoch), j.stop || o.Jobs[i].Stop
-			j.copies, j.park, j.unplanned = o.Jobs[i].Copies, o.Jobs[i].Park, o.Jobs[i].Unplanned
+			j.wantsCopies, j.park, j.unplanned = o.Jobs[i].Copies, o.Jobs[i].Park, o.Jobs[i].Unplanned
 			if next := o.Jobs[i].Spec; next.Graph != j.spec.Graph {
 				j.spec.Graph, j.spec.Held, j.spec.Least, j.stale = next.Graph, next.Held, next.Least, true
 			}
-			j.at, j.neighbour, j.from = o.Jobs[i].At, o.Jobs[i].Neighbour, max(j.from, o.Jobs[i].From)
+			j.actAt, j.neighbour, j.knownCheckpoint = o.Jobs[i].At, o.Jobs[i].Neighbour, max(j.knownCheckpoint,
+				o.Jobs[i].From)
 			m.trace(j, o.Jobs[i].Trace)
 			m.weigh(j, o.Jobs[i].Spec.Priority)
 		default: // another of the name, or another incarnation
-			j.named, j.next = false, &o.Jobs[i]
+			j.ordered, j.successor = false, &o.Jobs[i]
 		}
 	}
 	for _, w := range o.Jobs {
 		if m.find(w.Spec.Name) == nil {
-			m.begin(w)
+			m.addJob(w)
 		}
 	}
 }
@@ -199,7 +200,7 @@ func (m *Machine) weigh(j *job, priority int) {
 		return
 	}
 	if j.spec.Priority = priority; j.hosted {
-		m.say(Output{Weigh: &Weigh{j.spec.Name, priority}})
+		m.emit(Output{Weigh: &Weigh{j.spec.Name, priority}})
 	}
 }
 
@@ -209,34 +210,35 @@ func (m *Machine) trace(j *job, t wire.Trace) {
 		return
 	}
 	if j.trace = t; j.hosted {
-		m.say(Output{Trace: &Trace{j.spec.Name, t.Iterations}})
+		m.emit(Output{Trace: &Trace{j.spec.Name, t.Iterations}})
 	}
 }
 
-// begin takes a job up.
-func (m *Machine) begin(w wire.Assignment) {
+// addJob takes a job up.
+func (m *Machine) addJob(w wire.Assignment) {
 	m.ticket++
-	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, number: w.Incarnation, named: true, epoch: w.Epoch,
-		stop: w.Stop, copies: w.Copies, from: w.From, park: w.Park,
-		trace: w.Trace, unplanned: w.Unplanned, at: w.At, neighbour: w.Neighbour,
+	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, incarnation: w.Incarnation, ordered: true,
+		epoch: w.Epoch,
+		stop:  w.Stop, wantsCopies: w.Copies, knownCheckpoint: w.From, park: w.Park,
+		trace: w.Trace, unplanned: w.Unplanned, actAt: w.At, neighbour: w.Neighbour,
 		status: wire.JobStatus{Name: w.Spec.Name, ID: w.Spec.ID, Incarnation: w.Incarnation, State: wire.Waiting}})
-	m.news = true
+	m.changed = true
 }
 
-// forget drops a job that the host does not have, and takes up the one of its name that was to follow.
-func (m *Machine) forget(j *job) {
+// dropJob drops a job that the host does not have, and takes up the one of its name that was to follow.
+func (m *Machine) dropJob(j *job) {
 	m.jobs = slices.DeleteFunc(m.jobs, func(other *job) bool { return other == j })
-	m.news = true
+	m.changed = true
 	m.discard(j)
-	if j.next != nil {
-		m.begin(*j.next)
+	if j.successor != nil {
+		m.addJob(*j.successor)
 	}
 }
 
-// connection notes whether the controller can be reached. What has failed for want of it is tried again.
-func (m *Machine) connection(online bool) {
+// setOnline notes whether the controller can be reached. What has failed for want of it is tried again.
+func (m *Machine) setOnline(online bool) {
 	if online && !m.online {
-		m.news = true
+		m.changed = true
 		m.retry()
 	}
 	m.online = online
@@ -244,7 +246,7 @@ func (m *Machine) connection(online bool) {
 
 func (m *Machine) retry() {
 	for _, j := range m.jobs {
-		j.again, j.tried.again = false, true
+		j.retryDue, j.lastTry.retryDue = false, true
 	}
 }
 
@@ -253,44 +255,44 @@ func (m *Machine) quit(why error) {
 	for _, j := range m.jobs {
 		switch j.hosted = false; {
 		case j.status.State.Over():
-		case j.takes() && !j.stop:
-			j.status.Error = line(why)
-			m.over(j, wire.Suspended, j.status.Error)
+		case j.takesCheckpoints() && !j.stop:
+			j.status.Error = errorLine(why)
+			m.endJob(j, wire.Suspended, j.status.Error)
 		default:
 			m.fail(j, why)
 		}
 	}
-	m.news = true
+	m.changed = true
 }
 
 // close says last that the life of this process is over: its name and what its jobs had are free.
 func (m *Machine) close() {
-	if m.online && m.sent == "" {
+	if m.online && m.refusal == "" {
 		m.process.Dead = append(slices.Clone(m.process.Dead), m.process.Life)
-		m.report()
+		m.reportStatus()
 	}
 }
 
-// report says all that is being done. What it says of a job that the newest orders name is about that very job: where
-// one of its name is not gone yet, the new one waits.
-func (m *Machine) report() {
-	m.said, m.news = m.said+1, false
+// reportStatus says all that is being done. What it says of a job that the newest orders name is about that very job:
+// where one of its name is not gone yet, the new one waits.
+func (m *Machine) reportStatus() {
+	m.statusNumber, m.changed = m.statusNumber+1, false
 	p := &m.process
-	s := &wire.Status{Executor: p.Executor, Number: m.said, Life: p.Life, Device: p.Device, Host: p.Host,
-		Folder: p.Folder, Place: p.Place, Since: p.Since, Orders: m.orders, Dead: p.Dead, Leaves: m.drain != nil,
+	s := &wire.Status{Executor: p.Executor, Number: m.statusNumber, Life: p.Life, Device: p.Device, Host: p.Host,
+		Folder: p.Folder, Place: p.Place, Since: p.Since, Orders: m.orders, Dead: p.Dead, Leaves: m.interruption != nil,
 		Brings: p.Brings, Jobs: []wire.JobStatus{}}
 	for _, j := range m.jobs {
-		if j.next != nil {
+		if j.successor != nil {
 			s.Jobs = append(s.Jobs, wire.JobStatus{Name: j.spec.Name, State: wire.Waiting, Arena: j.status.Arena})
 		} else {
-			said := j.said()
+			said := j.reportedStatus()
 			if said.Error == "" && !said.State.Over() {
 				said.Error = m.waits[lease.Job(j.spec.Name)]
 			}
 			s.Jobs = append(s.Jobs, said)
 		}
 	}
-	m.say(Output{Status: s})
+	m.emit(Output{Status: s})
 }
 
 func (m *Machine) find(name string) *job {

@@ -152,7 +152,7 @@ type Trace struct {
 }
 
 // Unplanned says why there is no plan for what the script of a job has recorded.
-type Unplanned struct{ Job, Why string }
+type Unplanned struct{ Job, Reason string }
 
 // Fetch asks for a layout, to be proven.
 type Fetch struct {

@@ -25,21 +25,21 @@ type outcome struct {
 	logged     time.Duration // when an iteration was logged last, by the machine's clock
 }
 
-// planned takes down a plan that may come into force.
-func (o *outcome) planned(f *Fetched) {
+// recordPlan takes down a plan that may come into force.
+func (o *outcome) recordPlan(f *Fetched) {
 	if o.peaks == nil {
 		o.peaks = make(map[int64]graph.Bytes)
 	}
 	o.peaks[f.Epoch] = f.Peak
 }
 
-// applied takes down the plan that is in force.
-func (o *outcome) applied(a *executor.Applied) {
+// recordApplied takes down the plan that is in force.
+func (o *outcome) recordApplied(a *executor.Applied) {
 	o.peak, o.arena = max(o.peak, o.peaks[a.Epoch]), max(o.arena, a.Arena)
 }
 
-// iteration adds one, and reports whether none was logged within the last second.
-func (o *outcome) iteration(r *executor.Report, now time.Duration) (log bool) {
+// recordIteration adds one, and reports whether none was logged within the last second.
+func (o *outcome) recordIteration(r *executor.Report, now time.Duration) (log bool) {
 	if o.reports++; o.reports == 1 {
 		o.left, o.begin, o.first = r.Left, r.Begin, r.End
 	}

@@ -33,12 +33,12 @@ type record struct {
 	Machine string            `json:"machine,omitzero"`
 	Process *Process          `json:"process,omitzero"`
 	Now     time.Duration     `json:"now_ns,omitzero"`
-	In      *told             `json:"in,omitzero"`
+	In      *recordedInput    `json:"in,omitzero"`
 	Out     []json.RawMessage `json:"out,omitzero"`
 }
 
-// told is an Input without what a machine only passes on. Errors are their texts.
-type told struct {
+// recordedInput is an Input without what a machine only passes on. Errors are their texts.
+type recordedInput struct {
 	Orders   *wire.Orders         `json:"orders,omitzero"`
 	Ticket   Ticket               `json:"ticket,omitzero"`
 	Prepared bool                 `json:"prepared,omitzero"`
@@ -106,13 +106,13 @@ func (r *Recorder) begin(p Process) {
 
 func (r *Recorder) step(at time.Duration, in Input, outputs []Output) {
 	if r != nil {
-		r.to.Write(record{Now: at, In: toldOf(in), Out: recording.Outputs(saidOf(outputs))})
+		r.to.Write(record{Now: at, In: newRecordedInput(in), Out: recording.Outputs(encodeOutput(outputs))})
 	}
 }
 
-// toldOf is an input as it is recorded.
-func toldOf(in Input) *told {
-	t := &told{Orders: in.Orders, Loss: in.Loss, Online: in.Online, Tick: in.Tick,
+// newRecordedInput is an input as it is recorded.
+func newRecordedInput(in Input) *recordedInput {
+	t := &recordedInput{Orders: in.Orders, Loss: in.Loss, Online: in.Online, Tick: in.Tick,
 		Waits: in.Waits, Drain: in.Drain != nil,
 		Quit: in.Quit != nil, Closed: in.Closed}
 	switch {
@@ -182,7 +182,7 @@ func textOfErr(err error) *string {
 }
 
 // input is the input that was recorded.
-func (t *told) input() Input {
+func (t *recordedInput) input() Input {
 	var err error
 	if t.Err != nil {
 		if err = errors.New(*t.Err); t.Diverged {
@@ -252,7 +252,7 @@ type said struct {
 	Text   string       `json:"text,omitzero"`
 }
 
-func saidOf(outputs []Output) []said {
+func encodeOutput(outputs []Output) []said {
 	list := make([]said, len(outputs))
 	for i, o := range outputs {
 		s := &list[i]
@@ -272,7 +272,7 @@ func saidOf(outputs []Output) []said {
 		case o.Trace != nil:
 			*s = said{Do: "trace", Job: o.Trace.Job, Number: int64(o.Trace.Iterations)}
 		case o.Unplanned != nil:
-			*s = said{Do: "unplanned", Job: o.Unplanned.Job, Text: o.Unplanned.Why}
+			*s = said{Do: "unplanned", Job: o.Unplanned.Job, Text: o.Unplanned.Reason}
 		case o.Resume != "":
 			*s = said{Do: "resume", Job: o.Resume}
 		case o.Take != nil:
@@ -331,7 +331,7 @@ func Replay(in io.Reader) (steps int, err error) {
 		if err != nil {
 			return steps, r.Errorf("%w", err)
 		}
-		if err := r.Same(l.Out, recording.Outputs(saidOf(outputs))); err != nil {
+		if err := r.Same(l.Out, recording.Outputs(encodeOutput(outputs))); err != nil {
 			return steps, err
 		}
 		steps++

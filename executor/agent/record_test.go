@@ -53,7 +53,7 @@ func TestToldIsWhole(t *testing.T) {
 		"useless":  {Kept: &Kept{Ticket: 1, Err: &task.DivergedError{What: "why"}}},
 		"no state": {Event: &executor.Event{Job: "a", Snapshot: &executor.Snapshot{Err: why}}},
 	} {
-		if got := toldOf(in).input(); !reflect.DeepEqual(got, in) {
+		if got := newRecordedInput(in).input(); !reflect.DeepEqual(got, in) {
 			t.Errorf("%s is read again as %+v, was %+v", name, got, in)
 		}
 	}
@@ -65,7 +65,7 @@ func TestToldIsWhole(t *testing.T) {
 			t.Errorf("this test has no input with %s: add one, and see that it is recorded", name)
 			continue
 		}
-		if got := toldOf(in).input(); !reflect.DeepEqual(got, in) {
+		if got := newRecordedInput(in).input(); !reflect.DeepEqual(got, in) {
 			t.Errorf("an input with %s is read again as %+v, was %+v", name, got, in)
 		}
 	}

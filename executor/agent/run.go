@@ -93,7 +93,8 @@ func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p := Process{Executor: o.Executor, Life: cmp.Or(o.Life, rand.Text()), Dead: o.Dead, Device: o.Device.Identity(),
-		Host: Here(), Since: int64(clock.Now()), Alone: o.Alone, Orphan: o.Orphan, Brings: o.Brings, Place: o.Place}
+		Host: ProcessName(), Since: int64(clock.Now()), Alone: o.Alone, Orphan: o.Orphan, Brings: o.Brings,
+		Place: o.Place}
 	if o.Checkpoints.Dir != "" {
 		var err error
 		if p.Folder, err = o.Checkpoints.Identity(); err != nil {
@@ -114,7 +115,7 @@ func Run(ctx context.Context, o Options) error {
 			r.traced(e.Job, e.Trace)
 			return
 		}
-		r.tell(Input{Event: &e})
+		r.enqueue(Input{Event: &e})
 	})
 	stop, err := o.Bus.Watch(ctx, wire.OrdersKey(o.Executor), r.orders)
 	if err != nil {
@@ -138,8 +139,8 @@ func Run(ctx context.Context, o Options) error {
 // simulated reports whether a device has virtual time and no data.
 func simulated(d Device) bool { return strings.HasPrefix(d.Name(), "sim:") }
 
-// Here names this machine and process.
-func Here() string { return fmt.Sprintf("%s, process %d", hostName(), os.Getpid()) }
+// ProcessName names this machine and process.
+func ProcessName() string { return fmt.Sprintf("%s, process %d", hostName(), os.Getpid()) }
 
 func hostName() string {
 	host, err := os.Hostname()
@@ -200,7 +201,7 @@ func (r *runner) run(ctx context.Context) error {
 	if let {
 		return r.machine.Farewell()
 	}
-	for rest := r.take(); len(rest) > 0; rest = r.take() { // jobs that have ended by themselves
+	for rest := r.takeInputs(); len(rest) > 0; rest = r.takeInputs() { // jobs that have ended by themselves
 		for _, in := range rest {
 			r.step(in.at, in.Input)
 		}
@@ -231,7 +232,7 @@ func (r *runner) loop(ctx context.Context, served <-chan struct{}) bool {
 	for {
 		select {
 		case <-r.ready:
-			for _, in := range r.take() {
+			for _, in := range r.takeInputs() {
 				if r.step(in.at, in.Input) {
 					return true
 				}
@@ -273,8 +274,8 @@ func (r *runner) listen() bool {
 	return r.step(clock.Now(), Input{Online: &online})
 }
 
-// tell puts an input in line for the machine. Any goroutine may call it.
-func (r *runner) tell(in Input) {
+// enqueue puts an input in line for the machine. Any goroutine may call it.
+func (r *runner) enqueue(in Input) {
 	r.mu.Lock()
 	r.inputs = append(r.inputs, arrival{clock.Now(), in})
 	r.mu.Unlock()
@@ -284,7 +285,7 @@ func (r *runner) tell(in Input) {
 	}
 }
 
-func (r *runner) take() []arrival {
+func (r *runner) takeInputs() []arrival {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	inputs := r.inputs
@@ -302,7 +303,7 @@ func (r *runner) orders(_ string, value []byte) {
 		r.Log.Warn("orders are left", "err", err)
 		return
 	}
-	r.tell(Input{Orders: &o})
+	r.enqueue(Input{Orders: &o})
 }
 
 // step steps the machine, does what it says, and reports whether it lets the process go.
@@ -324,19 +325,19 @@ func (r *runner) step(at time.Duration, in Input) (leave bool) {
 func (r *runner) do(out Output) {
 	switch {
 	case out.Meet != nil:
-		r.meet(out.Meet)
+		r.listenForNext(out.Meet)
 	case out.Join != nil:
 		if line := r.lines[out.Join.Job]; line != nil {
 			line.Join(out.Join.Meeting)
 		}
 	case out.Part != "":
-		r.part(out.Part)
+		r.closeConnections(out.Part)
 	case out.Prepare != nil:
-		r.errands.Go(func() { r.tell(Input{Prepared: r.prepare(out.Prepare)}) })
+		r.errands.Go(func() { r.enqueue(Input{Prepared: r.prepare(out.Prepare)}) })
 	case out.Fetch != nil:
-		r.errands.Go(func() { r.tell(Input{Fetched: r.fetch(out.Fetch)}) })
+		r.errands.Go(func() { r.enqueue(Input{Fetched: r.fetch(out.Fetch)}) })
 	case out.Open != nil:
-		r.open(out.Open)
+		r.submitJob(out.Open)
 	case out.Change != nil:
 		r.host.Change(out.Change.Job, out.Change.Proven)
 	case out.Stop != "":
@@ -348,14 +349,14 @@ func (r *runner) do(out Output) {
 	case out.Take != nil:
 		r.host.Checkpoint(out.Take.Job, out.Take.At)
 	case out.Write != nil:
-		losses := r.losses[out.Write.Spec.Name].first(out.Write.Snapshot.Iteration)
+		losses := r.losses[out.Write.Spec.Name].prefix(out.Write.Snapshot.Iteration)
 		r.errands.Go(func() {
 			since := clock.Now()
 			w := r.checkpoints.Write(out.Write, losses)
 			if w.Checkpoint != nil && !r.checkpoints.NoData {
 				w.Checkpoint.Took = min(clock.Now()-since, wire.MaxTook)
 			}
-			r.tell(Input{Written: w})
+			r.enqueue(Input{Written: w})
 		})
 	case out.Discard != nil:
 		r.errands.Go(func() {
@@ -367,16 +368,16 @@ func (r *runner) do(out Output) {
 		r.host.Remove(out.Remove)
 	case out.Keep != nil:
 		l := r.losses[out.Keep.Spec.Name]
-		r.errands.Go(func() { r.tell(Input{Kept: r.checkpoints.keep(out.Keep, l)}) })
+		r.errands.Go(func() { r.enqueue(Input{Kept: r.checkpoints.keepResult(out.Keep, l)}) })
 	case out.Store != nil:
-		r.errands.Go(func() { r.tell(Input{Stored: r.store(out.Store)}) })
+		r.errands.Go(func() { r.enqueue(Input{Stored: r.store(out.Store)}) })
 	case out.Status != nil:
-		r.sender.tell(out.Status)
+		r.sender.setStatus(out.Status)
 	case out.Report != nil:
 		r.publish(out.Report)
 	case out.Event != nil:
 		if text := out.Event.Log(); text != "" {
-			r.sender.line(&logLine{out.Event.Job, text})
+			r.sender.addLine(&logLine{out.Event.Job, text})
 			r.Log.LogAttrs(r.ctx, slog.LevelDebug, "job "+out.Event.Job+": "+text, out.Event.attrs()...)
 		}
 		if text := out.Event.Notice(); text != "" && r.Notice != nil {
@@ -388,7 +389,7 @@ func (r *runner) do(out Output) {
 		r.host.Weigh(out.Weigh.Job, out.Weigh.Weight)
 	case out.Unplanned != nil:
 		if h, ok := r.host.(unplannable); ok {
-			h.Unplanned(out.Unplanned.Job, out.Unplanned.Why)
+			h.Unplanned(out.Unplanned.Job, out.Unplanned.Reason)
 		}
 	case out.Trace != nil:
 		r.host.Trace(out.Trace.Job, out.Trace.Iterations)

@@ -357,7 +357,7 @@ func TestRunErrors(t *testing.T) {
 	bus.away = true
 	for name, want := range map[string]string{"": "executor: the name", "x": "wait for orders: no connection"} {
 		d := simulated(t)
-		err := agent.Run(t.Context(), agent.Options{Executor: name, Device: d, Host: agent.On(d), Bus: bus})
+		err := agent.Run(t.Context(), agent.Options{Executor: name, Device: d, Host: agent.HostMaker(d), Bus: bus})
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("executor %q: error %v, want %q", name, err, want)
 		}

@@ -227,7 +227,7 @@ func ordersOf(t *testing.T, executor string, d *datadriven.TestData) *wire.Order
 		o.Elsewhere = []int64{7}
 	}
 	if d.HasArg("refused") {
-		o.Refused = &wire.Refusal{Life: "life", Why: "it is not wanted"}
+		o.Refused = &wire.Refusal{Life: "life", Reason: "it is not wanted"}
 	}
 	if d.HasArg("link") {
 		var out, in float64
@@ -335,7 +335,7 @@ func textOf(o Output) string {
 	case o.Resume != "":
 		return "resume " + o.Resume
 	case o.Unplanned != nil:
-		return fmt.Sprintf("no plan for %s: %s", o.Unplanned.Job, cmp.Or(o.Unplanned.Why, "that is over"))
+		return fmt.Sprintf("no plan for %s: %s", o.Unplanned.Job, cmp.Or(o.Unplanned.Reason, "that is over"))
 	case o.Take != nil:
 		return "take the state of " + o.Take.Job + after(o.Take.At)
 	case o.Meet != nil:

@@ -142,8 +142,8 @@ func (s *sender) send(send func(context.Context) error) error {
 	return send(ctx)
 }
 
-// say has what has changed be said.
-func (s *sender) say(change func()) {
+// change has what has changed be said.
+func (s *sender) change(change func()) {
 	s.mu.Lock()
 	change()
 	s.mu.Unlock()
@@ -153,11 +153,11 @@ func (s *sender) say(change func()) {
 	}
 }
 
-// tell has a status said, in place of one that was not yet.
-func (s *sender) tell(status *wire.Status) { s.say(func() { s.status = status }) }
+// setStatus has a status said, in place of one that was not yet.
+func (s *sender) setStatus(status *wire.Status) { s.change(func() { s.status = status }) }
 
-func (s *sender) line(line *logLine) {
-	s.say(func() {
+func (s *sender) addLine(line *logLine) {
+	s.change(func() {
 		s.lines = append(s.lines, line)
 		s.trim()
 	})
@@ -165,7 +165,7 @@ func (s *sender) line(line *logLine) {
 
 // close says what is left, if that does not take long.
 func (s *sender) close() {
-	s.say(func() { s.closed = true })
+	s.change(func() { s.closed = true })
 	hurry := time.AfterFunc(grace, s.cancel)
 	s.running.Wait()
 	hurry.Stop()

@@ -63,17 +63,17 @@ func TestLinesAreKept(t *testing.T) {
 		status := func(n int64) *wire.Status { return &wire.Status{Executor: "x1", Number: n, Life: "1"} }
 		const more = 234
 		for i := range mostLines + more {
-			s.line(&logLine{"lenet", fmt.Sprint("iteration ", i)})
+			s.addLine(&logLine{"lenet", fmt.Sprint("iteration ", i)})
 			if i%100 == 0 {
-				s.tell(status(1))
+				s.setStatus(status(1))
 			}
 		}
-		s.line(&logLine{"lenet", "finished after 1234 iterations"})
+		s.addLine(&logLine{"lenet", "finished after 1234 iterations"})
 		synctest.Wait() // the sender has tried all of that, and found nobody
 		b.back()
-		s.tell(status(2))
+		s.setStatus(status(2))
 		synctest.Wait()
-		s.tell(status(3))
+		s.setStatus(status(3))
 		synctest.Wait()
 		s.close()
 		want := []string{"status 2", fmt.Sprintf("%d lines are missing here: the controller was away", more+1)}

@@ -126,8 +126,9 @@ func beginIn(t *testing.T, d device.Device, folder string) *setting {
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancelCause(t.Context())
 	go func() {
-		s.ended <- agent.Run(ctx, agent.Options{Executor: executorName, Device: s.device, Host: agent.On(s.device),
-			Bus: s.bus, Heartbeat: time.Millisecond,
+		s.ended <- agent.Run(ctx, agent.Options{Executor: executorName, Device: s.device,
+			Host: agent.HostMaker(s.device),
+			Bus:  s.bus, Heartbeat: time.Millisecond,
 			Checkpoints: checkpoint.Folder{Dir: folder}, Interrupt: s.interrupt,
 			Notice: slog.New(slog.NewTextHandler(&s.notices, nil))})
 	}()
@@ -233,7 +234,7 @@ func (w *work) alone(p scheduler.Scheduled, iterations int, set *data.Dataset) *
 	if _, ok := w.d.(*cpu.Device); ok {
 		d = computing(w.t)
 	}
-	on := planner.Of(d, planner.Roofline(d.Facts()))
+	on := planner.Describe(d, planner.Roofline(d.Facts()))
 	profile, err := on.Profile(w.g)
 	if err != nil {
 		w.t.Fatal(err)

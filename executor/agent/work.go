@@ -29,8 +29,8 @@ func (l *losses) set(iteration int, loss float32) {
 	l.values[iteration] = loss
 }
 
-// at returns the loss of an iteration, nil on a device without data.
-func (l *losses) at(iteration int) *wire.Loss {
+// lossAt returns the loss of an iteration, nil on a device without data.
+func (l *losses) lossAt(iteration int) *wire.Loss {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if iteration >= len(l.values) {
@@ -40,8 +40,8 @@ func (l *losses) at(iteration int) *wire.Loss {
 	return &loss
 }
 
-// all returns the losses of a job that has ended. Those of a very long one do not fit a message, and are left out.
-func (l *losses) all() []float32 {
+// list returns the losses of a job that has ended. Those of a very long one do not fit a message, and are left out.
+func (l *losses) list() []float32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.values) > wire.MaxLosses {
@@ -50,15 +50,15 @@ func (l *losses) all() []float32 {
 	return slices.Clone(l.values)
 }
 
-// first returns the losses of the first iterations, which are complete; none on a device without data.
-func (l *losses) first(iterations int) []float32 {
+// prefix returns the losses of the first iterations, which are complete; none on a device without data.
+func (l *losses) prefix(iterations int) []float32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.values[:min(iterations, len(l.values))])
 }
 
-// open submits a job to the host.
-func (r *runner) open(o *Open) {
+// submitJob submits a job to the host.
+func (r *runner) submitJob(o *Open) {
 	l := new(losses)
 	t := o.Task
 	if line := r.lines[o.Spec.Name]; line != nil {
@@ -73,8 +73,8 @@ func (r *runner) open(o *Open) {
 	r.host.Submit(spec, o.Proven)
 }
 
-// meet has a replica listen for the next one. A simulated device reduces without the others.
-func (r *runner) meet(m *Meet) {
+// listenForNext has a replica listen for the next one. A simulated device reduces without the others.
+func (r *runner) listenForNext(m *Meet) {
 	if simulated(r.Device) {
 		return
 	}
@@ -83,11 +83,11 @@ func (r *runner) meet(m *Meet) {
 	if err == nil {
 		r.lines[m.Spec.Name] = line
 	}
-	r.tell(Input{Met: &Met{m.Ticket, meeting, err}})
+	r.enqueue(Input{Met: &Met{m.Ticket, meeting, err}})
 }
 
-// part closes the connections of a replica, if it has any.
-func (r *runner) part(job string) {
+// closeConnections closes the connections of a replica, if it has any.
+func (r *runner) closeConnections(job string) {
 	if line := r.lines[job]; line != nil {
 		line.Close()
 		delete(r.lines, job)
@@ -98,7 +98,7 @@ func (r *runner) part(job string) {
 func (r *runner) loss(e *executor.Event) *wire.Loss {
 	l := r.losses[e.Job]
 	if e.Ended != nil || e.Removed {
-		r.part(e.Job) // the other replicas wait for this one no longer
+		r.closeConnections(e.Job) // the other replicas wait for this one no longer
 	}
 	if e.Removed {
 		delete(r.losses, e.Job)
@@ -106,7 +106,7 @@ func (r *runner) loss(e *executor.Event) *wire.Loss {
 	if e.Report == nil || l == nil {
 		return nil
 	}
-	return l.at(e.Report.Iteration)
+	return l.lossAt(e.Report.Iteration)
 }
 
 // errNoData is why nothing can be saved on a simulated device.
@@ -124,10 +124,10 @@ func (k *Keep) Take(losses []float32) *Kept {
 	return kept
 }
 
-// keep takes what a job has come to, while it rests in Home, and saves its weights. If they cannot be saved they go to
-// a checkpoint.
-func (c *Checkpoints) keep(k *Keep, l *losses) *Kept {
-	kept := k.Take(l.all())
+// keepResult takes what a job has come to, while it rests in Home, and saves its weights. If they cannot be saved they
+// go to a checkpoint.
+func (c *Checkpoints) keepResult(k *Keep, l *losses) *Kept {
+	kept := k.Take(l.list())
 	if kept.Err = k.Task.Check(k.Ended.Iterations, k.Ended.Weights); kept.Err != nil {
 		return kept
 	}
@@ -147,7 +147,7 @@ func (c *Checkpoints) keep(k *Keep, l *losses) *Kept {
 			return kept
 		}
 		s := &executor.Snapshot{Iteration: k.Ended.Iterations, Contents: k.Ended.Weights, Release: func() {}}
-		w := c.Write(&Write{k.Ticket, k.Spec, k.Incarnation, k.Task, s, math.MaxInt}, l.first(k.Ended.Iterations))
+		w := c.Write(&Write{k.Ticket, k.Spec, k.Incarnation, k.Task, s, math.MaxInt}, l.prefix(k.Ended.Iterations))
 		if kept.Checkpoint = w.Checkpoint; w.Err != nil {
 			kept.Err, kept.Again = fmt.Errorf("%w, and %w", kept.Err, w.Err), true
 		}

@@ -19,23 +19,23 @@ import (
 // Losses are kept to the bit; so many that no message holds them are left out.
 func TestLosses(t *testing.T) {
 	var l losses
-	if l.at(0) != nil || l.all() != nil {
+	if l.lossAt(0) != nil || l.list() != nil {
 		t.Error("there are losses before the first iteration")
 	}
 	nan := float32(math.NaN())
 	for i, loss := range []float32{3, nan, -1} {
 		l.set(i, loss)
 	}
-	if got := l.all(); len(got) != 3 || got[0] != 3 || !math.IsNaN(float64(got[1])) || *l.at(2) != -1 ||
-		l.at(3) != nil {
+	if got := l.list(); len(got) != 3 || got[0] != 3 || !math.IsNaN(float64(got[1])) || *l.lossAt(2) != -1 ||
+		l.lossAt(3) != nil {
 		t.Errorf("losses %v", got)
 	}
 	l.set(wire.MaxLosses-1, 7)
-	if got := l.all(); len(got) != wire.MaxLosses || !slices.Equal(got[2:3], []float32{-1}) {
+	if got := l.list(); len(got) != wire.MaxLosses || !slices.Equal(got[2:3], []float32{-1}) {
 		t.Errorf("%d losses", len(got))
 	}
 	l.set(wire.MaxLosses, 8)
-	if got := l.all(); got != nil || *l.at(wire.MaxLosses) != 8 {
+	if got := l.list(); got != nil || *l.lossAt(wire.MaxLosses) != 8 {
 		t.Errorf("%d losses are for a message", len(got))
 	}
 }
@@ -63,7 +63,7 @@ func TestKeep(t *testing.T) {
 	path := filepath.Join(dir, "gone", "w.safetensors")
 	c := &Checkpoints{Folder: checkpoint.Folder{Dir: dir}}
 	k, l := learned(t, path)
-	kept := c.keep(k, l)
+	kept := c.keepResult(k, l)
 	if kept.Err == nil || kept.Again || kept.Saved != "" || kept.Checkpoint == nil || kept.Checkpoint.Iteration != 3 {
 		t.Fatalf("without the folder: %+v", kept)
 	}
@@ -72,14 +72,14 @@ func TestKeep(t *testing.T) {
 		t.Errorf("the checkpoint is %+v: %v", state, err)
 	}
 	c.Quota = 1
-	if kept := c.keep(k, l); kept.Err == nil || !kept.Again || kept.Checkpoint != nil {
+	if kept := c.keepResult(k, l); kept.Err == nil || !kept.Again || kept.Checkpoint != nil {
 		t.Errorf("without room for a checkpoint: %+v", kept)
 	}
 	c.Quota = 0
 	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if kept := c.keep(k, l); kept.Err != nil || kept.Again || kept.Saved != path || kept.Checkpoint != nil {
+	if kept := c.keepResult(k, l); kept.Err != nil || kept.Again || kept.Saved != path || kept.Checkpoint != nil {
 		t.Errorf("with the folder: %+v", kept)
 	}
 	saved, err := os.ReadFile(path)
@@ -93,7 +93,7 @@ func TestKeep(t *testing.T) {
 		}
 	}
 	k.Ended.Iterations = 4
-	kept = c.keep(k, l)
+	kept = c.keepResult(k, l)
 	if _, diverged := kept.Err.(*task.DivergedError); !diverged || kept.Saved != "" || kept.Checkpoint != nil ||
 		!strings.Contains(kept.Err.Error(), "conv1.w has become +Inf after 4 iterations: lower --lr") {
 		t.Errorf("of weights that are infinite: %+v", kept)

@@ -57,13 +57,13 @@ func (l *Line) Mean(ctx context.Context, iteration int, name string, data []floa
 	}
 	down := make(chan error, 1)
 	go func() {
-		err := l.down(data)
+		err := l.passDown(data)
 		if err != nil {
 			l.fail(err)
 		}
 		down <- err
 	}()
-	if err := l.up(iteration, name, data); err != nil {
+	if err := l.reduceUp(iteration, name, data); err != nil {
 		l.fail(err)
 	}
 	<-down
@@ -86,7 +86,7 @@ func (l *Line) watch(replica int, idle io.Reader) {
 	l.watches.Go(func() {
 		_, err := idle.Read(make([]byte, 1))
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
-			l.fail(l.lost(replica, err))
+			l.fail(l.lostError(replica, err))
 		}
 	})
 }
@@ -118,14 +118,14 @@ func (l *Line) failure() error {
 	return l.err
 }
 
-// up adds this replica's elements to the sums that come from below and hands them on. The last replica makes the
+// reduceUp adds this replica's elements to the sums that come from below and hands them on. The last replica makes the
 // results of them.
-func (l *Line) up(iteration int, name string, data []float32) error {
+func (l *Line) reduceUp(iteration int, name string, data []float32) error {
 	own := header(iteration, name, len(data))
 	if l.below != nil {
 		theirs := make([]byte, len(own))
 		if _, err := io.ReadFull(l.below, theirs); err != nil {
-			return l.lost(l.number-1, err)
+			return l.lostError(l.number-1, err)
 		}
 		if string(theirs) != string(own) {
 			return fmt.Errorf("replica %d reduces something else: the replicas must have the same network, passes "+
@@ -134,7 +134,7 @@ func (l *Line) up(iteration int, name string, data []float32) error {
 	}
 	if l.above != nil {
 		if _, err := l.above.Write(own); err != nil {
-			return l.lost(l.number+1, err)
+			return l.lostError(l.number+1, err)
 		}
 	}
 	bytes := make([]byte, 4*min(chunk, len(data)))
@@ -143,36 +143,36 @@ func (l *Line) up(iteration int, name string, data []float32) error {
 		bytes := bytes[:4*len(own)]
 		if l.below == nil {
 			for i, v := range own {
-				put(bytes, i, v)
+				putFloat(bytes, i, v)
 			}
 		} else {
 			if _, err := io.ReadFull(l.below, bytes); err != nil {
-				return l.lost(l.number-1, err)
+				return l.lostError(l.number-1, err)
 			}
 			for i, v := range own {
-				put(bytes, i, get(bytes, i)+v)
+				putFloat(bytes, i, getFloat(bytes, i)+v)
 			}
 		}
 		if l.above != nil {
 			if _, err := l.above.Write(bytes); err != nil {
-				return l.lost(l.number+1, err)
+				return l.lostError(l.number+1, err)
 			}
 			continue
 		}
 		for i := range own {
-			own[i] = get(bytes, i) / float32(l.replicas)
-			put(bytes, i, own[i])
+			own[i] = getFloat(bytes, i) / float32(l.replicas)
+			putFloat(bytes, i, own[i])
 		}
 		if _, err := l.below.Write(bytes); err != nil {
-			return l.lost(l.number-1, err)
+			return l.lostError(l.number-1, err)
 		}
 	}
 	return nil
 }
 
-// down takes the results from above and hands them on. It always reads, so that no replica waits with a result for one
-// that waits with a sum. A result replaces elements that were added before it was made.
-func (l *Line) down(data []float32) error {
+// passDown takes the results from above and hands them on. It always reads, so that no replica waits with a result for
+// one that waits with a sum. A result replaces elements that were added before it was made.
+func (l *Line) passDown(data []float32) error {
 	if l.above == nil {
 		return nil
 	}
@@ -181,22 +181,22 @@ func (l *Line) down(data []float32) error {
 		own := data[from:min(from+chunk, len(data))]
 		bytes := bytes[:4*len(own)]
 		if _, err := io.ReadFull(l.above, bytes); err != nil {
-			return l.lost(l.number+1, err)
+			return l.lostError(l.number+1, err)
 		}
 		for i := range own {
-			own[i] = get(bytes, i)
+			own[i] = getFloat(bytes, i)
 		}
 		if l.below == nil {
 			continue
 		}
 		if _, err := l.below.Write(bytes); err != nil {
-			return l.lost(l.number-1, err)
+			return l.lostError(l.number-1, err)
 		}
 	}
 	return nil
 }
 
-func (l *Line) lost(replica int, err error) error { return &LostError{replica, err} }
+func (l *Line) lostError(replica int, err error) error { return &LostError{replica, err} }
 
 // LostError is why a line takes no mean any more when the way to a neighbour broke: that has ended, or is out of reach.
 type LostError struct {
@@ -220,10 +220,10 @@ func header(iteration int, name string, elements int) []byte {
 	return append(h, digest(name)...)
 }
 
-func get(bytes []byte, i int) float32 {
+func getFloat(bytes []byte, i int) float32 {
 	return math.Float32frombits(binary.LittleEndian.Uint32(bytes[4*i:]))
 }
 
-func put(bytes []byte, i int, v float32) {
+func putFloat(bytes []byte, i int, v float32) {
 	binary.LittleEndian.PutUint32(bytes[4*i:], math.Float32bits(v))
 }

@@ -357,7 +357,7 @@ type hello struct {
 
 const helloBytes = 2*sha256.Size + 16
 
-func (p Place) hello(key string, number int, what purpose) (h hello) {
+func (p Place) newHello(key string, number int, what purpose) (h hello) {
 	copy(h.key[:], digest(fmt.Sprintf("%s %d %t", key, number, what.idle)))
 	copy(h.job[:], digest(fmt.Sprintf("%d %d %s", p.Replicas, p.Begin, p.Network)))
 	h.pair = what.pair
@@ -366,7 +366,7 @@ func (p Place) hello(key string, number int, what purpose) (h hello) {
 
 func (h hello) bytes() []byte { return slices.Concat(h.key[:], h.job[:], h.pair[:]) }
 
-func (h hello) is(key []byte) bool { return subtle.ConstantTimeCompare(h.key[:], key) == 1 }
+func (h hello) matches(key []byte) bool { return subtle.ConstantTimeCompare(h.key[:], key) == 1 }
 
 // differsError tells of a neighbour that is the right one, and trains something else.
 type differsError struct{ replica int }
@@ -396,7 +396,7 @@ func (p Place) greet(ctx context.Context, c *tls.Conn, key string, neighbour int
 	}
 	if dials != nil {
 		what = *dials
-		if _, err := c.Write(p.hello(key, p.Number, what).bytes()); err != nil {
+		if _, err := c.Write(p.newHello(key, p.Number, what).bytes()); err != nil {
 			return connection{}, what, err
 		}
 	}
@@ -406,14 +406,14 @@ func (p Place) greet(ctx context.Context, c *tls.Conn, key string, neighbour int
 	}
 	if dials == nil {
 		copy(what.pair[:], said[2*sha256.Size:])
-		what.idle = p.hello(key, neighbour, purpose{idle: true}).is(said[:sha256.Size])
+		what.idle = p.newHello(key, neighbour, purpose{idle: true}).matches(said[:sha256.Size])
 	}
-	theirs := p.hello(key, neighbour, what)
-	if !theirs.is(said[:sha256.Size]) {
+	theirs := p.newHello(key, neighbour, what)
+	if !theirs.matches(said[:sha256.Size]) {
 		return connection{}, what, errors.New("it does not know the key")
 	}
 	if dials == nil {
-		if _, err := c.Write(p.hello(key, p.Number, what).bytes()); err != nil {
+		if _, err := c.Write(p.newHello(key, p.Number, what).bytes()); err != nil {
 			return connection{}, what, err
 		}
 	}

@@ -131,7 +131,7 @@ func TestStrangers(t *testing.T) {
 		t.Errorf("a stranger is answered: %x", answer)
 	}
 	early := dialed(t, meetings[0])
-	if _, err := early.Write(place(1, 2).hello(meetings[0].Key, 1, purpose{}).bytes()); err != nil {
+	if _, err := early.Write(place(1, 2).newHello(meetings[0].Key, 1, purpose{}).bytes()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadFull(early, make([]byte, helloBytes)); err != nil {

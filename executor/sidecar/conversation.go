@@ -76,28 +76,28 @@ func (t *conversation) Summary() Summary {
 // Joined reports whether the script has said hello.
 func (t *conversation) Joined() bool { return t.device != nil }
 
-func (t *conversation) say(o Output) { t.out = append(t.out, o) }
+func (t *conversation) emit(o Output) { t.out = append(t.out, o) }
 
-func (t *conversation) note(format string, args ...any) {
-	t.say(Output{Note: fmt.Sprintf(format, args...)})
+func (t *conversation) addNote(format string, args ...any) {
+	t.emit(Output{Note: fmt.Sprintf(format, args...)})
 }
 
-// turn returns an error unless a message is the first one, and hello, or a later one.
-func (t *conversation) turn(m external.Message) error {
+// checkOrder returns an error unless a message is the first one, and hello, or a later one.
+func (t *conversation) checkOrder(m external.Message) error {
 	if _, hello := m.(external.Hello); hello != (t.device == nil) {
 		return errors.New("hello comes first, and once")
 	}
 	return nil
 }
 
-// hello takes the first message.
-func (t *conversation) hello(h *external.Hello) {
+// handleHello takes the first message.
+func (t *conversation) handleHello(h *external.Hello) {
 	t.device = &h.Device
-	t.note("%s %s on %s has joined", h.Framework, h.Release, h.Device.Name)
+	t.addNote("%s %s on %s has joined", h.Framework, h.Release, h.Device.Name)
 }
 
-// recorded takes a graph.
-func (t *conversation) recorded(r *external.Recorded) error {
+// handleRecorded takes a graph.
+func (t *conversation) handleRecorded(r *external.Recorded) error {
 	if r.Number != len(t.graphs)+1 {
 		return fmt.Errorf("graph %d follows %d graphs", r.Number, len(t.graphs))
 	}
@@ -111,17 +111,17 @@ func (t *conversation) recorded(r *external.Recorded) error {
 func (t *conversation) send(p external.Plan, s sent) {
 	p.Number, s.graph, s.bytes = int64(len(t.sent)+1), p.Graph, p.Bytes
 	t.sent = append(t.sent, s)
-	t.say(Output{Send: p})
+	t.emit(Output{Send: p})
 }
 
-// applied takes the answer to a plan, and returns that; nil: it was refused.
-func (t *conversation) applied(a *external.Applied) (*sent, error) {
+// handleApplied takes the answer to a plan, and returns that; nil: it was refused.
+func (t *conversation) handleApplied(a *external.Applied) (*sent, error) {
 	if a.Plan > int64(len(t.sent)) {
 		return nil, fmt.Errorf("it has applied plan %d of %d", a.Plan, len(t.sent))
 	}
 	p := &t.sent[a.Plan-1]
 	if a.Error != "" {
-		t.note("plan %d is refused: %s", a.Plan, a.Error)
+		t.addNote("plan %d is refused: %s", a.Plan, a.Error)
 		return nil, nil
 	}
 	p.applied, t.summary.Plan = true, 0
@@ -133,15 +133,15 @@ func (t *conversation) applied(a *external.Applied) (*sent, error) {
 	}
 	if p.graph != 0 {
 		t.summary.Plans++
-		t.note("plan %d is in force after %d iterations: %s", a.Plan, a.Iteration, p.bytes)
+		t.addNote("plan %d is in force after %d iterations: %s", a.Plan, a.Iteration, p.bytes)
 	}
 	return p, nil
 }
 
-// iterated takes what an iteration took, and returns the plan that it followed; nil: none. What its allocator had
-// reserved beyond the plan, from the second iteration on, is the reserve, and a part of the plan more where allocations
-// failed beside it: what they lacked is not told.
-func (t *conversation) iterated(i *external.Iteration) (*sent, error) {
+// handleIteration takes what an iteration took, and returns the plan that it followed; nil: none. What its allocator
+// had reserved beyond the plan, from the second iteration on, is the reserve, and a part of the plan more where
+// allocations failed beside it: what they lacked is not told.
+func (t *conversation) handleIteration(i *external.Iteration) (*sent, error) {
 	s := &t.summary
 	if i.Graph > len(t.graphs) || i.Plan > int64(len(t.sent)) {
 		return nil, fmt.Errorf("iteration %d is of graph %d of %d, by plan %d of %d", i.Iteration, i.Graph,
@@ -176,25 +176,25 @@ func (t *conversation) iterated(i *external.Iteration) (*sent, error) {
 	return p, nil
 }
 
-// passive takes that no plan is followed, and reports whether that is so from now on.
-func (t *conversation) passive(p *external.Passive) bool {
+// handlePassive takes that no plan is followed, and reports whether that is so from now on.
+func (t *conversation) handlePassive(p *external.Passive) bool {
 	if p.Always {
 		t.summary.Passive = p.Why
-		t.note("no plan is followed any more: %s", p.Why)
+		t.addNote("no plan is followed any more: %s", p.Why)
 	}
 	return p.Always
 }
 
-// end takes the last message.
-func (t *conversation) end(e *external.End) {
+// handleEnd takes the last message.
+func (t *conversation) handleEnd(e *external.End) {
 	t.over = true
 	t.summary.Ended, t.summary.Error = true, e.Error
 }
 
-// closed takes that the script has closed its end.
-func (t *conversation) closed() {
+// handleClosed takes that the script has closed its end.
+func (t *conversation) handleClosed() {
 	t.over = true
 	if t.device != nil {
-		t.note("the script has gone without an end")
+		t.addNote("the script has gone without an end")
 	}
 }

@@ -123,7 +123,7 @@ func (s *trade) job(messages []external.Message, limit graph.Bytes, orders []byt
 				in := GuestInput{Change: plan(out.Record, limit)}
 				if in.Change == nil {
 					why := "the budget is too small"
-					in.Why = &why
+					in.Reason = &why
 				}
 				inputs = slices.Insert(inputs, 0, in)
 			case e == nil:

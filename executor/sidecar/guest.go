@@ -23,7 +23,7 @@ type GuestInput struct {
 	Park    int64 // the number of this wish; see executor.Host.Park
 	Resume  bool
 	Remove  bool
-	Why     *string          // there is no plan for what the script does, for this reason; "": that is over
+	Reason  *string          // there is no plan for what the script does, for this reason; "": that is over
 	Message external.Message // of the script
 	Closed  bool             // the script has closed its end, or says what cannot be read
 	Exited  *Exit            // the command has ended, and all that it has said was heard
@@ -97,7 +97,7 @@ func (g *Guest) Step(in GuestInput) []Output {
 	case in.Page != 0:
 		g.page = in.Page
 	case in.Open != nil:
-		g.open(in.Open)
+		g.openJob(in.Open)
 	case g.program == nil:
 		if in.Remove {
 			g.event(executor.Event{Removed: true})
@@ -112,43 +112,43 @@ func (g *Guest) Step(in GuestInput) []Output {
 		g.park = 0
 	case in.Remove:
 		g.stop, g.remove = true, true
-	case in.Why != nil:
-		g.unplanned(*in.Why)
+	case in.Reason != nil:
+		g.reportUnplanned(*in.Reason)
 	case in.Lease != nil:
 		g.leased(in.Lease)
 	case in.Exited != nil:
 		g.exited(in.Exited.Err)
 	case g.over:
 	case in.Message != nil:
-		err = g.heard(in.Message)
+		err = g.handleMessage(in.Message)
 	case in.Closed:
-		g.closed()
+		g.handleClosed()
 	}
 	if err != nil {
 		g.over = true
-		g.say(Output{Fail: err})
+		g.emit(Output{Fail: err})
 	}
 	if g.program != nil {
-		g.next()
+		g.advance()
 	}
 	return g.out
 }
 
 func (g *Guest) event(e executor.Event) {
 	e.Job = g.job
-	g.say(Output{Event: &e})
+	g.emit(Output{Event: &e})
 }
 
-func (g *Guest) open(o *Open) {
+func (g *Guest) openJob(o *Open) {
 	if g.job != "" {
-		g.say(Output{Event: &executor.Event{Job: o.Job, Refused: errors.New("a sidecar has one script")}})
+		g.emit(Output{Event: &executor.Event{Job: o.Job, Refused: errors.New("a sidecar has one script")}})
 		return
 	}
 	g.job, g.weight, g.program, g.often = o.Job, o.Weight, o.Program, 4
 }
 
-// next has the script do what it can do next.
-func (g *Guest) next() {
+// advance has the script do what it can do next.
+func (g *Guest) advance() {
 	switch g.place {
 	case outside, resting:
 		switch {
@@ -167,7 +167,7 @@ func (g *Guest) next() {
 	case training:
 		changes := g.program != g.given
 		switch {
-		case changes && g.covers():
+		case changes && g.coversPassive():
 			g.given = g.program
 			g.acknowledge(g.program)
 		case g.device == nil || g.over: // it cannot be told anything
@@ -176,9 +176,9 @@ func (g *Guest) next() {
 		case g.park > 0 || g.drain || g.page > 0 && (changes || g.pages() > g.joined):
 			g.place = leaving
 			g.counter++
-			g.say(Output{Send: external.Park{Number: g.counter}})
+			g.emit(Output{Send: external.Park{Number: g.counter}})
 		case changes:
-			g.give()
+			g.sendPlan()
 		}
 	case leaving:
 		if g.stop {
@@ -187,10 +187,10 @@ func (g *Guest) next() {
 	}
 }
 
-// covers reports whether the newest program is for what a script has that follows no plan any more. It is in force
-// then: there is nothing that the script would have to do, or could be told if it has left.
-func (g *Guest) covers() bool {
-	return g.alone > 0 && g.shapeOf(g.program) == nil && g.takes(g.program) >= g.alone &&
+// coversPassive reports whether the newest program is for what a script has that follows no plan any more. It is in
+// force then: there is nothing that the script would have to do, or could be told if it has left.
+func (g *Guest) coversPassive() bool {
+	return g.alone > 0 && g.shapeOf(g.program) == nil && g.claimOf(g.program) >= g.alone &&
 		(g.page == 0 || g.pages() <= g.joined)
 }
 
@@ -198,7 +198,7 @@ func (g *Guest) covers() bool {
 func (g *Guest) tellStop() {
 	if !g.told && g.device != nil && !g.over {
 		g.told = true
-		g.say(Output{Send: external.Stop{}})
+		g.emit(Output{Send: external.Stop{}})
 	}
 }
 
@@ -207,20 +207,20 @@ func (g *Guest) enter() {
 	g.left = g.now
 	if g.place == outside {
 		g.place = training
-		g.say(Output{Start: true})
+		g.emit(Output{Start: true})
 		g.acknowledge(g.program)
 		return
 	}
 	g.place = training
 	if g.program != g.given {
-		g.give()
+		g.sendPlan()
 	}
 	g.counter++
-	g.say(Output{Send: external.Resume{Number: g.counter}})
+	g.emit(Output{Send: external.Resume{Number: g.counter}})
 }
 
-// give sends the script its newest program.
-func (g *Guest) give() {
+// sendPlan sends the script its newest program.
+func (g *Guest) sendPlan() {
 	p := g.program
 	g.given = p
 	s := sent{program: p}
@@ -232,23 +232,23 @@ func (g *Guest) give() {
 			s.steps = append(s.steps, step.Op)
 		}
 	}
-	lines.Limit = g.takes(p)
+	lines.Limit = g.claimOf(p)
 	g.send(lines, s)
 }
 
-// unplanned tells the script, where it can be told, that there is no plan for what it does, and people why.
-func (g *Guest) unplanned(why string) {
+// reportUnplanned tells the script, where it can be told, that there is no plan for what it does, and people why.
+func (g *Guest) reportUnplanned(why string) {
 	if g.why = why; why == "" || g.summary.Passive != "" || g.device == nil || g.over {
 		return
 	}
-	g.note("no plan for what was recorded: %s", why)
+	g.addNote("no plan for what was recorded: %s", why)
 	if g.place == training {
-		g.send(external.Plan{Why: line(why), Limit: g.takes(g.given)}, sent{program: g.given})
+		g.send(external.Plan{Why: reasonLine(why), Limit: g.claimOf(g.given)}, sent{program: g.given})
 	}
 }
 
-// takes is what the job has of the device with a program: its arena, what the script holds, and the reserve.
-func (g *Guest) takes(p *program.Program) graph.Bytes {
+// claimOf is what the job has of the device with a program: its arena, what the script holds, and the reserve.
+func (g *Guest) claimOf(p *program.Program) graph.Bytes {
 	bytes := p.Arena
 	if s := g.shapeOf(p); s != nil {
 		bytes += s.Held + g.summary.Reserve
@@ -268,22 +268,22 @@ func (g *Guest) shapeOf(p *program.Program) *shape {
 
 // acknowledge tells that a program is in force, and that nothing else has memory any more.
 func (g *Guest) acknowledge(p *program.Program) {
-	g.epoch, g.bytes = p.Plan.Epoch, g.takes(p)
+	g.epoch, g.bytes = p.Plan.Epoch, g.claimOf(p)
 	g.plans++
 	g.event(executor.Event{Applied: &executor.Applied{Epoch: g.epoch, Arena: p.Arena}})
-	g.complain()
+	g.reportPassive()
 }
 
-// complain tells why the script follows no plan any more, if that is so.
-func (g *Guest) complain() {
+// reportPassive tells why the script follows no plan any more, if that is so.
+func (g *Guest) reportPassive() {
 	if why := g.summary.Passive; why != "" {
 		g.event(executor.Event{Refused: fmt.Errorf("no plan is followed any more: %s", why)})
 	}
 }
 
-// heard takes what the script says.
-func (g *Guest) heard(message external.Message) error {
-	if err := g.turn(message); err != nil {
+// handleMessage takes what the script says.
+func (g *Guest) handleMessage(message external.Message) error {
+	if err := g.checkOrder(message); err != nil {
 		return err
 	}
 	if _, ends := message.(external.End); g.place == resting && !ends {
@@ -291,20 +291,20 @@ func (g *Guest) heard(message external.Message) error {
 	}
 	switch s := message.(type) {
 	case external.Hello:
-		g.hello(&s)
-		g.give()
+		g.handleHello(&s)
+		g.sendPlan()
 	case external.Recorded:
-		if err := g.recorded(&s); err != nil {
+		if err := g.handleRecorded(&s); err != nil {
 			return err
 		}
 		g.record(s.Number)
 	case external.Applied:
-		return g.taken(&s)
+		return g.takeAnswer(&s)
 	case external.Iteration:
 		return g.iteration(&s)
 	case external.Passive:
-		if g.passive(&s) {
-			g.complain()
+		if g.handlePassive(&s) {
+			g.reportPassive()
 			g.record(0)
 		}
 	case external.Parked:
@@ -315,7 +315,7 @@ func (g *Guest) heard(message external.Message) error {
 		g.release()
 		g.event(executor.Event{Home: true})
 	case external.End:
-		g.end(&s)
+		g.handleEnd(&s)
 	}
 	return nil
 }
@@ -326,7 +326,7 @@ func (g *Guest) record(number int) {
 	g.current = number
 	if number > 0 {
 		r := g.graphs[number-1].Recorded
-		g.say(Output{Record: &r})
+		g.emit(Output{Record: &r})
 		return
 	}
 	g.alone = max(1, g.summary.Unplanned, g.bytes)
@@ -335,20 +335,20 @@ func (g *Guest) record(number int) {
 	}
 	g.alone = min(g.alone, graph.MaxBytes)
 	all := external.Claim(g.alone)
-	g.say(Output{Record: &external.Recorded{Graph: all, Latency: make([]time.Duration, len(all.Ops))}})
+	g.emit(Output{Record: &external.Recorded{Graph: all, Latency: make([]time.Duration, len(all.Ops))}})
 }
 
-// taken takes the answer to a plan. One that takes less than the one before is in force when an iteration has followed
-// it: until then what was above it may still be there.
-func (g *Guest) taken(a *external.Applied) error {
-	s, err := g.applied(a)
+// takeAnswer takes the answer to a plan. One that takes less than the one before is in force when an iteration has
+// followed it: until then what was above it may still be there.
+func (g *Guest) takeAnswer(a *external.Applied) error {
+	s, err := g.handleApplied(a)
 	switch {
 	case err != nil:
 		return err
 	case s == nil && g.bytes > 0: // else it waits for another
 		g.event(executor.Event{Refused: fmt.Errorf("the script refuses plan %d: %s", a.Plan, a.Error)})
 	case s != nil && s.program == g.given && (g.bytes == 0 ||
-		s.program.Plan.Epoch > g.epoch && (s.graph == 0 || g.takes(s.program) >= g.bytes)):
+		s.program.Plan.Epoch > g.epoch && (s.graph == 0 || g.claimOf(s.program) >= g.bytes)):
 		g.acknowledge(s.program)
 	}
 	return nil
@@ -356,7 +356,7 @@ func (g *Guest) taken(a *external.Applied) error {
 
 // iteration takes what an iteration took.
 func (g *Guest) iteration(i *external.Iteration) error {
-	s, err := g.iterated(i)
+	s, err := g.handleIteration(i)
 	if err != nil {
 		return err
 	}
@@ -404,14 +404,14 @@ func (g *Guest) exited(err error) {
 }
 
 // pages is what the job takes of the device, as the lease counts it.
-func (g *Guest) pages() int { return int((g.takes(g.program) + g.page - 1) / g.page) }
+func (g *Guest) pages() int { return int((g.claimOf(g.program) + g.page - 1) / g.page) }
 
 // acquires reports whether the job has the memory that it needs; where it is leased it asks for it first.
 func (g *Guest) acquires() bool {
 	if g.page > 0 && g.joined == 0 {
 		g.ask++
 		g.joined = g.pages()
-		g.say(Output{Lease: &lease.Input{Join: &lease.Join{Job: lease.Job(g.job), Ask: g.ask, Base: g.joined,
+		g.emit(Output{Lease: &lease.Input{Join: &lease.Join{Job: lease.Job(g.job), Ask: g.ask, Base: g.joined,
 			Peak: g.joined, Weight: g.weight}}})
 	}
 	return g.page == 0 || g.granted
@@ -420,7 +420,7 @@ func (g *Guest) acquires() bool {
 // release gives back what the lease has granted.
 func (g *Guest) release() {
 	if g.joined > 0 {
-		g.say(Output{Lease: &lease.Input{Leave: &lease.Leave{Job: lease.Job(g.job)}}})
+		g.emit(Output{Lease: &lease.Input{Leave: &lease.Leave{Job: lease.Job(g.job)}}})
 	}
 	g.joined, g.granted, g.drain = 0, false, false
 }
@@ -438,6 +438,6 @@ func (g *Guest) leased(a *lease.Output) {
 		g.joined = 0 // what the lease has under this name is not this job
 		g.exited(fmt.Errorf("the lease of the device's memory refuses it: %s", a.Why))
 	default:
-		g.note("the lease of the device's memory refuses it: %s", a.Why)
+		g.addNote("the lease of the device's memory refuses it: %s", a.Why)
 	}
 }

@@ -315,14 +315,14 @@ func TestGuestUnplanned(t *testing.T) {
 	g := new(Guest)
 	walk(t, g, []any{
 		GuestInput{Open: &Open{Job: "a", Program: first}}, "start; applied 1 in 6400",
-		GuestInput{Why: &why}, "", // it cannot be told yet
+		GuestInput{Reason: &why}, "", // it cannot be told yet
 		hello, "plan 1 for graph 0 within 6400: " + why,
-		GuestInput{Why: &none}, "",
+		GuestInput{Reason: &none}, "",
 		r, "record graph 1",
-		GuestInput{Why: &why}, "plan 2 for graph 0 within 6400: " + why,
+		GuestInput{Reason: &why}, "plan 2 for graph 0 within 6400: " + why,
 		external.Applied{Plan: 2}, "",
 		external.Iteration{Iteration: 1, Graph: 1, Touched: 9000, Reserved: 9000}, "report of 0 by 1, reserve 0",
-		GuestInput{Why: &none}, "",
+		GuestInput{Reason: &none}, "",
 		GuestInput{Change: next}, fmt.Sprintf("plan 3 for graph 1 within %d", next.Arena+100),
 		external.Applied{Plan: 3}, fmt.Sprintf("applied 2 in %d", next.Arena),
 	})

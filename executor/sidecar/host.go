@@ -68,7 +68,7 @@ func (h *Host) Least() graph.Bytes {
 	return h.least
 }
 
-func (h *Host) put(do func() []Output) {
+func (h *Host) post(do func() []Output) {
 	h.mu.Lock()
 	h.inputs = append(h.inputs, do)
 	h.mu.Unlock()
@@ -78,34 +78,34 @@ func (h *Host) put(do func() []Output) {
 	}
 }
 
-func (h *Host) tell(in GuestInput) {
+func (h *Host) stepGuest(in GuestInput) {
 	in.Now = h.Now()
-	h.put(func() []Output { return h.guest.Step(in) })
+	h.post(func() []Output { return h.guest.Step(in) })
 }
 
 // Submit has the script started, within the arena of its first program, which is for a claim.
 func (h *Host) Submit(s executor.Spec, p program.Proven) {
-	h.tell(GuestInput{Open: &Open{Job: s.Name, Program: p.Program(), Weight: s.Weight}})
+	h.stepGuest(GuestInput{Open: &Open{Job: s.Name, Program: p.Program(), Weight: s.Weight}})
 }
 
 // Change gives the script another plan, to be taken at a boundary of its iterations.
-func (h *Host) Change(_ string, p program.Proven) { h.tell(GuestInput{Change: p.Program()}) }
+func (h *Host) Change(_ string, p program.Proven) { h.stepGuest(GuestInput{Change: p.Program()}) }
 
 // Stop has the script end at a boundary of its iterations.
-func (h *Host) Stop(string) { h.tell(GuestInput{Stop: true}) }
+func (h *Host) Stop(string) { h.stepGuest(GuestInput{Stop: true}) }
 
 // Park has the script rest at a boundary, with nothing on the device, until Resume or Stop.
-func (h *Host) Park(_ string, number int64, _ int) { h.tell(GuestInput{Park: number}) }
+func (h *Host) Park(_ string, number int64, _ int) { h.stepGuest(GuestInput{Park: number}) }
 
 // Resume has a script go on that rests, by its newest program.
-func (h *Host) Resume(string) { h.tell(GuestInput{Resume: true}) }
+func (h *Host) Resume(string) { h.stepGuest(GuestInput{Resume: true}) }
 
 // Remove forgets the job when its script has ended, which it is told to. It is never killed.
-func (h *Host) Remove(string) { h.tell(GuestInput{Remove: true}) }
+func (h *Host) Remove(string) { h.stepGuest(GuestInput{Remove: true}) }
 
 // Checkpoint takes no state: what a script has saved is its own.
 func (h *Host) Checkpoint(job string, _ int) {
-	h.put(func() []Output {
+	h.post(func() []Output {
 		return []Output{{Event: &executor.Event{Job: job, Snapshot: &executor.Snapshot{
 			Err: errors.New("a script takes its own checkpoints: torch.save")}}}}
 	})
@@ -113,14 +113,14 @@ func (h *Host) Checkpoint(job string, _ int) {
 
 // Trace tells nothing of a script's ops.
 func (h *Host) Trace(job string, _ int) {
-	h.put(func() []Output {
+	h.post(func() []Output {
 		return []Output{{Note: fmt.Sprintf("job %s is a script's, which tells no trace", job)}}
 	})
 }
 
 // Weigh says what the job is worth under a lease, when it asks next.
 func (h *Host) Weigh(_ string, weight int) {
-	h.put(func() []Output {
+	h.post(func() []Output {
 		h.guest.weight = weight
 		return nil
 	})
@@ -128,7 +128,7 @@ func (h *Host) Weigh(_ string, weight int) {
 
 // Share puts the job under a lease, before Submit.
 func (h *Host) Share(s executor.Sharing) {
-	h.put(func() []Output {
+	h.post(func() []Output {
 		h.by = s
 		if s.Lease == nil {
 			return nil
@@ -138,11 +138,11 @@ func (h *Host) Share(s executor.Sharing) {
 }
 
 // Unplanned has the script train without a plan, since there is none for what it does.
-func (h *Host) Unplanned(_, why string) { h.tell(GuestInput{Why: &why}) }
+func (h *Host) Unplanned(_, why string) { h.stepGuest(GuestInput{Reason: &why}) }
 
 // Capacity tells the lease how much memory all jobs may hold together.
 func (h *Host) Capacity(size graph.Bytes, number int64) {
-	h.put(func() []Output {
+	h.post(func() []Output {
 		c := &lease.Capacity{Pages: min(int(size/h.by.Page), lease.MaxPages), Number: number, Method: h.by.Method}
 		return []Output{{Lease: &lease.Input{Capacity: c}}}
 	})
@@ -151,7 +151,7 @@ func (h *Host) Capacity(size graph.Bytes, number int64) {
 // Answer hands over what a lease in another process says.
 func (h *Host) Answer(answers ...lease.Output) {
 	for _, a := range answers {
-		h.tell(GuestInput{Lease: &a})
+		h.stepGuest(GuestInput{Lease: &a})
 	}
 }
 
@@ -164,7 +164,7 @@ func (h *Host) Serve(ctx context.Context) error {
 		h.mu.Unlock()
 		for _, do := range inputs {
 			outputs := do()
-			h.look()
+			h.publish()
 			h.carryOut(outputs)
 		}
 		if len(inputs) > 0 {
@@ -188,8 +188,8 @@ func (h *Host) Close() error {
 	return nil
 }
 
-// look takes down what others may ask for.
-func (h *Host) look() {
+// publish takes down what others may ask for.
+func (h *Host) publish() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.summary, h.joined = h.guest.Summary(), h.guest.Joined(); h.joined {
@@ -224,7 +224,7 @@ func (h *Host) carryOut(outputs []Output) {
 func (h *Host) start() {
 	s, err := h.Start()
 	if err != nil {
-		h.tell(GuestInput{Exited: &Exit{err}})
+		h.stepGuest(GuestInput{Exited: &Exit{err}})
 		return
 	}
 	h.conn, h.lines = s.Conn, make(chan []byte, maxLines)
@@ -244,14 +244,14 @@ func (h *Host) start() {
 			m, err := r.Next()
 			if err != nil {
 				if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, syscall.ECONNRESET) {
-					h.put(func() []Output {
+					h.post(func() []Output {
 						return []Output{{Fail: fmt.Errorf("what the script says cannot be read: %w", err)}}
 					})
 				}
-				h.tell(GuestInput{Closed: true})
+				h.stepGuest(GuestInput{Closed: true})
 				return
 			}
-			h.tell(GuestInput{Message: m})
+			h.stepGuest(GuestInput{Message: m})
 		}
 	})
 	go func() { // it may outlive us
@@ -260,7 +260,7 @@ func (h *Host) start() {
 		// connection still. That fails if the connection is closed, and then nothing is read anyway.
 		_ = s.Conn.CloseRead()
 		<-heard
-		h.tell(GuestInput{Exited: &Exit{err}})
+		h.stepGuest(GuestInput{Exited: &Exit{err}})
 	}()
 }
 

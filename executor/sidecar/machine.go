@@ -84,66 +84,66 @@ func (m *Machine) Step(in Input) []Output {
 	switch {
 	case m.over:
 	case in.Message != nil:
-		err = m.heard(in.Message)
+		err = m.handleMessage(in.Message)
 	case in.Planned != nil:
-		m.planned(in.Planned)
+		m.handlePlanned(in.Planned)
 	case in.Stop && m.device != nil:
-		m.say(Output{Send: external.Stop{}})
+		m.emit(Output{Send: external.Stop{}})
 	case in.Closed:
-		m.closed()
+		m.handleClosed()
 	}
 	if err != nil {
 		m.over = true
-		m.say(Output{Fail: err})
+		m.emit(Output{Fail: err})
 	}
-	m.errand()
+	m.askForPlan()
 	return m.out
 }
 
-// heard takes what the script says.
-func (m *Machine) heard(message external.Message) error {
-	if err := m.turn(message); err != nil {
+// handleMessage takes what the script says.
+func (m *Machine) handleMessage(message external.Message) error {
+	if err := m.checkOrder(message); err != nil {
 		return err
 	}
 	switch s := message.(type) {
 	case external.Hello:
-		m.hello(&s)
-		m.give(external.Plan{}, nil)
+		m.handleHello(&s)
+		m.sendPlan(external.Plan{}, nil)
 	case external.Recorded:
-		if err := m.recorded(&s); err != nil {
+		if err := m.handleRecorded(&s); err != nil {
 			return err
 		}
 		if need := external.Need(s.Graph) + s.Held; m.terms.Share > 0 {
 			m.limit = max(m.limit, graph.Bytes(m.terms.Share*float64(need)), 1)
 			m.summary.Limit = m.limit
-			m.note("it needs %s, and may have %s", need, m.limit)
+			m.addNote("it needs %s, and may have %s", need, m.limit)
 		}
-		m.want(s.Number)
+		m.requestPlan(s.Number)
 	case external.Applied:
-		_, err := m.applied(&s)
+		_, err := m.handleApplied(&s)
 		return err
 	case external.Iteration:
 		return m.iteration(&s)
 	case external.Passive:
-		if m.passive(&s) {
+		if m.handlePassive(&s) {
 			m.due = nil
 		}
 	case external.Parked:
 		return errors.New("it is parked, and was not told to")
 	case external.End:
-		m.end(&s)
+		m.handleEnd(&s)
 	}
 	return nil
 }
 
-// give gives the script a plan of some steps, within the limit.
-func (m *Machine) give(p external.Plan, steps []graph.OpID) {
+// sendPlan gives the script a plan of some steps, within the limit.
+func (m *Machine) sendPlan(p external.Plan, steps []graph.OpID) {
 	p.Limit = m.limit
 	m.send(p, sent{steps: steps})
 }
 
-// want has a graph planned for.
-func (m *Machine) want(number int) {
+// requestPlan has a graph planned for.
+func (m *Machine) requestPlan(number int) {
 	if !slices.Contains(m.due, number) {
 		m.due = append(m.due, number)
 	}
@@ -151,7 +151,7 @@ func (m *Machine) want(number int) {
 
 // iteration takes what an iteration took. If the reserve does not fit beside the plan, a lower one is asked for.
 func (m *Machine) iteration(i *external.Iteration) error {
-	p, err := m.iterated(i)
+	p, err := m.handleIteration(i)
 	if err != nil || p == nil || p.followed == 1 {
 		return err
 	}
@@ -160,7 +160,7 @@ func (m *Machine) iteration(i *external.Iteration) error {
 	})
 	over := m.limit > 0 && p.bytes+m.summary.Reserve > m.limit
 	if newest && p.graph > 0 && (over || m.drifts(p, i.Steps)) {
-		m.want(p.graph)
+		m.requestPlan(p.graph)
 	}
 	return nil
 }
@@ -189,8 +189,8 @@ func (m *Machine) drifts(p *sent, took []time.Duration) bool {
 	return g.reports >= enough && correct.Drift(g.latency, g.Latency) > threshold
 }
 
-// errand asks for what is to be planned, unless something is being planned, or within no more was refused.
-func (m *Machine) errand() {
+// askForPlan asks for what is to be planned, unless something is being planned, or within no more was refused.
+func (m *Machine) askForPlan() {
 	budget := m.limit
 	if budget > 0 {
 		budget = max(1, m.limit-m.summary.Reserve)
@@ -208,37 +208,38 @@ func (m *Machine) errand() {
 	if r.reports > 0 {
 		r.Latency, r.reports = slices.Clone(r.latency), 0
 	}
-	m.say(Output{Plan: &Errand{Number: r.Number, Graph: r.Graph, Latency: r.Latency, Held: r.Held, Device: *m.device,
+	m.emit(Output{Plan: &Errand{Number: r.Number, Graph: r.Graph, Latency: r.Latency, Held: r.Held, Device: *m.device,
 		Budget: budget}})
 }
 
-// planned takes what became of an errand.
-func (m *Machine) planned(p *Planned) {
+// handlePlanned takes what became of an errand.
+func (m *Machine) handlePlanned(p *Planned) {
 	m.asked = false
 	r := m.graphs[p.Number-1]
 	if p.Err == nil {
 		lines := p.Lines
 		lines.Graph, r.planned = p.Number, true
-		m.give(lines, p.Steps)
+		m.sendPlan(lines, p.Steps)
 		return
 	}
 	r.refused = p.Budget
 	if r.planned { // the plan that it has stays
-		m.note("no lower plan: %v", p.Err)
+		m.addNote("no lower plan: %v", p.Err)
 		return
 	}
 	why := fmt.Sprintf("%v; raise --memory, or %s", p.Err, remedy(p.Err))
 	switch {
 	case slices.ContainsFunc(m.graphs, func(r *shape) bool { return r.planned }): // those of the others stay
-		m.note("no plan for iterations of kind %d, which train WITHOUT A LIMIT: %s", p.Number, why)
+		m.addNote("no plan for iterations of kind %d, which train WITHOUT A LIMIT: %s", p.Number, why)
 	case m.terms.Anyway:
-		m.note("no plan, so it trains on WITHOUT A LIMIT: %s", why)
-		m.give(external.Plan{Why: line(why)}, nil)
+		m.addNote("no plan, so it trains on WITHOUT A LIMIT: %s", why)
+		m.sendPlan(external.Plan{Why: reasonLine(why)}, nil)
 	default:
-		m.summary.Unmet = line(why)
-		m.note("no plan, so the script ends before its next step (--anyway has it train on without a limit): %s", why)
-		m.give(external.Plan{Why: line(why)}, nil)
-		m.say(Output{Send: external.Stop{}})
+		m.summary.Unmet = reasonLine(why)
+		m.addNote("no plan, so the script ends before its next step (--anyway has it train on without a limit): %s",
+			why)
+		m.sendPlan(external.Plan{Why: reasonLine(why)}, nil)
+		m.emit(Output{Send: external.Stop{}})
 	}
 }
 
@@ -253,8 +254,8 @@ func remedy(err error) string {
 	return "take a smaller batch"
 }
 
-// line is a reason as a message can have it.
-func line(why string) string {
+// reasonLine is a reason as a message can have it.
+func reasonLine(why string) string {
 	const most = 1 << 10
 	text := []rune(why)
 	for i, r := range text {

@@ -104,7 +104,7 @@ func (h *history) spans(t *executor.Trace, origin time.Duration) []Span {
 		if c.Kind.Unit() == program.Compute && t.Gates != nil {
 			s.Gate = t.Gates[i]
 			if s.Stall = max(0, e.Start-free) - s.Gate; s.Stall > 0 {
-				s.After = h.after(c, before, free)
+				s.After = h.latestAfter(c, before, free)
 			}
 			free = e.End
 		}
@@ -116,12 +116,12 @@ func (h *history) spans(t *executor.Trace, origin time.Duration) []Span {
 	return spans
 }
 
-// after is of the commands that one waits for the one that ended last, nil if none of those recorded ended after a
-// time.
-func (h *history) after(c *program.Command, before []int, end time.Duration) (last *Cause) {
+// latestAfter is of the commands that one waits for the one that ended last, nil if none of those recorded ended after
+// a time.
+func (h *history) latestAfter(c *program.Command, before []int, end time.Duration) (last *Cause) {
 	for _, w := range c.Waits {
 		at := before[w.Stream] + w.Count
-		if by, ended, ok := h.streams[w.Stream].at(at); ok && ended > end {
+		if by, ended, ok := h.streams[w.Stream].commandAt(at); ok && ended > end {
 			last, end = &by, ended
 		}
 	}
@@ -133,8 +133,8 @@ func (e *ended) add(c Cause, end time.Duration) {
 	e.newest, e.ends = append(e.newest, c), append(e.ends, end)
 }
 
-// at returns the command with which a stream has come to a count.
-func (e *ended) at(count int) (c Cause, end time.Duration, ok bool) {
+// commandAt returns the command with which a stream has come to a count.
+func (e *ended) commandAt(count int) (c Cause, end time.Duration, ok bool) {
 	i := count - 1 - (e.count - len(e.newest))
 	if i < 0 || i >= len(e.newest) {
 		return Cause{}, 0, false

@@ -34,7 +34,7 @@ func TestTrim(t *testing.T) {
 			e.trim(n)
 			for count := range len(all) + 2 {
 				kept := count > len(all)-max(n, 1) && count <= len(all) && count > 0
-				if _, _, ok := e.at(count); ok != kept {
+				if _, _, ok := e.commandAt(count); ok != kept {
 					t.Fatalf("seed %d: after %d of %d commands in a section, %d is known: %v", seed, n, len(all),
 						count, ok)
 				}
@@ -52,7 +52,7 @@ func known(t *testing.T, seed uint64, e *ended, all []Cause, count int) {
 	if count == 0 {
 		return
 	}
-	if by, end, ok := e.at(count); !ok || by != all[count-1] || end != time.Duration(count) {
+	if by, end, ok := e.commandAt(count); !ok || by != all[count-1] || end != time.Duration(count) {
 		t.Fatalf("seed %d: command %d of %d is %v, ended at %v, known: %v; want %v", seed, count, len(all), by, end, ok,
 			all[count-1])
 	}

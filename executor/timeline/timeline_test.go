@@ -54,8 +54,8 @@ func settingOf(t *testing.T, share float64, models ...string) *setting {
 		t.Fatal(err)
 	}
 	s := &setting{tasks: w, device: sim.New(facts, sim.Options{Noise: .1, Seed: 1, Page: 4 * graph.KiB})}
-	s.on = planner.Of(s.device, planner.Roofline(facts))
-	if s.first, err = s.on.First(w); err != nil {
+	s.on = planner.Describe(s.device, planner.Roofline(facts))
+	if s.first, err = s.on.FirstRequest(w); err != nil {
 		t.Fatal(err)
 	}
 	peaks, err := planner.Vanilla(t.Context(), s.first)

@@ -159,7 +159,7 @@ func (t *tracer) section(s *Section) {
 		if x := sp.Expected; x != nil {
 			t.span(j, s, sp, t.thread(j, expected+lane, "expected: "+s.Lanes[sp.Lane]), x.Start, x.End)
 		}
-		t.wait(j, sp, lane)
+		t.writeWait(j, sp, lane)
 	}
 	for by := range j.ends { // nobody waits for what is older
 		if by.Section < s.Number-1 {
@@ -185,9 +185,9 @@ func (t *tracer) span(j *traced, s *Section, sp *Span, thread int, from, to time
 		Duration: lasts(to - from), Args: args})
 }
 
-// wait writes for how long the compute lane stood still before a span, and what it waited for: first at the gate, then
-// for other commands.
-func (t *tracer) wait(j *traced, sp *Span, lane int) {
+// writeWait writes for how long the compute lane stood still before a span, and what it waited for: first at the gate,
+// then for other commands.
+func (t *tracer) writeWait(j *traced, sp *Span, lane int) {
 	if sp.Gate+sp.Stall == 0 {
 		return
 	}

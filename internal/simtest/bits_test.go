@@ -69,7 +69,7 @@ func sameBits(t *testing.T, open func() device.Device, sharing wire.Sharing, per
 		disturbed, replans, w := outcome(t, seed, need*graph.Bytes(percent)/100, open, sharing)
 		resumed, moved = resumed+w.resumed, moved+w.moved
 		for name, r := range disturbed {
-			if r.State != wire.Done {
+			if r.State != wire.JobFinished {
 				continue // it did not fit, or was hit
 			}
 			compared++

@@ -229,14 +229,14 @@ func (w *world) checkSiblings() {
 	for _, g := range groups {
 		first := g[0]
 		for _, r := range g {
-			begins := r.State == wire.Starting || r.State == wire.Training
-			if begins && (first.State == wire.Starting || first.State == wire.Training) &&
+			begins := r.State == wire.JobStarting || r.State == wire.JobRunning
+			if begins && (first.State == wire.JobStarting || first.State == wire.JobRunning) &&
 				(r.Claim > 0) != (first.Claim > 0) {
 				w.tell()
 				w.t.Fatalf("replicas %s and %s are to train and claim %s and %s", first.Spec.Name, r.Spec.Name,
 					first.Claim, r.Claim)
 			}
-			if r.State == wire.Parked && first.State == wire.Parked && r.Iteration != first.Iteration {
+			if r.State == wire.JobParked && first.State == wire.JobParked && r.Iteration != first.Iteration {
 				w.tell()
 				w.t.Fatalf("replicas %s and %s are parked after %d and %d iterations", first.Spec.Name, r.Spec.Name,
 					first.Iteration, r.Iteration)
@@ -273,7 +273,7 @@ func TestReplicasKeepStep(t *testing.T) {
 			d.lines = func(string) *line { return l }
 			k := k
 			k.Name, k.Mean = fmt.Sprint("job@", n), l.mean
-			r, err := planner.Of(d, planner.Roofline(d.Facts())).First([]task.Task{k})
+			r, err := planner.Describe(d, planner.Roofline(d.Facts())).FirstRequest([]task.Task{k})
 			if err != nil {
 				t.Fatal(err)
 			}

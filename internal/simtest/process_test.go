@@ -119,7 +119,7 @@ func (p *process) step(in agent.Input) {
 		case o.Remove != "":
 			p.host.Remove(o.Remove)
 		case o.Lend != nil:
-			agent.Lend(p.host, o.Lend, p)
+			agent.ShareMemory(p.host, o.Lend, p)
 		case o.Weigh != nil:
 			p.host.Weigh(o.Weigh.Job, o.Weigh.Weight)
 		case o.Park != nil:
@@ -129,7 +129,7 @@ func (p *process) step(in agent.Input) {
 		case o.Take != nil:
 			p.host.Checkpoint(o.Take.Job, o.Take.At)
 		case o.Unplanned != nil:
-			p.host.(*guestHost).Unplanned(o.Unplanned.Job, o.Unplanned.Why)
+			p.host.(*guestHost).Unplanned(o.Unplanned.Job, o.Unplanned.Reason)
 		case o.Write != nil:
 			losses := slices.Clone(p.losses[o.Write.Spec.Name])
 			w.surely(func() { p.alive(agent.Input{Written: p.checkpoints().Write(o.Write, upTo(losses, o.Write))}) })

@@ -193,8 +193,8 @@ func (w *world) restored() *controller.Machine {
 	}
 	m := controller.Restore(c, s)
 	for _, r := range m.Records() {
-		if strings.HasPrefix(r.Why, "is held: ") {
-			w.t.Fatalf("job %s %s", r.Spec.Name, r.Why)
+		if strings.HasPrefix(r.Reason, "is held: ") {
+			w.t.Fatalf("job %s %s", r.Spec.Name, r.Reason)
 		}
 	}
 	return m

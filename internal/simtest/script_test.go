@@ -99,7 +99,7 @@ func (h *guestHost) Stop(string)                        { h.tell(sidecar.GuestIn
 func (h *guestHost) Park(_ string, number int64, _ int) { h.tell(sidecar.GuestInput{Park: number}) }
 func (h *guestHost) Resume(string)                      { h.tell(sidecar.GuestInput{Resume: true}) }
 func (h *guestHost) Remove(string)                      { h.tell(sidecar.GuestInput{Remove: true}) }
-func (h *guestHost) Unplanned(_, why string)            { h.tell(sidecar.GuestInput{Why: &why}) }
+func (h *guestHost) Unplanned(_, why string)            { h.tell(sidecar.GuestInput{Reason: &why}) }
 func (h *guestHost) Weigh(string, int)                  {}
 func (h *guestHost) Checkpoint(string, int)             {}
 func (h *guestHost) Trace(string, int)                  {}

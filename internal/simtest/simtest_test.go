@@ -240,14 +240,14 @@ func TestEverythingTogether(t *testing.T) {
 			phases[r.State]++
 			plans += r.PlansMade
 			if !r.State.Over() || r.Claim > 0 {
-				t.Fatalf("seed %d: job %s is %s (%s) with %s", seed, r.Spec.Name, r.State, r.Why, r.Claim)
+				t.Fatalf("seed %d: job %s is %s (%s) with %s", seed, r.Spec.Name, r.State, r.Reason, r.Claim)
 			}
-			if r.State == wire.Broken && !w.legitimate(r) {
+			if r.State == wire.JobFailed && !w.legitimate(r) {
 				w.tell()
 				t.Fatalf("seed %d: job %s failed after %d of %d restarts: %s", seed, r.Spec.Name, r.Restarts,
-					r.Spec.Restarts, r.Why)
+					r.Spec.Restarts, r.Reason)
 			}
-			if r.State == wire.Done && r.Iteration != r.Spec.Iterations && !r.Spec.Script {
+			if r.State == wire.JobFinished && r.Iteration != r.Spec.Iterations && !r.Spec.Script {
 				t.Fatalf("seed %d: job %s finished after %d of %d iterations", seed, r.Spec.Name, r.Iteration,
 					r.Spec.Iterations)
 			}
@@ -332,7 +332,7 @@ func TestEverythingTogether(t *testing.T) {
 	if shrunk < int(seeds)/10 || seconds < int(seeds)/10 {
 		tooFew("jobs shrank %d times for a smaller budget, %d second processes were refused", shrunk, seconds)
 	}
-	for _, p := range []wire.JobState{wire.Done, wire.Halted, wire.Broken} {
+	for _, p := range []wire.JobState{wire.JobFinished, wire.JobStopped, wire.JobFailed} {
 		if phases[p] < int(seeds)/6 {
 			tooFew("only %d jobs %s", phases[p], p)
 		}
@@ -349,7 +349,7 @@ func TestEverythingTogether(t *testing.T) {
 // not be heard, or has left while its last words were lost.
 func (w *world) legitimate(r wire.Record) bool {
 	if r.Spec.Script {
-		why := func(text string) bool { return strings.Contains(r.Why, text) }
+		why := func(text string) bool { return strings.Contains(r.Reason, text) }
 		return w.hurt[r.Spec.Name] || why("cannot run here") || why("is given up") || why("it has left") ||
 			why(errInterrupted.Error())
 	}
@@ -359,8 +359,8 @@ func (w *world) legitimate(r wire.Record) bool {
 			restarts = max(restarts, o.Restarts)
 		}
 	}
-	return strings.Contains(r.Why, "cannot run here") || restarts >= r.Spec.Restarts ||
-		r.Spec.Checkpoint == wire.Interval{} && strings.Contains(r.Why, errInterrupted.Error()) ||
-		w.apart && strings.Contains(r.Why, "no executor has its checkpoint") ||
-		!w.accepted[r.Spec.Name] && strings.Contains(r.Why, "the controller was killed when it had stored ")
+	return strings.Contains(r.Reason, "cannot run here") || restarts >= r.Spec.Restarts ||
+		r.Spec.Checkpoint == wire.Interval{} && strings.Contains(r.Reason, errInterrupted.Error()) ||
+		w.apart && strings.Contains(r.Reason, "no executor has its checkpoint") ||
+		!w.accepted[r.Spec.Name] && strings.Contains(r.Reason, "the controller was killed when it had stored ")
 }

@@ -266,7 +266,7 @@ func (s *site) together(records []wire.Record) (claims graph.Bytes, unknown bool
 	for i := range records {
 		if r := &records[i]; r.On == s.on() {
 			sum = sum.With(controller.ClaimOf(r))
-			unknown = unknown || r.State == wire.Unknown
+			unknown = unknown || r.State == wire.JobUnknown
 		}
 		for _, h := range records[i].Held {
 			if h.On == s.on() {

@@ -35,7 +35,7 @@ func TestSameAsDevice(t *testing.T) {
 			defer d.Close()
 			w := []task.Task{{Name: name, Model: name, Graph: g, Seed: k.Seed, Data: k.Data}}
 			o := local.Options{Config: controller.Config{Policy: "none-live"}, Iterations: iterations}
-			run, err := local.Train(t.Context(), d, planner.Of(d, planner.Roofline(d.Facts())), w, o)
+			run, err := local.Train(t.Context(), d, planner.Describe(d, planner.Roofline(d.Facts())), w, o)
 			if err != nil {
 				t.Fatal(err)
 			}

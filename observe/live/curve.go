@@ -22,13 +22,13 @@ func curveOf(losses []Loss) (curve []wire.Loss) {
 		for at+1 < len(losses) && losses[at+1].Iteration-first <= k*length/(n-1) {
 			at++
 		}
-		curve = append(curve, short(losses[at].Loss))
+		curve = append(curve, roundedLoss(losses[at].Loss))
 	}
 	return curve
 }
 
-// short is a loss in four digits.
-func short(l wire.Loss) wire.Loss {
+// roundedLoss is a loss in four digits.
+func roundedLoss(l wire.Loss) wire.Loss {
 	f, err := strconv.ParseFloat(strconv.FormatFloat(float64(l), 'g', 4, 32), 32)
 	if err != nil { // rounded up it is too large
 		return l

@@ -133,7 +133,7 @@ func (h *History) link(devices []wire.DeviceState, device int) (r wire.Rates) {
 
 // copies is what a job copies in a second.
 func (h *History) copies(r *wire.Record) wire.Rates {
-	if r.State != wire.Training || r.Pace <= 0 {
+	if r.State != wire.JobRunning || r.Pace <= 0 {
 		return wire.Rates{}
 	}
 	f := &h.jobs[keyOf(r)].facts
@@ -180,12 +180,13 @@ func (h *History) Plan(r *wire.Record, g *graph.Graph, l *wire.Layout) {
 	_, without := peak.Vanilla(g)
 	out, in := p.Copied(g)
 	j.facts = facts{out: out, in: in, alone: p.Length() - p.Recomputation(), without: without}
-	entry := Planned{At: h.at.Milliseconds(), Epoch: p.Epoch, Reason: r.Reason, Latencies: r.Latencies, Arena: l.Arena,
+	entry := Planned{At: h.at.Milliseconds(), Epoch: p.Epoch, Reason: r.PlanReason, Latencies: r.Latencies,
+		Arena: l.Arena,
 		Steps: len(p.Steps), Swaps: report.Swaps(g, p), Again: len(p.Steps) - len(g.Ops), Passes: p.Passes,
 		Changes: []report.Change{}}
 	if j.layout != nil && j.layout.Plan.Graph == p.Graph {
 		entry.Since = j.layout.Plan.Epoch
-		entry.Changes, entry.Left = shortened(report.Changes(g, j.layout.Plan, p))
+		entry.Changes, entry.Left = truncated(report.Changes(g, j.layout.Plan, p))
 	}
 	if j.layout = l; len(j.plans) == maxPlans {
 		j.plans = j.plans[1:]
@@ -193,7 +194,7 @@ func (h *History) Plan(r *wire.Record, g *graph.Graph, l *wire.Layout) {
 	j.plans = append(j.plans, entry)
 }
 
-func shortened(all []report.Change) (list []report.Change, left int) {
+func truncated(all []report.Change) (list []report.Change, left int) {
 	n := min(len(all), maxChanges)
 	return all[:n:n], len(all) - n
 }
@@ -287,7 +288,7 @@ func (h *History) job(r *wire.Record) Job {
 	if devices := controller.Devices(&h.answer); controller.On(devices, r) >= 0 {
 		j.DeviceName = devices[controller.On(devices, r)].Name
 	}
-	if r.State == wire.Training && r.Pace > 0 {
+	if r.State == wire.JobRunning && r.Pace > 0 {
 		j.Rate = 1 / r.Pace.Seconds()
 		j.TimeLeft = time.Duration(float64(r.Spec.Iterations-r.Iteration) * float64(r.Pace))
 		j.Relative = float64(f.alone) / float64(r.Pace)

@@ -52,7 +52,8 @@ func TestParts(t *testing.T) {
 		used := make(map[string]graph.Bytes)
 		claims := make(map[string]controller.Together)
 		for i := range r.IntN(6) {
-			states := []wire.JobState{wire.Queued, wire.Training, wire.Parked, wire.Done, wire.Starting}
+			states := []wire.JobState{wire.JobQueued, wire.JobRunning, wire.JobParked, wire.JobFinished,
+				wire.JobStarting}
 			job := wire.Record{Spec: wire.Spec{Name: string(rune('a' + i))}, State: states[r.IntN(len(states))]}
 			if len(names) > 0 && r.IntN(5) > 0 {
 				job.On, job.Executor, job.Claim = names[r.IntN(len(names))], "x", graph.Bytes(r.IntN(1000))
@@ -109,7 +110,7 @@ func TestParts(t *testing.T) {
 func training(id int64, iteration int) wire.Answer {
 	return wire.Answer{Device: "sim", Budget: 1000, Link: wire.Rates{Out: 10, In: 10}, Jobs: []wire.Record{{
 		Spec:  wire.Spec{Name: "a", ID: id, Iterations: 100},
-		State: wire.Training, Iteration: iteration, Claim: 600, Arena: 600, Pace: 2 * time.Second}}}
+		State: wire.JobRunning, Iteration: iteration, Claim: 600, Arena: 600, Pace: 2 * time.Second}}}
 }
 
 func TestHistory(t *testing.T) {

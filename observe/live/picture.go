@@ -52,12 +52,12 @@ const (
 
 // Storage is what a plan does with a storage.
 type Storage struct {
-	Name  string      `json:"name"`
-	Role  graph.Role  `json:"role"`
-	Bytes graph.Bytes `json:"bytes"`
-	Does  string      `json:"does"`
-	Why   string      `json:"why"`
-	Peak  bool        `json:"at_peak"` // it is on the device when the plan's steps need most
+	Name   string      `json:"name"`
+	Role   graph.Role  `json:"role"`
+	Bytes  graph.Bytes `json:"bytes"`
+	Does   string      `json:"does"`
+	Reason string      `json:"why"`
+	Peak   bool        `json:"at_peak"` // it is on the device when the plan's steps need most
 }
 
 // PictureOf draws a proven plan whose job has a link for itself. before is what is on the device during each op without
@@ -109,7 +109,7 @@ func (c *Picture) Explain(r *wire.Reasons) {
 	for _, d := range r.All() {
 		if int(d.Storage) < len(c.Storages) { // else they are of another graph
 			s := &c.Storages[d.Storage]
-			s.Why += fmt.Sprintf("; %s: %s", d.Kind, d.Reason)
+			s.Reason += fmt.Sprintf("; %s: %s", d.Kind, d.Reason)
 		}
 	}
 }
@@ -171,7 +171,8 @@ func storages(g *graph.Graph, p *plan.Plan, after, before []graph.Bytes) []Stora
 			on[r.Storage] = append(on[r.Storage], pair{s.From, s.To})
 		}
 	}
-	w := &whys{g: g, p: p, top: largest(after), first: make([]int, len(g.Ops)), used: make([][]int, len(g.Storages))}
+	w := &reasoner{g: g, p: p, top: largest(after), first: make([]int, len(g.Ops)), used: make([][]int,
+		len(g.Storages))}
 	for i := range w.first {
 		w.first[i] = -1
 	}
@@ -195,7 +196,7 @@ func storages(g *graph.Graph, p *plan.Plan, after, before []graph.Bytes) []Stora
 		here := on[s.ID]
 		slices.SortFunc(here, func(a, b pair) int { return cmp.Compare(a.from, b.from) })
 		list = append(list, Storage{Name: s.Name, Role: s.Role, Bytes: s.Bytes, Does: does[s.ID],
-			Why: w.why(s.ID, here), Peak: covers(here, w.top)})
+			Reason: w.reason(s.ID, here), Peak: contains(here, w.top)})
 	}
 	return list
 }
@@ -203,7 +204,7 @@ func storages(g *graph.Graph, p *plan.Plan, after, before []graph.Bytes) []Stora
 // pair is a span of slots, half-open.
 type pair struct{ from, to int }
 
-func covers(spans []pair, slot int) bool {
+func contains(spans []pair, slot int) bool {
 	return slices.ContainsFunc(spans, func(s pair) bool { return s.from <= slot && slot < s.to })
 }
 
@@ -216,8 +217,8 @@ func largest(list []graph.Bytes) (at int) {
 	return at
 }
 
-// whys words the reasons.
-type whys struct {
+// reasoner words the reasons.
+type reasoner struct {
 	g          *graph.Graph
 	p          *plan.Plan
 	top, plain int // the slot of the peak with the plan and without it; plain is -1 where that is not known
@@ -225,8 +226,8 @@ type whys struct {
 	used       [][]int // the slots that touch each storage
 }
 
-// why says when a storage is on the device and what for. Steps count from 1, as in the picture.
-func (w *whys) why(s graph.StorageID, here []pair) string {
+// reason says when a storage is on the device and what for. Steps count from 1, as in the picture.
+func (w *reasoner) reason(s graph.StorageID, here []pair) string {
 	used := w.used[s]
 	if len(used) == 0 || len(here) == 0 {
 		return "no step touches it"
@@ -247,9 +248,9 @@ func (w *whys) why(s graph.StorageID, here []pair) string {
 		text := fmt.Sprintf("away from step %d to %d", from+1, (to-1)%n+1)
 		switch {
 		case over(w.plain):
-			text += fmt.Sprintf(", over the peak without a plan (step %d, %s)", w.plain+1, w.op(w.plain))
+			text += fmt.Sprintf(", over the peak without a plan (step %d, %s)", w.plain+1, w.describeOp(w.plain))
 		case over(w.top):
-			text += fmt.Sprintf(", over the peak (step %d, %s)", w.top+1, w.op(w.top))
+			text += fmt.Sprintf(", over the peak (step %d, %s)", w.top+1, w.describeOp(w.top))
 		default:
 			text += ", which leaves its bytes to others"
 		}
@@ -262,11 +263,11 @@ func (w *whys) why(s graph.StorageID, here []pair) string {
 	case line != "":
 		return line
 	case slices.Contains(used, w.top):
-		return fmt.Sprintf("used at the peak (step %d, %s)", w.top+1, w.op(w.top))
-	case covers(here, w.top):
+		return fmt.Sprintf("used at the peak (step %d, %s)", w.top+1, w.describeOp(w.top))
+	case contains(here, w.top):
 		return "on the device at the peak: there is room for it"
 	}
 	return fmt.Sprintf("needed from step %d to %d, not at the peak (step %d)", used[0]+1, used[len(used)-1]+1, w.top+1)
 }
 
-func (w *whys) op(slot int) string { return w.g.Ops[w.p.Steps[slot].Op].Name }
+func (w *reasoner) describeOp(slot int) string { return w.g.Ops[w.p.Steps[slot].Op].Name }

@@ -53,8 +53,8 @@ func TestPicture(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := sim.New(facts, sim.Options{Noise: .1, Seed: 1, Page: 4 * graph.KiB})
-	on := planner.Of(d, planner.Roofline(facts))
-	request, err := on.First(w)
+	on := planner.Describe(d, planner.Roofline(facts))
+	request, err := on.FirstRequest(w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestPicture(t *testing.T) {
 		c := PictureOf(planned.Programs[i].Program(), before, wire.Rates{Out: j.Out.Rate, In: j.In.Rate})
 		c.Explain(wire.ReasonsOf(&j, 0))
 		for _, d := range j.Decisions {
-			if why := c.Storages[d.Storage].Why; !strings.Contains(why, "; "+d.Kind.String()+": "+d.Reason) {
+			if why := c.Storages[d.Storage].Reason; !strings.Contains(why, "; "+d.Kind.String()+": "+d.Reason) {
 				t.Errorf("the planner said %+v, and the picture says %q", d, why)
 			}
 		}
@@ -99,8 +99,8 @@ func TestPicture(t *testing.T) {
 			if s.Peak {
 				at += s.Bytes
 			}
-			if s.Name != g.Storages[k].Name || s.Why == "" || s.Does == "" ||
-				strings.HasPrefix(s.Does, "swapped") && !strings.HasPrefix(s.Why, "away from step ") {
+			if s.Name != g.Storages[k].Name || s.Reason == "" || s.Does == "" ||
+				strings.HasPrefix(s.Does, "swapped") && !strings.HasPrefix(s.Reason, "away from step ") {
 				t.Errorf("storage %+v", s)
 			}
 			if strings.HasPrefix(s.Does, "swapped") {

@@ -30,9 +30,9 @@ func useOf(a *wire.Answer) (u Use) {
 	u.Used, u.HostUsed = controller.Used(a)
 	for i := range a.Jobs {
 		switch r := &a.Jobs[i]; {
-		case r.State == wire.Parked:
+		case r.State == wire.JobParked:
 			u.Parked++
-		case r.State == wire.Queued:
+		case r.State == wire.JobQueued:
 			u.Waiting++
 			u.Need = cmp.Or(u.Need, r.Need)
 		case !r.State.Over():

@@ -162,8 +162,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	defer cancel()
 	v, err := c.now(ctx)
 	s := series{collector: c, to: to, device: c.own}
-	if s.put(c.up, truth(err == nil)); err == nil {
-		s.all(&v)
+	if s.add(c.up, boolValue(err == nil)); err == nil {
+		s.addAll(&v)
 	}
 }
 
@@ -174,12 +174,12 @@ type series struct {
 	device string
 }
 
-func (s series) put(f family, value float64, labels ...string) {
+func (s series) add(f family, value float64, labels ...string) {
 	s.to <- prometheus.MustNewConstMetric(f.desc, f.kind, value, append([]string{s.device}, labels...)...)
 }
 
-// on are the series of one of the devices; below 0: of none.
-func (s series) on(devices []wire.DeviceState, i int) series {
+// deviceSeries are the series of one of the devices; below 0: of none.
+func (s series) deviceSeries(devices []wire.DeviceState, i int) series {
 	switch {
 	case i < 0:
 		s.device = noDevice
@@ -191,18 +191,18 @@ func (s series) on(devices []wire.DeviceState, i int) series {
 	return s
 }
 
-func (s series) all(v *controller.View) {
-	s.put(s.trouble, truth(v.Trouble != ""))
+func (s series) addAll(v *controller.View) {
+	s.add(s.trouble, boolValue(v.Trouble != ""))
 	devices := controller.Devices(&v.Answer)
 	for i := range devices[:min(len(devices), maxDevices)] {
-		s.on(devices, i).ofDevice(v, devices, i)
+		s.deviceSeries(devices, i).ofDevice(v, devices, i)
 	}
-	s.put(s.devicesLeftOut, float64(max(0, len(devices)-maxDevices)))
+	s.add(s.devicesLeftOut, float64(max(0, len(devices)-maxDevices)))
 	for on := -1; on < min(len(devices), maxDevices); on++ {
 		s.jobs(v, devices, on)
 	}
-	s.put(s.collector.device.reports, float64(v.Reports))
-	s.put(s.collector.device.lost, float64(v.LostReports))
+	s.add(s.collector.device.reports, float64(v.Reports))
+	s.add(s.collector.device.lost, float64(v.LostReports))
 	owners := make(map[string]*gauges)
 	for owner := range v.Owners {
 		owners[owner] = new(gauges)
@@ -218,10 +218,10 @@ func (s series) all(v *controller.View) {
 		}
 		owners[l.Owner].add(r, l)
 		if shown++; shown <= maxJobs {
-			s.on(devices, controller.On(devices, r)).ofJob(r, l)
+			s.deviceSeries(devices, controller.On(devices, r)).ofJob(r, l)
 		}
 	}
-	s.put(s.collector.device.jobsLeftOut, float64(max(0, shown-maxJobs)))
+	s.add(s.collector.device.jobsLeftOut, float64(max(0, shown-maxJobs)))
 	for owner, g := range owners {
 		s.ofOwner(owner, g, v.Owners[owner])
 	}

@@ -22,10 +22,10 @@ type Metrics struct {
 // New returns the metrics of a controller of a device, by name, of which views show what it knows. version is that of
 // the program.
 func New(device, version string, views *controller.Views) *Metrics {
-	return of(device, version, views.Now)
+	return newCollectorOf(device, version, views.Now)
 }
 
-func of(device, version string, now func(context.Context) (controller.View, error)) *Metrics {
+func newCollectorOf(device, version string, now func(context.Context) (controller.View, error)) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(),
 		planning: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "tensile_controller_planning_seconds",
 			Help:    "How long it took to make plans, for all jobs together, with their proofs.",

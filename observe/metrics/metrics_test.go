@@ -37,7 +37,7 @@ func view() controller.View {
 			"": {Iterations: 40, Served: 8 * time.Second, Stall: 3 * time.Second, Gate: time.Second,
 				Out: 5 * graph.MiB, In: 7 * graph.MiB, Queued: 9 * time.Second,
 				Plans: map[controller.Cause]int64{controller.Arrival: 3},
-				Ended: map[wire.JobState]int64{wire.Done: 2}},
+				Ended: map[wire.JobState]int64{wire.JobFinished: 2}},
 			"ann": {Iterations: 2}}}
 	for i, state := range states {
 		v.Jobs = append(v.Jobs, wire.Record{Spec: wire.Spec{Name: fmt.Sprint("job ", state), Model: "lenet",
@@ -48,11 +48,11 @@ func view() controller.View {
 		v.Live = append(v.Live, controller.Live{Touched: graph.MiB - 64, Swapped: graph.KiB, PredictionError: 0.25,
 			Tally: controller.Tally{Iterations: 11, Stall: time.Second, Out: 3, In: 4, Queued: time.Minute,
 				Plans: map[controller.Cause]int64{controller.Drifted: 2}}})
-		if state == wire.Queued {
+		if state == wire.JobQueued {
 			v.Jobs[i].Executor = ""
 		}
 	}
-	v.Jobs = append(v.Jobs, wire.Record{Spec: wire.Spec{Name: "there"}, State: wire.Training, On: "v100",
+	v.Jobs = append(v.Jobs, wire.Record{Spec: wire.Spec{Name: "there"}, State: wire.JobRunning, On: "v100",
 		Executor: "y", Claim: 4 * graph.MiB, Arena: graph.MiB, Held: []wire.Holding{{Bytes: graph.MiB}}})
 	v.Live = append(v.Live, controller.Live{PredictionError: -1})
 	return v
@@ -93,7 +93,7 @@ func gather(t *testing.T, m *Metrics) (scraped, []*dto.MetricFamily) {
 
 // shows is metrics of what views show.
 func shows(v *controller.View) *Metrics {
-	return of("a6000", "1.2.3", func(context.Context) (controller.View, error) { return *v, nil })
+	return newCollectorOf("a6000", "1.2.3", func(context.Context) (controller.View, error) { return *v, nil })
 }
 
 // What a controller knows is in the metrics, under the names and in the units that docs say.
@@ -156,7 +156,7 @@ func TestMetricsSayWhatIsKnown(t *testing.T) {
 		}
 	}
 	for name := range got {
-		for _, state := range []wire.JobState{wire.Done, wire.Halted, wire.Broken} {
+		for _, state := range []wire.JobState{wire.JobFinished, wire.JobStopped, wire.JobFailed} {
 			if strings.Contains(name, fmt.Sprintf("job=%q", "job "+string(state))) {
 				t.Errorf("%s is of a job that is over", name)
 			}
@@ -194,7 +194,7 @@ func TestLintLints(t *testing.T) {
 func TestJobsAreBounded(t *testing.T) {
 	v := controller.View{}
 	for i := range 3 * maxJobs {
-		v.Jobs = append(v.Jobs, wire.Record{Spec: wire.Spec{Name: fmt.Sprint("job", i)}, State: wire.Training,
+		v.Jobs = append(v.Jobs, wire.Record{Spec: wire.Spec{Name: fmt.Sprint("job", i)}, State: wire.JobRunning,
 			Arena: 10})
 		v.Live = append(v.Live, controller.Live{})
 	}
@@ -216,7 +216,7 @@ func TestDevicesAreBounded(t *testing.T) {
 	v := controller.View{Answer: wire.Answer{Devices: make([]wire.DeviceState, 2*maxDevices)}}
 	for i := range v.Devices {
 		v.Devices[i].Name = fmt.Sprintf("device%03d", i)
-		v.Jobs = append(v.Jobs, wire.Record{Spec: wire.Spec{Name: fmt.Sprint("job", i)}, State: wire.Training,
+		v.Jobs = append(v.Jobs, wire.Record{Spec: wire.Spec{Name: fmt.Sprint("job", i)}, State: wire.JobRunning,
 			On: v.Devices[i].Name})
 		v.Live = append(v.Live, controller.Live{})
 	}
@@ -257,7 +257,7 @@ func TestSeriesEndWithTheirJob(t *testing.T) {
 
 // A controller that does not answer leaves a scrape that says so.
 func TestScrapeWithoutAnAnswer(t *testing.T) {
-	m := of("a6000", "", func(context.Context) (controller.View, error) {
+	m := newCollectorOf("a6000", "", func(context.Context) (controller.View, error) {
 		return controller.View{}, errors.New("it is busy")
 	})
 	w := httptest.NewRecorder()

@@ -62,7 +62,7 @@ func (p *Page) Run(ctx context.Context) {
 		defer stop()
 	}
 	for ctx.Err() == nil {
-		p.look(ctx)
+		p.refresh(ctx)
 		p.mu.Lock()
 		next := idle
 		if p.viewers > 0 {
@@ -103,8 +103,9 @@ func (p *Page) Report(r *wire.Report) {
 	p.history.Heard(r)
 }
 
-// look asks the controller for its jobs, and loads plans that are new. What does not work is tried again the next time.
-func (p *Page) look(ctx context.Context) {
+// refresh asks the controller for its jobs, and loads plans that are new. What does not work is tried again the next
+// time.
+func (p *Page) refresh(ctx context.Context) {
 	a, err := p.ask(ctx, wire.Request{Verb: wire.Jobs})
 	if err != nil {
 		return
@@ -122,7 +123,7 @@ func (p *Page) look(ctx context.Context) {
 	p.news = make(chan struct{})
 	var trace []string
 	for name, w := range p.watched {
-		if r, _, _ := p.history.Layout(name); r.State == wire.Training && r.Granted != w.asked {
+		if r, _, _ := p.history.Layout(name); r.State == wire.JobRunning && r.Granted != w.asked {
 			w.asked = r.Granted
 			trace = append(trace, name)
 		}
@@ -260,8 +261,8 @@ func (p *Page) overview() (event []byte, news <-chan struct{}) {
 	return p.now, p.news
 }
 
-// hello is the first event of a viewer.
-func (p *Page) hello(steer bool) []byte {
+// helloEvent is the first event of a viewer.
+func (p *Page) helloEvent(steer bool) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return encode(struct {

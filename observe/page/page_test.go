@@ -42,7 +42,7 @@ func start(t *testing.T) *rig {
 	r := &rig{t: t, bus: localbus.New(), answer: wire.Answer{Device: "sim", Budget: 100, Jobs: []wire.Record{{
 		Spec: wire.Spec{Name: "a b", ID: 1, Model: "mlp", Iterations: 10,
 			Graph: graph.Digest(strings.Repeat("0", 64))},
-		Seq: 1, State: wire.Training, Iteration: 4, Claim: 60, Arena: 60, Pace: time.Second}}}}
+		Order: 1, State: wire.JobRunning, Iteration: 4, Claim: 60, Arena: 60, Pace: time.Second}}}}
 	if _, err := r.bus.Serve(wire.ControlSubject, func(_ string, data []byte, reply func([]byte)) {
 		q, err := wire.DecodeAs[wire.Request](data)
 		if err != nil {
@@ -222,7 +222,7 @@ func TestEvents(t *testing.T) {
 func TestEarly(t *testing.T) {
 	p := New(localbus.New())
 	now, _ := p.overview()
-	for event, list := range map[string]string{string(p.hello(true)): "samples", string(now): "sample"} {
+	for event, list := range map[string]string{string(p.helloEvent(true)): "samples", string(now): "sample"} {
 		if !strings.Contains(event, fmt.Sprintf("%q:[]", list)) {
 			t.Errorf("%s has no empty %s", event, list)
 		}
@@ -351,7 +351,7 @@ func TestViewersRead(t *testing.T) {
 	}
 	for n := 0; viewers() > 0; n++ {
 		r.set(func(a *wire.Answer) { a.Trouble = fmt.Sprint(n, strings.Repeat("x", 2000)) })
-		r.page.look(t.Context())
+		r.page.refresh(t.Context())
 	}
 	if on, err := io.Copy(io.Discard, c); on > 1<<20 {
 		t.Errorf("%d bytes were on their way, and then %v; want less than 1 MiB", on, err)

@@ -90,7 +90,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	defer leave()
 	w.Header().Set("Content-Type", "text/event-stream")
 	s := &stream{w, http.NewResponseController(w), p.patience}
-	if s.send("hello", p.hello(web.May(r) >= web.Steer)) != nil {
+	if s.send("hello", p.helloEvent(web.May(r) >= web.Steer)) != nil {
 		return
 	}
 	var lines logLines
@@ -180,7 +180,7 @@ func (p *Page) picture(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, fmt.Errorf("job %s has no plan", name))
 		return
 	}
-	text, err := p.drawn(r.Context(), &record, layout, link)
+	text, err := p.pictureOf(r.Context(), &record, layout, link)
 	if err != nil {
 		refuse(w, http.StatusInternalServerError, fmt.Errorf("the plan of job %s: %w", name, err))
 		return
@@ -189,8 +189,8 @@ func (p *Page) picture(w http.ResponseWriter, r *http.Request) {
 	w.Write(text)
 }
 
-// drawn is the picture of a plan. While one is drawn others wait; while one is sent they do not.
-func (p *Page) drawn(ctx context.Context, r *wire.Record, l *wire.Layout, link wire.Rates) ([]byte, error) {
+// pictureOf is the picture of a plan. While one is drawn others wait; while one is sent they do not.
+func (p *Page) pictureOf(ctx context.Context, r *wire.Record, l *wire.Layout, link wire.Rates) ([]byte, error) {
 	p.pictures.mu.Lock()
 	defer p.pictures.mu.Unlock()
 	if text := p.pictures.find(l); text != nil {

@@ -39,7 +39,7 @@ func Changes(g *graph.Graph, before, now *plan.Plan) []Change {
 	runsBefore, runsNow := executions(g, before), executions(g, now)
 	for op := range g.Ops {
 		if a, b := runsBefore[op], runsNow[op]; a != b {
-			list = append(list, Change{Op: g.Ops[op].Name, Before: executed(a), Now: executed(b)})
+			list = append(list, Change{Op: g.Ops[op].Name, Before: executedText(a), Now: executedText(b)})
 		}
 	}
 	return list
@@ -67,11 +67,11 @@ func Treatments(g *graph.Graph, p *plan.Plan) []string {
 	for _, s := range g.Storages {
 		switch n := fetched[s.ID]; {
 		case n > 0 && s.Role == graph.Input:
-			words[s.ID] = "fetched " + often(n)
+			words[s.ID] = "fetched " + timesText(n)
 		case n == 1:
 			words[s.ID] = "swapped"
 		case n > 1:
-			words[s.ID] = "swapped " + often(n)
+			words[s.ID] = "swapped " + timesText(n)
 		case remade[s.ID]:
 			words[s.ID] = "recomputed"
 		default:
@@ -81,7 +81,7 @@ func Treatments(g *graph.Graph, p *plan.Plan) []string {
 	return words
 }
 
-func often(n int) string {
+func timesText(n int) string {
 	if n == 1 {
 		return "once"
 	}
@@ -96,4 +96,4 @@ func executions(g *graph.Graph, p *plan.Plan) []int {
 	return n
 }
 
-func executed(n int) string { return "executed " + often(n) }
+func executedText(n int) string { return "executed " + timesText(n) }

@@ -121,7 +121,7 @@ func (d Devices) WriteTable(w io.Writer) error {
 	for _, g := range d.GPUs {
 		row := []string{cmp.Or(g.Device.Device, "-"), g.Name, text.Bytes(g.Memory), "-", "-", "-", "-", "-", g.Bus}
 		if u := g.NVML; u != nil {
-			row[3], row[6] = text.Bytes(u.Used), pcie(u.Link, u.MaxLink)
+			row[3], row[6] = text.Bytes(u.Used), pcieText(u.Link, u.MaxLink)
 			if u.Load != nil {
 				row[5] = text.Percent(*u.Load)
 			}
@@ -175,8 +175,8 @@ func (d Devices) WriteTable(w io.Writer) error {
 // maxName is the limit of a process's name, in bytes.
 const maxName = 80
 
-// pcie shows a link beside what it could be: an idle GPU lowers its generation.
-func pcie(now, most nvml.Link) string {
+// pcieText shows a link beside what it could be: an idle GPU lowers its generation.
+func pcieText(now, most nvml.Link) string {
 	if now == (nvml.Link{}) {
 		return "-"
 	}

@@ -31,8 +31,8 @@ func Draw(w io.Writer, name string, before, after []graph.Bytes, p *program.Prog
 	fmt.Fprintf(w, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n")
 	d.text(drawLeft, 24, "start", fmt.Sprintf("%s: memory over %d steps; peak %s without a plan, %s with it", name,
 		len(after), slices.Max(before), slices.Max(after)))
-	d.area("#c8c8c8", before)
-	d.area("#4477aa", after)
+	d.fillArea("#c8c8c8", before)
+	d.fillArea("#4477aa", after)
 	for i := range 5 {
 		share := float64(i) / 4
 		y := drawTop + drawHeight*(1-share)
@@ -54,8 +54,8 @@ func (d *drawing) text(x, y float64, anchor, s string) {
 	fmt.Fprintf(d.w, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x, y, anchor, html.EscapeString(s))
 }
 
-// area fills what lies below a curve of steps.
-func (d *drawing) area(colour string, slots []graph.Bytes) {
+// fillArea fills what lies below a curve of steps.
+func (d *drawing) fillArea(colour string, slots []graph.Bytes) {
 	fmt.Fprintf(d.w, "<path fill=\"%s\" d=\"M%.1f %.1f", colour, drawLeft, drawTop+drawHeight)
 	for i, b := range slots {
 		y := drawTop + drawHeight*(1-float64(b)/float64(d.top))

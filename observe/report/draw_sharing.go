@@ -86,7 +86,7 @@ func (d *drawing) stack(p SharingPanel, x func(time.Duration) float64, y func(gr
 		var most [columns]graph.Bytes
 		held := make([]graph.Bytes, k+1)
 		var sum graph.Bytes
-		all := changes(p.Jobs[:k+1])
+		all := memoryChanges(p.Jobs[:k+1])
 		for i, c := range all {
 			sum += c.Size - held[c.job]
 			held[c.job] = c.Size
@@ -118,8 +118,8 @@ type change struct {
 	job int
 }
 
-// changes are those of all jobs in the order of time.
-func changes(jobs []SharingJob) (all []change) {
+// memoryChanges are those of all jobs in the order of time.
+func memoryChanges(jobs []SharingJob) (all []change) {
 	for k, j := range jobs {
 		for _, h := range j.Steps {
 			all = append(all, change{h, k})

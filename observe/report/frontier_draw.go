@@ -72,14 +72,14 @@ func (f *Frontier) Draw(w io.Writer) error {
 		dashes []vg.Length
 	}{
 		{"no plan is below", f.bound(p.Y.Max), []vg.Length{vg.Points(4), vg.Points(3)}},
-		{"the largest step", upright(f.WorkingSet, p.Y.Max), []vg.Length{vg.Points(1), vg.Points(3)}},
+		{"the largest step", verticalLine(f.WorkingSet, p.Y.Max), []vg.Length{vg.Points(1), vg.Points(3)}},
 	}
 	if f.Budget > 0 {
 		bounds = append(bounds, struct {
 			name   string
 			at     plotter.XYs
 			dashes []vg.Length
-		}{"the budget, " + f.Budget.String(), upright(f.Budget, p.Y.Max), nil})
+		}{"the budget, " + f.Budget.String(), verticalLine(f.Budget, p.Y.Max), nil})
 	}
 	for _, b := range bounds {
 		if len(b.at) < 2 {
@@ -105,8 +105,8 @@ func (f *Frontier) Draw(w io.Writer) error {
 
 func mib(b graph.Bytes) float64 { return float64(b) / float64(graph.MiB) }
 
-// upright is a line from the bottom to the top at so much memory.
-func upright(b graph.Bytes, top float64) plotter.XYs {
+// verticalLine is a line from the bottom to the top at so much memory.
+func verticalLine(b graph.Bytes, top float64) plotter.XYs {
 	return plotter.XYs{{X: mib(b), Y: 1}, {X: mib(b), Y: top}}
 }
 

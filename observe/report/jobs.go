@@ -11,8 +11,8 @@ import (
 	"tensile/wire"
 )
 
-// Speed is that expected of a job beside the others.
-func Speed(r *wire.Record) string {
+// ExpectedSpeed is that expected of a job beside the others.
+func ExpectedSpeed(r *wire.Record) string {
 	if r.Speed == 0 {
 		return "-"
 	}
@@ -37,9 +37,9 @@ func Sharing(jobs []wire.Record) (n int) {
 	return n
 }
 
-// Taken is what of a budget is taken, by jobs, by processes that have the device open, and by executors that cannot be
-// reached. Where jobs share memory the sum of their parts is more than that.
-func Taken(a *wire.Answer) (taken, parts graph.Bytes) {
+// UsedBudget is what of a budget is taken, by jobs, by processes that have the device open, and by executors that
+// cannot be reached. Where jobs share memory the sum of their parts is more than that.
+func UsedBudget(a *wire.Answer) (taken, parts graph.Bytes) {
 	taken, _ = controller.Used(a)
 	parts = a.Contexts.Sum()
 	for i := range a.Jobs {
@@ -51,8 +51,8 @@ func Taken(a *wire.Answer) (taken, parts graph.Bytes) {
 	return taken, parts
 }
 
-// Head says in a line what the jobs have of the budget, and how many there are.
-func Head(a wire.Answer) string {
+// BudgetLine says in a line what the jobs have of the budget, and how many there are.
+func BudgetLine(a wire.Answer) string {
 	var held, need graph.Bytes
 	used, host := controller.Used(&a)
 	running, waiting, parked := 0, 0, 0
@@ -61,9 +61,9 @@ func Head(a wire.Answer) string {
 			held += h.Bytes
 		}
 		switch {
-		case r.State == wire.Parked:
+		case r.State == wire.JobParked:
 			parked++
-		case r.State == wire.Queued:
+		case r.State == wire.JobQueued:
 			waiting++
 			need = cmp.Or(need, r.Need)
 		case !r.State.Over():
@@ -143,8 +143,8 @@ func Checkpointed(r *wire.Record) string {
 	return fmt.Sprint(r.Checkpoint.Iteration)
 }
 
-// InForce is the arena of the plan with which a job trains now.
-func InForce(r *wire.Record) graph.Bytes {
+// ArenaInForce is the arena of the plan with which a job trains now.
+func ArenaInForce(r *wire.Record) graph.Bytes {
 	if r.State.Over() {
 		return 0
 	}
@@ -153,7 +153,7 @@ func InForce(r *wire.Record) graph.Bytes {
 
 // Rate is how many iterations of a job that runs are done in a second, and how long the rest will take.
 func Rate(r *wire.Record) (rate, left string) {
-	if r.Pace <= 0 || r.State != wire.Training {
+	if r.Pace <= 0 || r.State != wire.JobRunning {
 		return "-", "-"
 	}
 	rate = fmt.Sprintf("%.3g", 1/r.Pace.Seconds())
@@ -163,14 +163,14 @@ func Rate(r *wire.Record) (rate, left string) {
 	if r.Spec.Script {
 		return rate, "-"
 	}
-	return rate, short(time.Duration(float64(r.Spec.Iterations-r.Iteration) * float64(r.Pace)))
+	return rate, shortDuration(time.Duration(float64(r.Spec.Iterations-r.Iteration) * float64(r.Pace)))
 }
 
-// Why is why a job waits or has failed, and what is left of one that has failed.
-func Why(r *wire.Record) string {
+// Reason is why a job waits or has failed, and what is left of one that has failed.
+func Reason(r *wire.Record) string {
 	c := r.Checkpoint
-	if r.State != wire.Broken || c == nil {
-		return r.Why
+	if r.State != wire.JobFailed || c == nil {
+		return r.Reason
 	}
 	on, use := "", "--from goes on from it"
 	if c.Host != "" {
@@ -180,7 +180,7 @@ func Why(r *wire.Record) string {
 		use = "--weights begins with its tensors"
 	}
 	const most = 400 // bytes: the rest is to be read, too
-	return fmt.Sprintf("%s; its newest checkpoint, after %d iterations, is %s%s: %s", text.Line(r.Why, most),
+	return fmt.Sprintf("%s; its newest checkpoint, after %d iterations, is %s%s: %s", text.Line(r.Reason, most),
 		c.Iteration, c.File, on, use)
 }
 
@@ -201,11 +201,11 @@ func Age(r *wire.Record, now time.Time) string {
 	if r.Submitted == 0 { // by a controller that did not note it
 		return "-"
 	}
-	return short(now.Sub(time.Unix(0, int64(r.Submitted))))
+	return shortDuration(now.Sub(time.Unix(0, int64(r.Submitted))))
 }
 
-// short is a duration in its two largest units: 7s, 3m12s, 2h5m, 4d11h.
-func short(d time.Duration) string {
+// shortDuration is a duration in its two largest units: 7s, 3m12s, 2h5m, 4d11h.
+func shortDuration(d time.Duration) string {
 	const day = 24 * time.Hour
 	d = max(0, d)
 	switch {

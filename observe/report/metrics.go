@@ -86,7 +86,7 @@ func Compare(tasks []task.Task, p *planner.Planned, saved []Memory, budget graph
 			Transition: Milliseconds(run.Jobs[i].Transition)}
 		j.Memory.Add(memory)
 		if losses := run.Jobs[i].Losses; len(losses) > 0 {
-			j.LossFirst, j.LossLast = number(losses[0]), number(losses[len(losses)-1])
+			j.LossFirst, j.LossLast = finiteLoss(losses[0]), finiteLoss(losses[len(losses)-1])
 		}
 		if took, ok := start(run, i); ok {
 			ms := Milliseconds(took)
@@ -102,7 +102,7 @@ func Compare(tasks []task.Task, p *planner.Planned, saved []Memory, budget graph
 			j.BitIdentical = identical(&run.Jobs[i], &vanilla.Jobs[i])
 			j.FirstEOR = firstEOR(&run.Jobs[i].Watched, &vanilla.Jobs[i].Watched)
 			j.StartEOR = startEOR(run, vanilla, i)
-			r.FirstEOR, r.StartEOR = worse(r.FirstEOR, j.FirstEOR), worse(r.StartEOR, j.StartEOR)
+			r.FirstEOR, r.StartEOR = largerOf(r.FirstEOR, j.FirstEOR), largerOf(r.StartEOR, j.StartEOR)
 		}
 		r.Jobs = append(r.Jobs, j)
 	}
@@ -151,8 +151,8 @@ func (m *Metrics) relate(eor *spread) {
 	}
 }
 
-// number returns a loss for JSON, which has no NaN and no infinity.
-func number(f float32) *float64 {
+// finiteLoss returns a loss for JSON, which has no NaN and no infinity.
+func finiteLoss(f float32) *float64 {
 	v := float64(f)
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil

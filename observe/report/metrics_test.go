@@ -35,7 +35,7 @@ func twoJobs(t *testing.T, policy string, budget graph.Bytes) ([]task.Task, sche
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := planner.Of(sim.New(facts, sim.Options{}), planner.Roofline(facts)).First(tasks)
+	r, err := planner.Describe(sim.New(facts, sim.Options{}), planner.Roofline(facts)).FirstRequest(tasks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,11 +186,11 @@ func TestIdentical(t *testing.T) {
 // Losses that JSON cannot hold are left out, and so are ratios of times that were not measured.
 func TestNumbers(t *testing.T) {
 	for _, f := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))} {
-		if got := number(f); got != nil {
+		if got := finiteLoss(f); got != nil {
 			t.Errorf("number(%v) = %v", f, *got)
 		}
 	}
-	if got := number(0.5); got == nil || *got != 0.5 {
+	if got := finiteLoss(0.5); got == nil || *got != 0.5 {
 		t.Errorf("number(0.5) = %v", got)
 	}
 	of := func(all, live, peak graph.Bytes) Metrics {

@@ -112,7 +112,7 @@ type Repetition struct {
 	First   int    `json:"first_event"`
 	Events  int    `json:"events"`
 	Repeats int    `json:"repeats"`
-	Why     string `json:"why"` // a clause that goes on after "but"
+	Reason  string `json:"why"` // a clause that goes on after "but"
 }
 
 // BlocksBefore are blocks from before a record.
@@ -139,7 +139,7 @@ func (r *Iteration) write(out io.Writer) {
 		}
 		fmt.Fprintf(out, "no iteration: the whole record is taken as one, %d events; %s %d times from event %d on, "+
 			"but %s: record three or more equal steps that leave nothing behind, and nothing after them\n",
-			r.Events, repeat, r.Part.Repeats, r.Part.First, r.Part.Why)
+			r.Events, repeat, r.Part.Repeats, r.Part.First, r.Part.Reason)
 	case r.Repeats == 1:
 		fmt.Fprintf(out, "nothing repeats: the whole trace is taken as one iteration of %d events\n", r.Events)
 	default:

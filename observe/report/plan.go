@@ -166,9 +166,9 @@ func (r *Plan) WriteTable(out io.Writer, wide bool) error {
 	if r.Limited {
 		fmt.Fprintln(out, LimitedWork(r.Work))
 	}
-	rows := r.narrow()
+	rows := r.narrowRows()
 	if wide {
-		rows = r.wide()
+		rows = r.wideRows()
 	}
 	if err := text.Table(out, rows); err != nil {
 		return err
@@ -209,11 +209,11 @@ func (r *Plan) sizes() func(graph.Bytes) string {
 	return text.SameUnit(amounts...)
 }
 
-func (r *Plan) narrow() [][]string {
+func (r *Plan) narrowRows() [][]string {
 	rows := [][]string{{"JOB", "NEEDS", "PLAN", "SAVED", "SLOWER BY", "SWAPS, RECOMPUTES"}}
 	size := r.sizes()
 	row := func(name string, f PlanFigures, rest ...string) {
-		rows = append(rows, append([]string{name, size(f.VanillaLive), size(f.Arena), saved(f.Memory)}, rest...))
+		rows = append(rows, append([]string{name, size(f.VanillaLive), size(f.Arena), savedShare(f.Memory)}, rest...))
 	}
 	if r.Gates != nil {
 		rows[0] = append(rows[0], "BETWEEN ITERATIONS")
@@ -229,7 +229,7 @@ func (r *Plan) narrow() [][]string {
 	return rows
 }
 
-func (r *Plan) wide() [][]string {
+func (r *Plan) wideRows() [][]string {
 	head := []string{"JOB", "OPS", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "WORKING SET", "ZERO STALL",
 		"MSR ALL", "MSR LIVE", "OUT", "IN", "SWAPS", "RECOMPUTES", "ITERATION MS", "STALL MS", "EOR", "BOUND EOR"}
 	if r.Gates != nil {

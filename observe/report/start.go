@@ -30,8 +30,8 @@ func startEOR(r, vanilla *local.Run, job int) *float64 {
 	return &eor
 }
 
-// worse is the larger of two ratios; nil is not known.
-func worse(a, b *float64) *float64 {
+// largerOf is the larger of two ratios; nil is not known.
+func largerOf(a, b *float64) *float64 {
 	if a == nil || b != nil && *b > *a {
 		return b
 	}

@@ -13,9 +13,9 @@ import (
 // WriteTable prints a row per job and a total, in at most six columns, or in all with wide. A line for each accuracy
 // that was measured follows.
 func (r *Training) WriteTable(w io.Writer, wide bool) error {
-	rows := r.narrow()
+	rows := r.narrowRows()
 	if wide {
-		rows = r.wide()
+		rows = r.wideRows()
 	}
 	if err := text.Table(w, rows); err != nil {
 		return err
@@ -36,8 +36,8 @@ func (r *Training) WriteTable(w io.Writer, wide bool) error {
 	return nil
 }
 
-// narrow has the columns that most people need. What was not measured in any job has none.
-func (r *Training) narrow() [][]string {
+// narrowRows has the columns that most people need. What was not measured in any job has none.
+func (r *Training) narrowRows() [][]string {
 	compared, trained := r.Total.EOR != nil, false
 	for _, j := range r.Jobs {
 		compared = compared || j.BitIdentical != nil || j.EOR != nil || j.FirstEOR != nil
@@ -52,7 +52,7 @@ func (r *Training) narrow() [][]string {
 	rows := [][]string{head}
 	size := r.sizes()
 	row := func(name string, m Metrics, bits, loss string) {
-		cells := []string{name, size(m.VanillaLive), size(m.Arena), saved(m.Memory)}
+		cells := []string{name, size(m.VanillaLive), size(m.Arena), savedShare(m.Memory)}
 		if compared {
 			cells = append(cells, m.slowerBy(), bits)
 		} else if trained {
@@ -70,8 +70,8 @@ func (r *Training) narrow() [][]string {
 // gateColumn is where waits for memory stand in the wide table, if there are any.
 const gateColumn = 11
 
-// wide has all columns.
-func (r *Training) wide() [][]string {
+// wideRows has all columns.
+func (r *Training) wideRows() [][]string {
 	rows := [][]string{{"JOB", "VANILLA ALL", "VANILLA LIVE", "SLOT PEAK", "ARENA", "TOUCHED", "MSR ALL", "MSR LIVE",
 		"EOR", "CBR", "STALL MS", "PLANS", "TRANSITION MS", "START EOR", "FIRST EOR", "PREDICTION ERROR",
 		"LOSS", "BITS"}}
@@ -107,8 +107,8 @@ func (r *Training) sizes() func(graph.Bytes) string {
 	return text.SameUnit(amounts...)
 }
 
-// saved is the share of the vanilla peak (live) that the arena does without.
-func saved(m Memory) string {
+// savedShare is the share of the vanilla peak (live) that the arena does without.
+func savedShare(m Memory) string {
 	return text.Percent(float64(m.VanillaLive-m.Arena) / float64(max(m.VanillaLive, 1)))
 }
 

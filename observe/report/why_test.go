@@ -13,15 +13,15 @@ func TestWhy(t *testing.T) {
 		r    wire.Record
 		want string
 	}{
-		{wire.Record{State: wire.Queued, Why: "waits", Checkpoint: c}, "waits"},
-		{wire.Record{State: wire.Broken, Why: "lost"}, "lost"},
-		{wire.Record{State: wire.Broken, Why: "lost", Checkpoint: c},
+		{wire.Record{State: wire.JobQueued, Reason: "waits", Checkpoint: c}, "waits"},
+		{wire.Record{State: wire.JobFailed, Reason: "lost"}, "lost"},
+		{wire.Record{State: wire.JobFailed, Reason: "lost", Checkpoint: c},
 			"lost; its newest checkpoint, after 20 iterations, is /c/1-20.safetensors on lab: --from goes on from it"},
-		{wire.Record{State: wire.Broken, Why: "NaN", Checkpoint: &wire.Checkpoint{Iteration: 1, File: "c"},
+		{wire.Record{State: wire.JobFailed, Reason: "NaN", Checkpoint: &wire.Checkpoint{Iteration: 1, File: "c"},
 			Diverged: true},
 			"NaN; its newest checkpoint, after 1 iterations, is c: --weights begins with its tensors"},
 	} {
-		if got := Why(&test.r); got != test.want {
+		if got := Reason(&test.r); got != test.want {
 			t.Errorf("%+v: %s, want %s", test.r, got, test.want)
 		}
 	}

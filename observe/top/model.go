@@ -105,7 +105,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = max(1, msg.Width), max(1, msg.Height)
 	case answered:
-		m.heard(msg)
+		m.setJobs(msg)
 		return m, tea.Tick(every, func(time.Time) tea.Msg { return due{} })
 	case due:
 		return m, m.poll()
@@ -118,18 +118,19 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// heard takes the jobs as they are now.
-func (m *Model) heard(a answered) {
+// setJobs takes the jobs as they are now.
+func (m *Model) setJobs(a answered) {
 	if m.trouble = ""; a.Err != nil {
 		m.trouble = text.Shown(a.Err.Error())
 		return
 	}
 	m.answer, m.at = a.Answer, a.At
-	m.device.add(taken(&a.Answer))
+	m.device.add(usedShare(&a.Answer))
 	there := make(map[string]bool)
 	for i := range a.Answer.Jobs {
 		r := &a.Answer.Jobs[i]
-		r.Why, r.Reason, r.Spec.Model, r.Spec.Owner = text.Shown(r.Why), text.Shown(r.Reason), text.Shown(r.Spec.Model),
+		r.Reason, r.PlanReason, r.Spec.Model, r.Spec.Owner = text.Shown(r.Reason), text.Shown(r.PlanReason),
+			text.Shown(r.Spec.Model),
 			text.Shown(r.Spec.Owner)
 		there[r.Spec.Name] = true
 		h := m.jobs[r.Spec.Name]
@@ -155,16 +156,16 @@ func (m *Model) heard(a answered) {
 	}
 }
 
-// taken is the share of the budget that is used; without one, bytes.
-func taken(a *wire.Answer) float64 {
-	used, _ := report.Taken(a)
+// usedShare is the share of the budget that is used; without one, bytes.
+func usedShare(a *wire.Answer) float64 {
+	used, _ := report.UsedBudget(a)
 	budget, _ := report.Budgets(controller.Devices(a))
 	return float64(used) / float64(max(1, budget))
 }
 
 // perSecond is how many iterations a job does in a second; 0: it does not train.
 func perSecond(r *wire.Record) float64 {
-	if r.Pace <= 0 || r.State != wire.Training {
+	if r.Pace <= 0 || r.State != wire.JobRunning {
 		return 0
 	}
 	return 1 / r.Pace.Seconds()
@@ -201,7 +202,7 @@ var orders = []struct {
 	{"name", func(a, b *wire.Record) int { return strings.Compare(a.Spec.Name, b.Spec.Name) }},
 	{"state", func(a, b *wire.Record) int { return strings.Compare(string(a.State), string(b.State)) }},
 	{"rate", func(a, b *wire.Record) int { return cmp.Compare(perSecond(b), perSecond(a)) }},
-	{"memory", func(a, b *wire.Record) int { return cmp.Compare(report.InForce(b), report.InForce(a)) }},
+	{"memory", func(a, b *wire.Record) int { return cmp.Compare(report.ArenaInForce(b), report.ArenaInForce(a)) }},
 	{"priority", func(a, b *wire.Record) int { return cmp.Compare(b.Spec.Priority, a.Spec.Priority) }},
 }
 
@@ -270,7 +271,7 @@ func (m Model) key(k string) (tea.Model, tea.Cmd) {
 		q.Verb, m.open, m.note = wire.Explain, true, "asking why ..."
 		return m, m.do(q)
 	case "p":
-		if q.Verb = wire.Resume; r.State != wire.Parked && r.State != wire.Parking {
+		if q.Verb = wire.Resume; r.State != wire.JobParked && r.State != wire.JobParking {
 			q.Verb, q.Place = wire.Park, wire.InMemory
 		}
 		return m, m.do(q)

@@ -93,20 +93,20 @@ func answer(second int) wire.Answer {
 	at := time.Duration(begin.UnixNano())
 	return wire.Answer{Device: "sim:a6000", Budget: 8 * graph.GiB, Link: wire.Rates{Out: 25e9, In: 25e9},
 		Sharing: wire.Gates, Jobs: []wire.Record{
-			{Spec: spec("vgg16", "vgg16", "ada", 1, 2000), State: wire.Training, Iteration: 400 + 6*second,
+			{Spec: spec("vgg16", "vgg16", "ada", 1, 2000), State: wire.JobRunning, Iteration: 400 + 6*second,
 				Executor: "x1", Claim: 4 * graph.GiB, Base: graph.GiB, Sharing: wire.Gates, Arena: 4 * graph.GiB,
 				SlotPeak: 3 * graph.GiB, Pace: time.Duration((160 + 20*math.Sin(s)) * 1e6),
 				Loss:      loss(4.6 * math.Exp(-s/20)),
-				Submitted: at, Plans: 2, Reason: "job resnet50 has come", Speed: 0.52, Gate: 12 * time.Millisecond},
-			{Spec: spec("resnet50", "resnet50", "bob", 5, 10000), State: wire.Training, Iteration: 9000 + second,
+				Submitted: at, Plans: 2, PlanReason: "job resnet50 has come", Speed: 0.52, Gate: 12 * time.Millisecond},
+			{Spec: spec("resnet50", "resnet50", "bob", 5, 10000), State: wire.JobRunning, Iteration: 9000 + second,
 				Executor: "x2", Claim: 2 * graph.GiB, Base: graph.GiB / 2, Sharing: wire.Gates, Arena: 2 * graph.GiB,
 				Pace: 40 * time.Millisecond, Loss: loss(math.NaN()), Submitted: at + 1e9, Plans: 1, Speed: 0.53},
-			{Spec: spec("a-network-with-a-name-that-is-long", "mlp", "ada", 1, 10), State: wire.Queued,
-				Why: "waits for 3GiB: it and the running jobs need 11GiB of 8GiB", Need: 3 * graph.GiB,
+			{Spec: spec("a-network-with-a-name-that-is-long", "mlp", "ada", 1, 10), State: wire.JobQueued,
+				Reason: "waits for 3GiB: it and the running jobs need 11GiB of 8GiB", Need: 3 * graph.GiB,
 				Submitted: at + 2e9},
-			{Spec: spec("漢字", "lenet", "", 2, 100), State: wire.Parked, Park: wire.InMemory, Iteration: 50,
+			{Spec: spec("漢字", "lenet", "", 2, 100), State: wire.JobParked, Park: wire.InMemory, Iteration: 50,
 				Submitted: at + 3e9},
-			{Spec: spec("over", "lenet", "", 2, 100), State: wire.Done, Iteration: 100, Submitted: at + 4e9,
+			{Spec: spec("over", "lenet", "", 2, 100), State: wire.JobFinished, Iteration: 100, Submitted: at + 4e9,
 				Result: &wire.Result{Last: loss(0.125)}},
 		}}
 }
@@ -229,14 +229,14 @@ func FuzzView(f *testing.F) {
 			a := answer(i)
 			for n := range min(int(jobs), 60) {
 				r := a.Jobs[n%len(a.Jobs)]
-				r.Spec.Name, r.Why, r.Iteration = fmt.Sprint(name, n), why, r.Iteration*n
+				r.Spec.Name, r.Reason, r.Iteration = fmt.Sprint(name, n), why, r.Iteration*n
 				a.Jobs = append(a.Jobs, r)
 			}
 			a.Jobs = a.Jobs[min(int(jobs), len(a.Jobs)):]
 			s.tell(answered{Answer: a, At: begin})
 			s.press(string(k), "enter")
 			s.tell(done{Request: wire.Request{Verb: wire.Explain, Job: s.model.(Model).selected},
-				Answer: wire.Answer{Explained: &explain.Job{Job: name, Why: why,
+				Answer: wire.Answer{Explained: &explain.Job{Job: name, Reason: why,
 					Holders: []explain.Holder{{Job: name}}}}})
 		}
 	})
@@ -254,9 +254,10 @@ func TestHostile(t *testing.T) {
 		if err := wire.CheckName(name); err != nil {
 			t.Fatal(err)
 		}
-		states := []wire.JobState{wire.Training, wire.Queued, wire.Broken}
+		states := []wire.JobState{wire.JobRunning, wire.JobQueued, wire.JobFailed}
 		a.Jobs = append(a.Jobs, wire.Record{Spec: wire.Spec{Name: name, ID: int64(i + 1), Model: "m" + control,
-			Owner: "o" + control, Iterations: 10}, State: states[i%3], Why: "w" + control, Reason: "r" + control})
+			Owner: "o" + control, Iterations: 10}, State: states[i%3], Reason: "w" + control, PlanReason: "r" +
+			control})
 	}
 	for _, name := range []string{"a" + control, "a\u202eb", "a\u200fb", strings.Repeat("w", 200)} {
 		if wire.CheckName(name) == nil {

@@ -42,12 +42,12 @@ func (m *Model) screen() string {
 	if !m.at.IsZero() {
 		lines = append(lines, m.head()...)
 		if m.open {
-			lines = append(lines, m.one(m.height-len(lines)-1)...)
+			lines = append(lines, m.detailLines(m.height-len(lines)-1)...)
 		} else {
 			lines = append(lines, m.table(m.height-len(lines)-2)...)
-			if r := m.record(); r != nil && r.Why != "" && len(lines) < m.height-1 {
+			if r := m.record(); r != nil && r.Reason != "" && len(lines) < m.height-1 {
 				lines = append(lines, make([]string, m.height-2-len(lines))...)
-				lines = append(lines, dim+r.Spec.Name+": "+r.Why+plain)
+				lines = append(lines, dim+r.Spec.Name+": "+r.Reason+plain)
 			}
 		}
 	}
@@ -82,7 +82,7 @@ func (m *Model) foot() string {
 // several, else with how it was.
 func (m *Model) head() []string {
 	var lines []string
-	for line := range strings.SplitSeq(ansi.Wrap(report.Head(m.answer), m.width, ""), "\n") {
+	for line := range strings.SplitSeq(ansi.Wrap(report.BudgetLine(m.answer), m.width, ""), "\n") {
 		lines = append(lines, bold+line+plain)
 	}
 	devices := controller.Devices(&m.answer)
@@ -155,7 +155,7 @@ func (m *Model) devices(devices []wire.DeviceState) (lines []string) {
 
 // memory is a bar of the budget, with what is used of it.
 func (m *Model) memory() string {
-	used, all := report.Taken(&m.answer)
+	used, all := report.UsedBudget(&m.answer)
 	whole, _ := report.Budgets(controller.Devices(&m.answer))
 	bar := m.bar(max(1, m.width-12), whole, used, all, func(*wire.Record) bool { return true })
 	return fmt.Sprintf("%-10s  %s", used, bar)
@@ -261,7 +261,7 @@ var columns = []column{
 	{"IT/S", false, func(_ *Model, r *wire.Record) string { rate, _ := report.Rate(r); return rate }},
 	{"LEFT", false, func(_ *Model, r *wire.Record) string { _, left := report.Rate(r); return left }},
 	{"LOSS", false, func(_ *Model, r *wire.Record) string { return report.LastLoss(r) }},
-	{"ARENA", false, func(_ *Model, r *wire.Record) string { return report.InForce(r).String() }},
+	{"ARENA", false, func(_ *Model, r *wire.Record) string { return report.ArenaInForce(r).String() }},
 }
 
 // where is the column of a controller with several devices.
@@ -356,12 +356,12 @@ func align(rows [][]string, cols []column) []string {
 	return lines
 }
 
-// one shows the selected job in so many lines, or what its explanation says.
-func (m *Model) one(height int) []string {
+// detailLines shows the selected job in so many lines, or what its explanation says.
+func (m *Model) detailLines(height int) []string {
 	r := m.record()
 	title := fmt.Sprintf("%s%s%s (%s) is %s", bold, r.Spec.Name, plain, r.Spec.Model, r.State)
-	if r.Why != "" {
-		title += ": " + r.Why
+	if r.Reason != "" {
+		title += ": " + r.Reason
 	}
 	if m.pane != nil {
 		lines := []string{title, ""}
@@ -383,14 +383,14 @@ func (m *Model) one(height int) []string {
 		{"priority", fmt.Sprint(max(1, r.Spec.Priority))},
 		{"executor", cmp.Or(r.Executor, "-")},
 		{"device", m.deviceOf(r)},
-		{"memory", fmt.Sprintf("arena %s, slot peak %s, claim %s, host %s", report.InForce(r), r.SlotPeak,
+		{"memory", fmt.Sprintf("arena %s, slot peak %s, claim %s, host %s", report.ArenaInForce(r), r.SlotPeak,
 			r.Claim, r.Host)},
-		{"plans", fmt.Sprintf("%d in force so far; the newest: %s", r.Plans, cmp.Or(r.Reason, "-"))},
+		{"plans", fmt.Sprintf("%d in force so far; the newest: %s", r.Plans, cmp.Or(r.PlanReason, "-"))},
 		{"checkpoint", report.Checkpointed(r)},
 	}
 	if r.Sharing != wire.NoSharing {
 		facts = append(facts, [2]string{"sharing", fmt.Sprintf("by %s: %s between iterations, waits %v in each, "+
-			"speed %s", r.Sharing, r.Base, text.Duration(r.Gate), report.Speed(r))})
+			"speed %s", r.Sharing, r.Base, text.Duration(r.Gate), report.ExpectedSpeed(r))})
 	}
 	lines := []string{title, ""}
 	for _, f := range facts {

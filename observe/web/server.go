@@ -48,7 +48,7 @@ type Server struct {
 
 // Start listens. Handlers may be mounted before and after requests arrive.
 func Start(o Options) (*Server, error) {
-	kept, err := open(o.Dir)
+	kept, err := openKept(o.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func Check(address string) error {
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return taken(address, err)
+		return addressError(address, err)
 	}
 	return l.Close()
 }
@@ -111,7 +111,7 @@ func parse(address string) (host, port string, err error) {
 	return host, port, nil
 }
 
-func taken(address string, err error) error {
+func addressError(address string, err error) error {
 	if inner, ok := errors.AsType[*net.OpError](err); ok && inner.Err != nil {
 		err = inner.Err
 	}
@@ -129,7 +129,7 @@ func listen(kept Kept, host, port string, log func(string)) (net.Listener, error
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return nil, taken(net.JoinHostPort(host, port), err)
+		return nil, addressError(net.JoinHostPort(host, port), err)
 	}
 	return l, nil
 }

@@ -48,8 +48,8 @@ func Read(dir string) (Kept, error) {
 	return k, nil
 }
 
-// open reads what is kept in a folder, or makes it.
-func open(dir string) (Kept, error) {
+// openKept reads what is kept in a folder, or makes it.
+func openKept(dir string) (Kept, error) {
 	k, err := Read(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Kept{View: rand.Text(), Steer: rand.Text()}, nil

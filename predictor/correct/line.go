@@ -34,7 +34,7 @@ func (l *Line) Apply(class string, predicted time.Duration) time.Duration {
 		return predicted // it launches nothing
 	}
 	f := cmp.Or(l.Classes[class], l.Factor, 1)
-	return max(1, time.Duration(math.Round(min(line(f, float64(predicted), float64(l.Summand)),
+	return max(1, time.Duration(math.Round(min(evaluate(f, float64(predicted), float64(l.Summand)),
 		max(float64(predicted), float64(longest))))))
 }
 
@@ -47,7 +47,7 @@ func (l *Line) P95(class string, predicted, p95 time.Duration) time.Duration {
 	return time.Duration(math.Round(min(float64(l.Apply(class, predicted))*wide, math.MaxInt64/2)))
 }
 
-func line(factor, predicted, summand float64) float64 {
+func evaluate(factor, predicted, summand float64) float64 {
 	return max(factor*predicted+summand, factor*predicted*minShare)
 }
 
@@ -129,9 +129,9 @@ func (f *fitter) add(r *Report) {
 	f.pairs = append(f.pairs, p)
 }
 
-// wrong is the logarithm of measured over corrected latency.
-func (p *pair) wrong(l *factors) float64 {
-	return math.Log(p.measured / line(l.classes[p.class], p.predicted, l.summand))
+// logError is the logarithm of measured over corrected latency.
+func (p *pair) logError(l *factors) float64 {
+	return math.Log(p.measured / evaluate(l.classes[p.class], p.predicted, l.summand))
 }
 
 // fit tries summands.
@@ -143,7 +143,7 @@ func (f *fitter) fit() factors {
 		l := f.factors(small * float64(step) / steps)
 		wrong := math.Abs(l.summand) / small // a summand is to be worth it
 		for i := range f.pairs {
-			wrong += min(math.Abs(f.pairs[i].wrong(&l)), math.Log(limit))
+			wrong += min(math.Abs(f.pairs[i].logError(&l)), math.Log(limit))
 		}
 		if wrong < smallest-1e-9 || wrong < smallest+1e-9 && math.Abs(l.summand) < math.Abs(best.summand) {
 			best, smallest = l, min(wrong, smallest)
@@ -165,7 +165,7 @@ func (f *fitter) spread(best factors) float64 {
 			rest := fitter{slices.Delete(slices.Clone(f.pairs), i, i+1), f.classes}
 			without = rest.factors(best.summand)
 		}
-		late = append(late, p.wrong(&without)/p.wide)
+		late = append(late, p.logError(&without)/p.wide)
 	}
 	at := 0.95*float64(len(late)+1) - 1
 	if at < 0 || at > float64(len(late)-1) {
@@ -205,7 +205,7 @@ func (f *fitter) factors(summand float64) factors {
 		rest := max(p.measured-summand, p.measured*minShare)
 		ratios[i] = weighted{math.Log(rest / p.predicted), min(1, p.predicted/p.measured)}
 	}
-	all := medianOf(slices.Clone(ratios)) * shrink(len(ratios), doubt)
+	all := medianOf(slices.Clone(ratios)) * confidence(len(ratios), doubt)
 	l := factors{summand, math.Exp(all), make([]float64, len(f.classes))}
 	mine := make([]weighted, 0, len(ratios))
 	for class := range l.classes {
@@ -215,12 +215,12 @@ func (f *fitter) factors(summand float64) factors {
 				mine = append(mine, weighted{ratios[i].value - all, ratios[i].weight})
 			}
 		}
-		l.classes[class] = math.Exp(all + medianOf(mine)*shrink(len(mine), classDoubt))
+		l.classes[class] = math.Exp(all + medianOf(mine)*confidence(len(mine), classDoubt))
 	}
 	return l
 }
 
-func shrink(n int, doubt float64) float64 { return float64(n) / (float64(n) + doubt) }
+func confidence(n int, doubt float64) float64 { return float64(n) / (float64(n) + doubt) }
 
 type weighted struct{ value, weight float64 }
 

@@ -97,8 +97,8 @@ func (s *search) random() []float64 {
 	return x
 }
 
-// near returns a point some way off another.
-func (s *search) near(x []float64, width float64) []float64 {
+// neighbour returns a point some way off another.
+func (s *search) neighbour(x []float64, width float64) []float64 {
 	y := slices.Clone(x)
 	for i := range y {
 		y[i] = max(0, min(1, y[i]+float64(width*s.rng.NormFloat64())))
@@ -122,7 +122,7 @@ func (s *search) propose() []float64 {
 	}
 	for _, width := range [...]float64{0.01, 0.1} {
 		for range around {
-			try(s.near(s.points[s.best], width))
+			try(s.neighbour(s.points[s.best], width))
 		}
 	}
 	return best

@@ -130,7 +130,7 @@ func TestProcess(t *testing.T) {
 				left -= k * p.kernel(x, points[j])
 			}
 		}
-		got, deviation := p.at(x)
+		got, deviation := p.predict(x)
 		if want := p.mean + p.spread*mean; math.Abs(got-want) > 1e-3 {
 			t.Errorf("%d points: mean %v, want %v", n, got, want)
 		}
@@ -138,7 +138,7 @@ func TestProcess(t *testing.T) {
 			t.Errorf("%d points: deviation %v, want %v", n, deviation, want)
 		}
 		for i := range n {
-			if got, deviation := p.at(points[i]); math.Abs(got-values[i]) > 0.1 || deviation > 0.1 {
+			if got, deviation := p.predict(points[i]); math.Abs(got-values[i]) > 0.1 || deviation > 0.1 {
 				t.Errorf("%d points: %v +- %v at a point where it is %v", n, got, deviation, values[i])
 			}
 		}
@@ -151,7 +151,7 @@ func TestImprovement(t *testing.T) {
 	p, _ := newProcess(points, values, 0.3, 1e-6)
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, x := range []float64{0, 0.3, 0.45, 0.65, 1} {
-		mean, deviation := p.at([]float64{x})
+		mean, deviation := p.predict([]float64{x})
 		var sum float64
 		const draws = 200_000
 		for range draws {

@@ -90,8 +90,8 @@ func (p *process) kernel(x, y []float64) float64 {
 	return (1 + r + r*r/3) * math.Exp(-r)
 }
 
-// at returns mean and deviation of the value at a point, as values were given.
-func (p *process) at(x []float64) (mean, deviation float64) {
+// predict returns mean and deviation of the value at a point, as values were given.
+func (p *process) predict(x []float64) (mean, deviation float64) {
 	for i := range p.points {
 		p.common.SetVec(i, p.kernel(x, p.points[i]))
 	}
@@ -105,7 +105,7 @@ func (p *process) at(x []float64) (mean, deviation float64) {
 
 // improvement is by how much the value at a point is expected to be below the best one, 0 where it is above.
 func (p *process) improvement(x []float64, best float64) float64 {
-	mean, deviation := p.at(x)
+	mean, deviation := p.predict(x)
 	if deviation == 0 {
 		return max(0, best-mean)
 	}

@@ -26,7 +26,7 @@ func (d *Draft) First(s graph.StorageID) *Gap { return d.head[s] }
 
 // Writes returns the slots of the first executions that make a version of a storage, ascending; LastUse the last slot
 // that touches it, or -1.
-func (d *Draft) Writes(s graph.StorageID) []int32 { return d.writes.of(s) }
+func (d *Draft) Writes(s graph.StorageID) []int32 { return d.writes.slotsOf(s) }
 func (d *Draft) LastUse(s graph.StorageID) int    { return int(d.lastUse[s]) }
 
 // Clean reports whether the host has what a gap holds, by what is decided: a swap of it copies nothing out.

@@ -170,13 +170,13 @@ func (p *placing) need() {
 	for i := range r.Jobs {
 		j := &r.Jobs[i]
 		j.Base = baseOf(j, p.Request.Jobs[i].Graph, p.page())
-		bases, rest = bases+j.Base, max(rest, p.rest(i))
+		bases, rest = bases+j.Base, max(rest, p.headroom(i))
 	}
 	r.Together, r.Least = true, bases+rest
 }
 
-// rest is what job i needs above its base.
-func (p *placing) rest(i int) graph.Bytes {
+// headroom is what job i needs above its base.
+func (p *placing) headroom(i int) graph.Bytes {
 	j := &p.result.Jobs[i]
 	return scheduler.RoundUp(j.Layout.Arena, p.page()) - j.Base
 }
@@ -184,7 +184,7 @@ func (p *placing) rest(i int) graph.Bytes {
 // tallest reports whether no job needs more above its base than job i.
 func (p *placing) tallest(i int) bool {
 	for other := range p.result.Jobs {
-		if p.rest(other) > p.rest(i) {
+		if p.headroom(other) > p.headroom(i) {
 			return false
 		}
 	}

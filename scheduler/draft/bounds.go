@@ -32,7 +32,7 @@ func (s *Session) Bounds(i int, p *plan.Plan) (bounds scheduler.Bounds, kept gra
 func (d *Draft) zeroStall() graph.Bytes {
 	b := d.bounded(nil)
 	var bound graph.Bytes
-	b.sweep(func(s *sight) { bound = max(bound, s.kept-s.away(0)) })
+	b.sweep(func(s *sight) { bound = max(bound, s.kept-s.mostAbsent(0)) })
 	return bound
 }
 
@@ -112,9 +112,9 @@ type sight struct {
 	again   *knapsack // of what is idle; nil: nothing is made again
 }
 
-// away is the most that can be away without recomputation if an iteration takes so much longer than vanilla.
-func (s *sight) away(longer time.Duration) graph.Bytes {
-	return min(s.clean+s.out.after(longer), s.in.after(longer)) + s.tiny
+// mostAbsent is the most that can be away without recomputation if an iteration takes so much longer than vanilla.
+func (s *sight) mostAbsent(longer time.Duration) graph.Bytes {
+	return min(s.clean+s.out.bytesAfter(longer), s.in.bytesAfter(longer)) + s.tiny
 }
 
 // sweep shows every slot.
@@ -139,7 +139,7 @@ func (b *bounded) sweep(show func(*sight)) {
 		b.again.add(p.gap, sign)
 	}
 	for slot := range n {
-		ended, begun := b.end.of(slot), b.begin.of(slot)
+		ended, begun := b.end.list(slot), b.begin.list(slot)
 		b.meter.count(8 + 20*(len(ended)+len(begun)))
 		for _, i := range ended {
 			change(&b.pieces[i], -1)
@@ -222,6 +222,6 @@ type carried struct {
 	rate        float64 // bytes per nanosecond
 }
 
-func (c carried) after(longer time.Duration) graph.Bytes {
+func (c carried) bytesAfter(longer time.Duration) graph.Bytes {
 	return max(0, min(c.loads, c.most+graph.Bytes(c.rate*float64(longer))))
 }

@@ -73,14 +73,14 @@ func (l *Limits) Peak(eps float64) (bound graph.Bytes, err error) {
 	longer := time.Duration(math.Ceil(eps * float64(l.vanilla)))
 	bound = l.floor
 	err = l.b.meter.stoppable(func() {
-		l.b.sweep(func(s *sight) { bound = max(bound, s.kept-l.away(s, longer)) })
+		l.b.sweep(func(s *sight) { bound = max(bound, s.kept-l.mostAbsent(s, longer)) })
 	})
 	return bound, err
 }
 
-// away is the most that can be away of a slot.
-func (l *Limits) away(s *sight, longer time.Duration) graph.Bytes {
-	return min(s.idle+s.tiny, s.away(longer)+s.again.within(longer+l.free))
+// mostAbsent is the most that can be away of a slot.
+func (l *Limits) mostAbsent(s *sight, longer time.Duration) graph.Bytes {
+	return min(s.idle+s.tiny, s.mostAbsent(longer)+s.again.bytesWithin(longer+l.free))
 }
 
 // forever is longer than any iteration.
@@ -100,7 +100,7 @@ func (l *Limits) EOR(budget graph.Bytes) (eor float64, err error) {
 // longer returns by how much iterations are longer at least within a budget that is not below the floor.
 func (l *Limits) longer(budget graph.Bytes) (longer time.Duration) {
 	l.b.sweep(func(s *sight) {
-		fits := func(t time.Duration) bool { return s.kept-l.away(s, t) <= budget }
+		fits := func(t time.Duration) bool { return s.kept-l.mostAbsent(s, t) <= budget }
 		if fits(longer) {
 			return
 		}
@@ -146,7 +146,7 @@ func newKnapsack(d *Draft) *knapsack {
 	made := make([]graph.Bytes, len(d.g.Ops))
 	maker := slices.Repeat([]graph.OpID{graph.NoOp}, d.Storages()) // the cheapest of the ops that make a version
 	for op := range d.g.Ops {
-		for _, s := range d.makes.of(op) {
+		for _, s := range d.makes.list(op) {
 			made[op] += d.g.Storages[s].Bytes
 		}
 	}
@@ -159,7 +159,7 @@ func newKnapsack(d *Draft) *knapsack {
 		if !d.pure[op] {
 			continue
 		}
-		for _, s := range d.makes.of(op) {
+		for _, s := range d.makes.list(op) {
 			if maker[s] == graph.NoOp {
 				order = append(order, s)
 			}
@@ -196,8 +196,8 @@ func (k *knapsack) add(x *Gap, sign graph.Bytes) {
 	}
 }
 
-// within returns the most bytes that can be made again in a time: whole storages in order, and a part of the next.
-func (k *knapsack) within(t time.Duration) graph.Bytes {
+// bytesWithin returns the most bytes that can be made again in a time: whole storages in order, and a part of the next.
+func (k *knapsack) bytesWithin(t time.Duration) graph.Bytes {
 	if k == nil {
 		return 0
 	}

@@ -76,7 +76,7 @@ func slowLimit(d *Draft, longer time.Duration) graph.Bytes {
 			ins = append(ins, load{bytes, -(latest(x.to) - shift)})
 			least := math.Inf(1)
 			for op := range d.g.Ops {
-				if makes := d.makes.of(op); d.pure[op] && slices.Contains(makes, x.storage) && !x.Arrival() {
+				if makes := d.makes.list(op); d.pure[op] && slices.Contains(makes, x.storage) && !x.Arrival() {
 					var all graph.Bytes
 					for _, s := range makes {
 						all += d.bytes[s]

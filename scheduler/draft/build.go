@@ -18,7 +18,7 @@ func (d *Draft) Plan(policy string) *plan.Plan {
 	for _, s := range d.steps {
 		step := plan.Step{Op: s.Op, Variant: d.variant[s.Op], Scratch: d.scratchOf(s)}
 		if s.Want >= 0 && d.pure[s.Op] { // what updates in place makes all its outputs
-			step.Want = wanted(g, s.Op, s.Want)
+			step.Want = outputsIn(g, s.Op, s.Want)
 		}
 		p.Steps = append(p.Steps, step)
 		p.Made = append(p.Made, d.latency[s.Op])
@@ -28,14 +28,14 @@ func (d *Draft) Plan(policy string) *plan.Plan {
 	for i := range g.Storages {
 		s := &g.Storages[i]
 		b.resident[s.ID] = s.Role.Persistent() && d.lastUse[s.ID] >= 0
-		b.ends(s)
+		b.endLives(s)
 	}
 	for _, x := range d.gaps {
 		b.gap(x)
 	}
 	p.Moves = b.sorted()
 	if d.style.Waits {
-		wait(p)
+		waitForCopies(p)
 	}
 	for s, resident := range b.resident {
 		if resident {
@@ -45,8 +45,8 @@ func (d *Draft) Plan(policy string) *plan.Plan {
 	return p
 }
 
-// wait has the step after each copy out wait for it, and the next iteration for all copies.
-func wait(p *plan.Plan) {
+// waitForCopies has the step after each copy out wait for it, and the next iteration for all copies.
+func waitForCopies(p *plan.Plan) {
 	last := len(p.Steps) - 1
 	p.Steps[last].Join = true
 	for i := range p.Moves {
@@ -102,22 +102,22 @@ func (b *builder) delay(after int, begin time.Duration) time.Duration {
 	return max(0, min(begin-b.end(after), next-1))
 }
 
-// by returns the rank of a copy that begins at a time and whose effect is needed in a slot.
-func (b *builder) by(begin time.Duration, slot int) time.Duration {
+// rankOf returns the rank of a copy that begins at a time and whose effect is needed in a slot.
+func (b *builder) rankOf(begin time.Duration, slot int) time.Duration {
 	if b.exact {
 		return begin
 	}
 	return time.Duration(slot)
 }
 
-// ends drops what does not outlive the iteration after its last use, and copies outputs out where they are made. An
+// endLives drops what does not outlive the iteration after its last use, and copies outputs out where they are made. An
 // output that is small beside the peak stays to the end if there are swaps: its copy may have to wait for a long one.
-func (b *builder) ends(s *graph.Storage) {
+func (b *builder) endLives(s *graph.Storage) {
 	last := int(b.lastUse[s.ID])
 	if s.Role == graph.Output {
-		made := b.writes.of(s.ID)
+		made := b.writes.slotsOf(s.ID)
 		at := int(made[len(made)-1])
-		b.move(out, s.ID, at, b.by(b.end(at), last))
+		b.move(out, s.ID, at, b.rankOf(b.end(at), last))
 		if b.swaps > 0 && b.bytes[s.ID] < b.small {
 			last = len(b.steps) - 1
 		}
@@ -154,7 +154,7 @@ func (b *builder) gap(x *Gap) {
 	if b.exact && !x.Arrival() {
 		b.copy(fetch, x.storage, in, begin)
 	} else {
-		b.move(fetch, x.storage, in, b.by(begin, to))
+		b.move(fetch, x.storage, in, b.rankOf(begin, to))
 	}
 }
 

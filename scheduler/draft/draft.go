@@ -167,7 +167,7 @@ type writes struct {
 	slots []int32
 }
 
-func (w *writes) of(s graph.StorageID) []int32 { return w.slots[w.begin[s]:w.begin[s+1]] }
+func (w *writes) slotsOf(s graph.StorageID) []int32 { return w.slots[w.begin[s]:w.begin[s+1]] }
 
 // FirstSteps executes every op once, in this order.
 func FirstSteps(order []graph.OpID) []Step {
@@ -178,8 +178,8 @@ func FirstSteps(order []graph.OpID) []Step {
 	return steps
 }
 
-// begin finds the gaps of the steps and frees the lanes.
-func (d *Draft) begin() {
+// reset finds the gaps of the steps and frees the lanes.
+func (d *Draft) reset() {
 	d.exact = true
 	d.findWrites()
 	d.findGaps()
@@ -191,8 +191,8 @@ func (d *Draft) begin() {
 
 // Touched returns the storages that a step reads or makes. They are read only.
 func (d *Draft) Touched(s Step) []graph.StorageID {
-	all := d.touches.of(int(s.Op))
-	made := d.makes.of(int(s.Op))
+	all := d.touches.list(int(s.Op))
+	made := d.makes.list(int(s.Op))
 	if s.Want < 0 || len(made) == 1 {
 		return all
 	}
@@ -221,7 +221,7 @@ func (d *Draft) findWrites() {
 	for slot, step := range d.steps {
 		d.meter.tick(16)
 		if step.Want < 0 {
-			for _, s := range d.makes.of(int(step.Op)) {
+			for _, s := range d.makes.list(int(step.Op)) {
 				d.writes.slots[begin[s]] = int32(slot)
 				begin[s]++
 			}
@@ -296,7 +296,7 @@ func (d *Draft) findGaps() {
 			x.last = int32(slot)
 		}
 		if step.Want < 0 {
-			for _, s := range d.makes.of(int(step.Op)) {
+			for _, s := range d.makes.list(int(step.Op)) {
 				seen[s].made, seen[s].dirty = int32(slot+1), true
 			}
 		}
@@ -404,7 +404,7 @@ func (d *Draft) clean(x *Gap) bool {
 	if x.Arrival() {
 		return true // it has arrived from the host
 	}
-	if made := d.writes.of(x.storage); d.g.Storages[x.storage].Role == graph.Output &&
+	if made := d.writes.slotsOf(x.storage); d.g.Storages[x.storage].Role == graph.Output &&
 		x.from >= int(made[len(made)-1]) {
 		return true // the last version of an output goes out where it is made
 	}

@@ -55,7 +55,7 @@ func (s *Session) EachUnswapped(method Method) (scheduler.Result, error) {
 		}
 		if refused != nil {
 			if r.Together || !d.share() {
-				return d.least(refused)
+				return d.planLeast(refused)
 			}
 			continue
 		}
@@ -65,7 +65,7 @@ func (s *Session) EachUnswapped(method Method) (scheduler.Result, error) {
 		}
 		if !d.tighten(&result) {
 			return scheduler.Result{}, &scheduler.OverBudgetError{Need: result.Least, Budget: r.Budget,
-				Why: fmt.Sprintf("what policy %s leaves packs into that; policy tensile goes lower", r.Policy)}
+				Reason: fmt.Sprintf("what policy %s leaves packs into that; policy tensile goes lower", r.Policy)}
 		}
 		s.Stage(scheduler.Planning)
 	}
@@ -151,7 +151,7 @@ func (d *division) share() bool {
 	for k := range d.claims {
 		c := &d.claims[k]
 		n := graph.Bytes(len(c.jobs))
-		left, wants = left-n*c.need, wants+n*c.wants()
+		left, wants = left-n*c.need, wants+n*c.missing()
 	}
 	if left < 0 && d.Request.Budget > 0 {
 		return false
@@ -160,18 +160,18 @@ func (d *division) share() bool {
 		c := &d.claims[k]
 		switch {
 		case d.Request.Budget == 0:
-			c.give(c.need + c.wants())
+			c.give(c.need + c.missing())
 		case left < wants:
-			c.give(c.need + Portion(c.wants(), left, wants))
+			c.give(c.need + Portion(c.missing(), left, wants))
 		default:
-			c.give(c.need + c.wants() + (left-wants)/jobs)
+			c.give(c.need + c.missing() + (left-wants)/jobs)
 		}
 	}
 	return true
 }
 
-// wants is what a job without a plan needs beyond the least.
-func (c *claim) wants() graph.Bytes { return max(0, c.live-c.need) }
+// missing is what a job without a plan needs beyond the least.
+func (c *claim) missing() graph.Bytes { return max(0, c.live-c.need) }
 
 // ask has the jobs planned whose parts are new. If the method refuses some of them, what these need is noted and the
 // last refusal is returned.
@@ -255,9 +255,9 @@ func (d *division) tighten(result *scheduler.Result) bool {
 	return lowered
 }
 
-// least plans for as little as the jobs need at least, which is above the budget by what the method says, and returns
-// what that packs into as an error.
-func (d *division) least(refused *scheduler.OverBudgetError) (scheduler.Result, error) {
+// planLeast plans for as little as the jobs need at least, which is above the budget by what the method says, and
+// returns what that packs into as an error.
+func (d *division) planLeast(refused *scheduler.OverBudgetError) (scheduler.Result, error) {
 	r := &d.Request
 	need, why := graph.Bytes(0), make([]string, len(d.claims))
 	for k := range d.claims {
@@ -288,9 +288,9 @@ func (d *division) least(refused *scheduler.OverBudgetError) (scheduler.Result, 
 		}
 		need = result.Least
 	}
-	err := &scheduler.OverBudgetError{Need: need, Budget: r.Budget, Why: refused.Why}
+	err := &scheduler.OverBudgetError{Need: need, Budget: r.Budget, Reason: refused.Reason}
 	if len(r.Jobs) > 1 && !r.Together {
-		err.Why = fmt.Sprintf("policy %s needs at least %s; policy tensile goes lower", r.Policy,
+		err.Reason = fmt.Sprintf("policy %s needs at least %s; policy tensile goes lower", r.Policy,
 			scheduler.Abridge(why))
 	}
 	return scheduler.Result{}, err

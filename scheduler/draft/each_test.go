@@ -192,7 +192,7 @@ func (m *demanding) plan(r *scheduler.Request) Method {
 		m.asked[i] = part
 		capacity := part.Capacity
 		if capacity < m.least[i] {
-			return nil, &scheduler.OverBudgetError{Need: 1000 + m.least[i] - capacity, Budget: 1000, Why: "it is"}
+			return nil, &scheduler.OverBudgetError{Need: 1000 + m.least[i] - capacity, Budget: 1000, Reason: "it is"}
 		}
 		if m.fixed[i] {
 			capacity = m.least[i]

@@ -42,15 +42,16 @@ func (d *Draft) decisions() []scheduler.Decision {
 	return all
 }
 
-// kept says why what is on the device at the peak stays there, the largest first.
-func (d *Draft) kept() []scheduler.Decision {
+// keptDecisions says why what is on the device at the peak stays there, the largest first.
+func (d *Draft) keptDecisions() []scheduler.Decision {
 	at, _ := d.Peak()
 	var all []scheduler.Decision
 	for i := range d.g.Storages {
 		d.meter.count(fitSteps)
 		s := &d.g.Storages[i]
 		last := int(d.lastUse[s.ID])
-		if last < 0 || !s.Role.Persistent() && (at > last || s.Role != graph.Input && at < int(d.writes.of(s.ID)[0])) {
+		if last < 0 || !s.Role.Persistent() && (at > last || s.Role != graph.Input &&
+			at < int(d.writes.slotsOf(s.ID)[0])) {
 			continue
 		}
 		y := scheduler.Decision{Storage: s.ID, Kind: keep, From: at, To: at, Reason: "the step at the peak uses it"}
@@ -85,9 +86,9 @@ func (d *Draft) whyKept(x *Gap, at int) (string, time.Duration) {
 		instead = fmt.Sprintf("making it again would cost %v", cost.Round(time.Microsecond))
 	}
 	bytes := d.g.Storages[x.storage].Bytes
-	out, fetch := d.out.Time(bytes), d.fetches(x)
+	out, fetch := d.out.Time(bytes), d.fetchTime(x)
 	_, leaves := d.outs.earliest(d.end(x.made), d.start(at), out)
-	_, comes := d.ins.latest(d.end(at), d.start(x.to), fetch)
+	_, comes := d.ins.latestStart(d.end(at), d.start(x.to), fetch)
 	_, fits := d.fit(x, at, false)
 	switch {
 	case fits && d.bytes[x.storage] < d.small:

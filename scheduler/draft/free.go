@@ -49,8 +49,8 @@ func (f *freeList) update(n int32) {
 	x.longest = max(x.to-x.from, f.nodes[x.left].longest, f.nodes[x.right].longest)
 }
 
-// first returns the first start, at from or later, of a free stretch of this length.
-func (f *freeList) first(from, length time.Duration) (time.Duration, bool) {
+// firstFree returns the first start, at from or later, of a free stretch of this length.
+func (f *freeList) firstFree(from, length time.Duration) (time.Duration, bool) {
 	return f.firstIn(f.root, from, length)
 }
 
@@ -94,7 +94,7 @@ func (f *freeList) finalIn(n int32, to, length time.Duration) (time.Duration, bo
 // take takes [from, to) away; what is not free of it is passed over.
 func (f *freeList) take(from, to time.Duration) {
 	for from < to {
-		free, end, ok := f.after(from)
+		free, end, ok := f.nextFree(from)
 		if !ok || free >= to {
 			return
 		}
@@ -115,14 +115,14 @@ func (f *freeList) take(from, to time.Duration) {
 // give makes [from, to) free again, all of which was taken in one piece.
 func (f *freeList) give(from, to time.Duration) {
 	if before, ok := f.endingAt(from); ok {
-		if after, end, ok := f.after(from); ok && after == to {
+		if after, end, ok := f.nextFree(from); ok && after == to {
 			f.root = f.change(f.root, after, end, end)
 			to = end
 		}
 		f.root = f.change(f.root, before, before, to)
 		return
 	}
-	if after, end, ok := f.after(from); ok && after == to {
+	if after, end, ok := f.nextFree(from); ok && after == to {
 		f.root = f.change(f.root, after, from, end)
 		return
 	}
@@ -145,8 +145,8 @@ func (f *freeList) endingAt(to time.Duration) (from time.Duration, ok bool) {
 	return 0, false
 }
 
-// after returns the first free stretch that ends after a time.
-func (f *freeList) after(from time.Duration) (begin, end time.Duration, ok bool) {
+// nextFree returns the first free stretch that ends after a time.
+func (f *freeList) nextFree(from time.Duration) (begin, end time.Duration, ok bool) {
 	for n := f.root; n != 0; {
 		if x := &f.nodes[n]; x.to > from {
 			begin, end, ok = x.from, x.to, true

@@ -23,8 +23,8 @@ func (l *lanes) clone() lanes {
 	return *l
 }
 
-// own makes sure that a change of the lanes has no effect on another draft.
-func (l *lanes) own() {
+// copyOnWrite makes sure that a change of the lanes has no effect on another draft.
+func (l *lanes) copyOnWrite() {
 	if !l.shared {
 		return
 	}
@@ -45,7 +45,7 @@ func (l *lanes) book(send, fetch stretch) {
 	if send.from == send.to && fetch.from == fetch.to {
 		return
 	}
-	l.own()
+	l.copyOnWrite()
 	l.outs.book(send.from, send.to-send.from)
 	l.ins.book(fetch.from, fetch.to-fetch.from)
 }
@@ -80,17 +80,17 @@ func (l *lane) earliest(from, to, length time.Duration) (time.Duration, bool) {
 		at, ok := l.earliest(from+l.period, to+l.period, length)
 		return at - l.period, ok
 	}
-	at, ok := l.free.first(from, length)
+	at, ok := l.free.firstFree(from, length)
 	return at, ok && at+length <= to
 }
 
-// latest returns the last start of a free stretch of this length in [from, to).
-func (l *lane) latest(from, to, length time.Duration) (time.Duration, bool) {
+// latestStart returns the last start of a free stretch of this length in [from, to).
+func (l *lane) latestStart(from, to, length time.Duration) (time.Duration, bool) {
 	if length == 0 {
 		return to, from <= to
 	}
 	if from < 0 {
-		at, ok := l.latest(from+l.period, to+l.period, length)
+		at, ok := l.latestStart(from+l.period, to+l.period, length)
 		return at - l.period, ok
 	}
 	at, ok := l.free.final(to, length)
@@ -119,6 +119,6 @@ func (l *lane) following(at time.Duration) time.Duration {
 	if at < 0 {
 		return l.following(at+l.period) - l.period
 	}
-	_, end, _ := l.free.after(at)
+	_, end, _ := l.free.nextFree(at)
 	return end
 }

@@ -82,7 +82,7 @@ func checkLane(t testing.TB, seed uint64) {
 			}
 		}
 		if late, ok := slow.latest(from, to, length); rng.IntN(2) == 0 {
-			got, fits := fast.latest(from, to, length)
+			got, fits := fast.latestStart(from, to, length)
 			if fits != ok || ok && got != late {
 				t.Fatalf("seed %d: latest of [%d,%d) for %d: %d %v, want %d %v", seed, from, to, length, got, fits,
 					late, ok)

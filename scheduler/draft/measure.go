@@ -37,7 +37,7 @@ func (d *Draft) footprint(size func(graph.StorageID) graph.Bytes, scratch func(S
 		case s.Role == graph.Input:
 			occupy(s.ID, 0, last, 1)
 		default:
-			occupy(s.ID, int(d.writes.of(s.ID)[0]), last, 1)
+			occupy(s.ID, int(d.writes.slotsOf(s.ID)[0]), last, 1)
 		}
 	}
 	for _, x := range d.gaps {
@@ -107,7 +107,7 @@ func (d *Draft) clear() {
 	}
 	for i := range d.g.Storages {
 		if s := &d.g.Storages[i]; s.Role == graph.Output {
-			made := d.writes.of(s.ID)
+			made := d.writes.slotsOf(s.ID)
 			took := d.out.Time(s.Bytes)
 			at, _ := d.outs.earliest(d.end(int(made[len(made)-1])), never, took)
 			d.outs.book(at, took)

@@ -36,7 +36,7 @@ type (
 // count adds steps. It does not return if the work is to end.
 func (m *meter) count(steps int) {
 	if m.steps += int64(steps); m.steps >= m.next {
-		m.look()
+		m.checkWatch()
 	}
 }
 
@@ -50,7 +50,7 @@ func (m *meter) tick(steps int) {
 	}
 }
 
-func (m *meter) look() {
+func (m *meter) checkWatch() {
 	m.next = m.steps + m.every
 	if m.stop != nil && m.stop(m.steps) {
 		panic(workStopped{})

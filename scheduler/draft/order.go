@@ -86,7 +86,7 @@ func earlyUpdates(g *graph.Graph, p *pace) []graph.OpID {
 func reducedFirst(d *uses, first graph.OpID) []graph.OpID {
 	reduced := func(update graph.OpID) graph.OpID {
 		last := graph.NoOp
-		for _, c := range d.reads.of(int(update)) {
+		for _, c := range d.reads.list(int(update)) {
 			if w := d.writer[c]; w != graph.NoOp && d.g.Ops[w].Kind == graph.AllReduce {
 				last = max(last, w)
 			}
@@ -113,7 +113,7 @@ type lists[T any] struct {
 	all   []T
 }
 
-func (l *lists[T]) of(i int) []T { return l.all[l.begin[i]:l.begin[i+1]] }
+func (l *lists[T]) list(i int) []T { return l.all[l.begin[i]:l.begin[i+1]] }
 
 // close ends the present list.
 func (l *lists[T]) close() { l.begin = append(l.begin, int32(len(l.all))) }
@@ -138,7 +138,7 @@ func dependencies(g *graph.Graph) *uses {
 	}
 	for i := range g.Ops {
 		d.listReads(graph.OpID(i))
-		for _, c := range d.reads.of(i) {
+		for _, c := range d.reads.list(i) {
 			if d.writer[c+1] != graph.OpID(i) {
 				count[c+1]++
 			}
@@ -149,7 +149,7 @@ func dependencies(g *graph.Graph) *uses {
 	}
 	d.readers = lists[graph.OpID]{slices.Clone(count), make([]graph.OpID, count[contents])}
 	for i := range g.Ops {
-		for _, c := range d.reads.of(i) {
+		for _, c := range d.reads.list(i) {
 			if d.writer[c+1] != graph.OpID(i) { // those that overwrite it are left out
 				d.readers.all[count[c]] = graph.OpID(i)
 				count[c]++
@@ -188,8 +188,8 @@ func (d *uses) content(t graph.TensorID) int32 {
 // share one are placed in their order.
 func (d *uses) anchor(update graph.OpID, anchors []graph.OpID) graph.OpID {
 	anchor, first := graph.NoOp, update-graph.OpID(len(anchors))
-	part := d.part(update)
-	for _, c := range d.reads.of(int(update)) {
+	part := d.overwrittenPart(update)
+	for _, c := range d.reads.list(int(update)) {
 		w := d.writer[c]
 		if w >= first && part != nil && d.g.Tensors[d.g.Ops[w].Outputs[0]].Storage == part.Storage {
 			w = anchors[w-first]
@@ -200,15 +200,15 @@ func (d *uses) anchor(update graph.OpID, anchors []graph.OpID) graph.OpID {
 		if d.g.Tensors[t].Version == 0 {
 			continue
 		}
-		for _, r := range d.readers.of(int(d.content(t) - 1)) {
+		for _, r := range d.readers.list(int(d.content(t) - 1)) {
 			anchor = max(anchor, r)
 		}
 	}
 	return anchor
 }
 
-// part returns what an update overwrites of a parameter, or nil if that is all of it.
-func (d *uses) part(update graph.OpID) *graph.Tensor {
+// overwrittenPart returns what an update overwrites of a parameter, or nil if that is all of it.
+func (d *uses) overwrittenPart(update graph.OpID) *graph.Tensor {
 	w := &d.g.Tensors[d.g.Ops[update].Outputs[0]]
 	if w.Bytes() == d.g.Storages[w.Storage].Bytes {
 		return nil
@@ -219,9 +219,9 @@ func (d *uses) part(update graph.OpID) *graph.Tensor {
 // gradients returns the ops whose only output is read by the update alone.
 func (d *uses) gradients(update graph.OpID) []graph.OpID {
 	var ops []graph.OpID
-	for _, c := range d.reads.of(int(update)) {
+	for _, c := range d.reads.list(int(update)) {
 		p := d.writer[c]
-		if readers := d.readers.of(int(c)); p != graph.NoOp && len(d.g.Ops[p].Outputs) == 1 && d.g.Pure(p) &&
+		if readers := d.readers.list(int(c)); p != graph.NoOp && len(d.g.Ops[p].Outputs) == 1 && d.g.Pure(p) &&
 			len(readers) == 1 && readers[0] == update {
 			ops = append(ops, p)
 		}
@@ -236,7 +236,7 @@ func (d *uses) gradients(update graph.OpID) []graph.OpID {
 func (d *uses) movable(op, after, update graph.OpID) bool {
 	size := d.g.Storages[d.g.Tensors[d.g.Ops[op].Outputs[0]].Storage].Bytes
 	parts := graph.Bytes(1)
-	if part := d.part(update); part != nil {
+	if part := d.overwrittenPart(update); part != nil {
 		size = d.g.Storages[part.Storage].Bytes
 		parts = (size + part.Bytes() - 1) / part.Bytes()
 	}
@@ -244,7 +244,7 @@ func (d *uses) movable(op, after, update graph.OpID) bool {
 	for _, t := range d.g.Ops[op].Inputs {
 		c := d.content(t)
 		last := op
-		readers := d.readers.of(int(c))
+		readers := d.readers.list(int(c))
 		for _, reader := range readers {
 			last = max(last, reader)
 		}

@@ -26,7 +26,7 @@ func (p *pace) spread(d *uses, first graph.OpID, anchors []graph.OpID) {
 	var parts []graph.OpID // updates that may wait
 	var needed time.Duration
 	for i := range anchors {
-		if update := first + graph.OpID(i); d.part(update) != nil && p.mayWait(d, update, first-1) {
+		if update := first + graph.OpID(i); d.overwrittenPart(update) != nil && p.mayWait(d, update, first-1) {
 			parts = append(parts, update)
 			needed += p.copies(d.g, update)
 		}

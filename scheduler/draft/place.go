@@ -33,7 +33,7 @@ func (s *Session) Finish(jobs []*Draft, limit graph.Bytes) (scheduler.Result, er
 	for i, d := range jobs {
 		result.Jobs[i].Decisions = d.decisions()
 		if s.Request.Explain {
-			result.Jobs[i].Decisions = append(result.Jobs[i].Decisions, d.kept()...)
+			result.Jobs[i].Decisions = append(result.Jobs[i].Decisions, d.keptDecisions()...)
 		}
 	}
 	return result, nil
@@ -78,7 +78,7 @@ const nearly = 128
 func (s *Session) Place(plans []*plan.Plan) (scheduler.Result, error) {
 	s.stage(scheduler.Packing)
 	s.rounds++
-	p := &placing{Session: s, twins: s.twins(plans), lowered: make(map[int]*program.Placement)}
+	p := &placing{Session: s, twins: s.firstEquals(plans), lowered: make(map[int]*program.Placement)}
 	for i := range plans {
 		p.add(i, plans[i])
 	}
@@ -194,9 +194,9 @@ func (p *placing) packUntil(i int, enough graph.Bytes) (err error) {
 	return err
 }
 
-// twins returns for each plan the first one that moves and executes the same of the same graph, which may be itself:
-// both have one footprint and one layout. Copies of a model most often share a few plans.
-func (s *Session) twins(plans []*plan.Plan) []int {
+// firstEquals returns for each plan the first one that moves and executes the same of the same graph, which may be
+// itself: both have one footprint and one layout. Copies of a model most often share a few plans.
+func (s *Session) firstEquals(plans []*plan.Plan) []int {
 	twins := make([]int, len(plans))
 	var different []int
 	for i, p := range plans {

@@ -36,7 +36,7 @@ func (d *Draft) swappable() int {
 		if step.Want >= 0 {
 			continue
 		}
-		for _, s := range d.touches.of(int(step.Op)) {
+		for _, s := range d.touches.list(int(step.Op)) {
 			if first[s] < 0 {
 				first[s] = slot
 			} else if slot > last[s]+1 {

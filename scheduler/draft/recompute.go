@@ -12,7 +12,7 @@ import (
 // excludes inputs that were released (TENSILE, IV-D); prefetching them a few steps earlier costs no time.
 func (d *Draft) RecomputeAt(x *Gap) (Remedy, bool) {
 	role := d.g.Storages[x.storage].Role
-	made := d.writes.of(x.storage)
+	made := d.writes.slotsOf(x.storage)
 	if x.kind != keep || x.dies || role.FromHost() || role == graph.Output || len(made) != 1 ||
 		!d.MayLeave(x.storage) {
 		return Remedy{}, false
@@ -21,8 +21,8 @@ func (d *Draft) RecomputeAt(x *Gap) (Remedy, bool) {
 	if !d.pure[op] {
 		return Remedy{}, false
 	}
-	for _, s := range d.touches.of(int(op)) {
-		if !slices.Contains(d.makes.of(int(op)), s) && !d.unchanged(s, int(made[0]), x.to) {
+	for _, s := range d.touches.list(int(op)) {
+		if !slices.Contains(d.makes.list(int(op)), s) && !d.unchanged(s, int(made[0]), x.to) {
 			return Remedy{}, false
 		}
 	}
@@ -31,7 +31,7 @@ func (d *Draft) RecomputeAt(x *Gap) (Remedy, bool) {
 
 // unchanged reports whether a storage is on the device just before slot to, and has not been written after slot from.
 func (d *Draft) unchanged(s graph.StorageID, from, to int) bool {
-	if slices.ContainsFunc(d.writes.of(s), func(slot int32) bool { return from < int(slot) && int(slot) < to }) {
+	if slices.ContainsFunc(d.writes.slotsOf(s), func(slot int32) bool { return from < int(slot) && int(slot) < to }) {
 		return false
 	}
 	for y := d.head[s]; y != nil; y = y.next {
@@ -47,7 +47,7 @@ func (d *Draft) unchanged(s graph.StorageID, from, to int) bool {
 func (d *Draft) recompute(r Remedy) {
 	x := r.Gap
 	at := x.to
-	again := Step{Op: d.steps[d.writes.of(x.storage)[0]].Op, Want: x.storage}
+	again := Step{Op: d.steps[d.writes.slotsOf(x.storage)[0]].Op, Want: x.storage}
 	d.exact = false
 	d.shift(at)
 	d.steps = slices.Insert(d.steps, at, again)
@@ -154,8 +154,8 @@ func (d *Draft) remove(x *Gap) {
 	}
 }
 
-// wanted returns the set of outputs of an op that lie in a storage.
-func wanted(g *graph.Graph, op graph.OpID, s graph.StorageID) plan.Outputs {
+// outputsIn returns the set of outputs of an op that lie in a storage.
+func outputsIn(g *graph.Graph, op graph.OpID, s graph.StorageID) plan.Outputs {
 	var set plan.Outputs
 	for i, t := range g.Ops[op].Outputs {
 		if g.Tensors[t].Storage == s {

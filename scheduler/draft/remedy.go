@@ -37,7 +37,7 @@ func (d *Draft) Apply(r Remedy) {
 // the copy in the time after it, where their lanes are free. The job stalls for what they need beyond that, but no
 // longer than the copies take: a backlog on a lane is paid once. A gap that is already swapped is widened.
 func (d *Draft) SwapAt(x *Gap, slot int) Remedy {
-	out, fetch := d.out.Time(d.g.Storages[x.storage].Bytes), d.fetches(x)
+	out, fetch := d.out.Time(d.g.Storages[x.storage].Bytes), d.fetchTime(x)
 	if d.clean(x) {
 		out = 0
 	}
@@ -50,7 +50,7 @@ func (d *Draft) SwapAt(x *Gap, slot int) Remedy {
 	}
 	begin, _ := d.outs.earliest(d.end(x.from), never, out)
 	r.Drop = min(slot-1, d.firstEndedAt(begin+out, x.from))
-	last, ok := d.ins.latest(0, d.start(x.to), fetch)
+	last, ok := d.ins.latestStart(0, d.start(x.to), fetch)
 	if !ok {
 		last = -fetch
 	}

@@ -145,7 +145,7 @@ func (s *Session) Draft(i int, steps []Step, style Style) *Draft {
 		d.chosen = choose(j, style.Variants)
 	}
 	d.out, d.in = s.Links(i)
-	d.begin()
+	d.reset()
 	return d
 }
 

@@ -157,7 +157,7 @@ type placed struct {
 // tried too.
 func (d *Draft) fit(x *Gap, at int, anywhere bool) (placed, bool) {
 	bytes := d.g.Storages[x.storage].Bytes
-	p := placed{drop: x.from, send: d.end(x.from), fetchTakes: d.fetches(x)}
+	p := placed{drop: x.from, send: d.end(x.from), fetchTakes: d.fetchTime(x)}
 	wanted, back := d.start(at), d.end(at)
 	if anywhere {
 		wanted, back = d.start(x.to), 0
@@ -181,17 +181,17 @@ func (d *Draft) fit(x *Gap, at int, anywhere bool) (placed, bool) {
 			}
 			p.drop = d.firstEndedAt(p.send+p.sendTakes, x.from)
 			if d.oneChannel() {
-				d.own()
+				d.copyOnWrite()
 				d.outs.book(p.send, p.sendTakes)
 			}
 		}
 		earliest := max(p.send+p.sendTakes, back)
 		var ok bool
 		if slack := d.slack(x.to); slack > 0 {
-			p.fetch, ok = d.ins.latest(earliest, d.start(x.to)-slack, p.fetchTakes)
+			p.fetch, ok = d.ins.latestStart(earliest, d.start(x.to)-slack, p.fetchTakes)
 		}
 		if !ok {
-			p.fetch, ok = d.ins.latest(earliest, d.start(x.to), p.fetchTakes)
+			p.fetch, ok = d.ins.latestStart(earliest, d.start(x.to), p.fetchTakes)
 		}
 		if d.oneChannel() && p.sendTakes > 0 {
 			d.outs.release(p.send, p.sendTakes)
@@ -210,8 +210,8 @@ func (d *Draft) fit(x *Gap, at int, anywhere bool) (placed, bool) {
 	}
 }
 
-// fetches is how long the copy in of a gap's swap takes: no time where there is none.
-func (d *Draft) fetches(x *Gap) time.Duration {
+// fetchTime is how long the copy in of a gap's swap takes: no time where there is none.
+func (d *Draft) fetchTime(x *Gap) time.Duration {
 	if x.dies {
 		return 0
 	}
@@ -291,7 +291,7 @@ func SwapFreely(jobs []*Draft, target graph.Bytes) int {
 	}
 	swapped := 0
 	for sum > target {
-		best := largest(all)
+		best := largestCandidate(all)
 		if best == nil {
 			return swapped
 		}
@@ -329,8 +329,9 @@ func (c *candidate) find() {
 	}
 }
 
-// largest returns the candidate that is largest for its job's weight, the first of equals; nil: no job has one.
-func largest(all []candidate) *candidate {
+// largestCandidate returns the candidate that is largest for its job's weight, the first of equals; nil: no job has
+// one.
+func largestCandidate(all []candidate) *candidate {
 	var best *candidate
 	for i := range all {
 		c := &all[i]

@@ -69,10 +69,10 @@ func (w *wiring) Bytes(s graph.StorageID) graph.Bytes { return w.bytes[s] }
 func (w *wiring) Storages() int { return len(w.bytes) }
 
 // Touches returns the storages that an op reads or makes, each once. The lists are the wiring's own.
-func (w *wiring) Touches(op graph.OpID) []graph.StorageID { return w.touches.of(int(op)) }
+func (w *wiring) Touches(op graph.OpID) []graph.StorageID { return w.touches.list(int(op)) }
 
 // Makes returns the storages that an op makes a version of.
-func (w *wiring) Makes(op graph.OpID) []graph.StorageID { return w.makes.of(int(op)) }
+func (w *wiring) Makes(op graph.OpID) []graph.StorageID { return w.makes.list(int(op)) }
 
 // Operands is the length of all lists of Touches together.
 func (w *wiring) Operands() int { return len(w.touches.all) }

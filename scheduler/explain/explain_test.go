@@ -238,7 +238,7 @@ func TestText(t *testing.T) {
 				Waiting: []string{"b", "a", "c"}},
 			{Budget: mib(512), Priority: 7, Jobs: jobs, Waiting: []string{"c"}}}}
 	waits := explain.Job{Job: "c", Model: "mlp", Device: "cpu", State: "queued", Of: 5, Taken: mib(3),
-		Why: "waits for 1MiB: it and the running jobs need 4MiB of 3MiB", Holders: []explain.Holder{},
+		Reason: "waits for 1MiB: it and the running jobs need 4MiB of 3MiB", Holders: []explain.Holder{},
 		Plans: []explain.Alternative{{Priority: 1, Error: "it is too large", Jobs: jobs[1:], Waiting: []string{"c"}},
 			{Budget: mib(9), Priority: 1, Jobs: faster}}}
 	for name, x := range map[string]text{

@@ -12,7 +12,7 @@ type Job struct {
 	Model     string      `json:"model"`
 	Device    string      `json:"device"`
 	State     string      `json:"state"`
-	Why       string      `json:"why,omitempty"` // it waits
+	Reason    string      `json:"why,omitempty"` // it waits
 	Iteration int         `json:"iteration"`     // that it has come to
 	Of        int         `json:"of"`
 	Budget    graph.Bytes `json:"budget_bytes"`     // of all jobs; 0: no limit
@@ -74,8 +74,8 @@ type Outcome struct {
 	Speed float64 `json:"speed,omitzero"`
 }
 
-// of returns the outcome of a job; nil: it waits.
-func (a *Alternative) of(job string) *Outcome {
+// outcomeOf returns the outcome of a job; nil: it waits.
+func (a *Alternative) outcomeOf(job string) *Outcome {
 	for i := range a.Jobs {
 		if a.Jobs[i].Job == job {
 			return &a.Jobs[i]

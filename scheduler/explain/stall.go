@@ -65,7 +65,7 @@ func Stalls(p *program.Program, d program.Durations) ([]Stall, program.Timing) {
 		}
 		why := cause{storage: -1}
 		var takes time.Duration
-		if by := waited(&c, lanes, &t); by >= 0 {
+		if by := longestWait(&c, lanes, &t); by >= 0 {
 			w := &p.Body.Commands[by]
 			why.kind, takes = w.Kind.String(), t.End[by]-t.Start[by]
 			if !w.Kind.Executes() {
@@ -93,9 +93,9 @@ func Stalls(p *program.Program, d program.Durations) ([]Stall, program.Timing) {
 	return stalls, t
 }
 
-// waited is the command of a body for which another waits longest: by index, in this iteration or the one before; -1 if
-// it waits for none.
-func waited(c *program.Command, lanes [][]int, t *program.Timing) int {
+// longestWait is the command of a body for which another waits longest: by index, in this iteration or the one before;
+// -1 if it waits for none.
+func longestWait(c *program.Command, lanes [][]int, t *program.Timing) int {
 	by, last := -1, time.Duration(-1<<63)
 	for _, w := range c.Waits {
 		lane := lanes[w.Stream]

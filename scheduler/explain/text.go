@@ -16,7 +16,7 @@ type lines struct {
 	err error
 }
 
-func (l *lines) say(format string, args ...any) {
+func (l *lines) add(format string, args ...any) {
 	if l.err == nil {
 		_, l.err = fmt.Fprintf(l.out, format+"\n", args...)
 	}
@@ -28,19 +28,21 @@ func milliseconds(d time.Duration) string { return fmt.Sprintf("%.3f ms", float6
 // WriteText prints the answer as sentences.
 func (j *Job) WriteText(out io.Writer) error {
 	l := &lines{out: out}
-	l.say("Job %s (%s on %s) is %s, at iteration %d of %d.", j.Job, j.Model, j.Device, j.State, j.Iteration, j.Of)
-	if j.Why != "" {
-		l.say("%s", sentence(j.Why))
+	l.add("Job %s (%s on %s) is %s, at iteration %d of %d.", j.Job, j.Model, j.Device, j.State, j.Iteration, j.Of)
+	if j.Reason != "" {
+		l.add("%s", asSentence(j.Reason))
 	}
 	j.memory(l)
-	j.has(l)
+	j.writePlan(l)
 	j.time(l)
 	j.plans(l)
 	return l.err
 }
 
-// sentence is a text with a capital letter and a full stop.
-func sentence(s string) string { return strings.ToUpper(s[:1]) + strings.TrimSuffix(s[1:], ".") + "." }
+// asSentence is a text with a capital letter and a full stop.
+func asSentence(s string) string {
+	return strings.ToUpper(s[:1]) + strings.TrimSuffix(s[1:], ".") + "."
+}
 
 // memory says who has the device's.
 func (j *Job) memory(l *lines) {
@@ -55,7 +57,7 @@ func (j *Job) memory(l *lines) {
 	if j.Shared {
 		line += "; jobs share memory, and the largest part counts once"
 	}
-	if l.say("\n%s.", line); len(j.Holders) == 0 {
+	if l.add("\n%s.", line); len(j.Holders) == 0 {
 		return
 	}
 	rows := [][]string{{"  WHO", "HAS", "BETWEEN ITERATIONS", "PRIORITY", "STATE"}}
@@ -78,8 +80,8 @@ func (j *Job) memory(l *lines) {
 	}
 }
 
-// has says what plan the job has.
-func (j *Job) has(l *lines) {
+// writePlan says what plan the job has.
+func (j *Job) writePlan(l *lines) {
 	p := j.Has
 	if p == nil {
 		return
@@ -88,8 +90,8 @@ func (j *Job) has(l *lines) {
 	if p.Stands == ToCome {
 		does = "is to train"
 	}
-	l.say("\nIt %s by plan %d: by the prediction of then it has %s", does, p.Epoch, &p.Outcome)
-	p.ways(l)
+	l.add("\nIt %s by plan %d: by the prediction of then it has %s", does, p.Epoch, &p.Outcome)
+	p.writeMeans(l)
 }
 
 // time says where that of an iteration goes.
@@ -102,8 +104,8 @@ func (j *Job) time(l *lines) {
 	if j.Has != nil {
 		by = fmt.Sprintf(", by plan %d,", j.Has.Epoch)
 	}
-	l.say("\nIteration %d%s took %s, %s than its ops take alone (%s):", t.Number, by, milliseconds(t.Iteration),
-		compared(t.Iteration, t.Alone), milliseconds(t.Alone))
+	l.add("\nIteration %d%s took %s, %s than its ops take alone (%s):", t.Number, by, milliseconds(t.Iteration),
+		compareTimes(t.Iteration, t.Alone), milliseconds(t.Alone))
 	for _, part := range []struct {
 		d    time.Duration
 		what string
@@ -117,23 +119,23 @@ func (j *Job) time(l *lines) {
 		{t.Rest, "between steps"},
 	} {
 		if part.d != 0 {
-			l.say("  %12s  %s", milliseconds(part.d), part.what)
+			l.add("  %12s  %s", milliseconds(part.d), part.what)
 		}
 	}
 	if len(j.Stalls) == 0 {
 		return
 	}
-	l.say("\nThe longest stalls, where that plan runs with the times that these steps took (a replay):")
+	l.add("\nThe longest stalls, where that plan runs with the times that these steps took (a replay):")
 	for _, s := range j.Stalls {
-		l.say("  %12s  %s", milliseconds(s.Stall), s)
+		l.add("  %12s  %s", milliseconds(s.Stall), s)
 	}
 	if j.StallsRest > 0 {
-		l.say("  %12s  others", milliseconds(j.StallsRest))
+		l.add("  %12s  others", milliseconds(j.StallsRest))
 	}
 }
 
-// compared says by how much a duration is longer than another.
-func compared(a, b time.Duration) string {
+// compareTimes says by how much a duration is longer than another.
+func compareTimes(a, b time.Duration) string {
 	switch share := 100 * float64(a-b) / float64(max(1, b)); {
 	case share >= 0.05:
 		return fmt.Sprintf("%.1f %% more", share)
@@ -148,7 +150,7 @@ func (j *Job) plans(l *lines) {
 	if len(j.Plans) == 0 {
 		return
 	}
-	l.say("\nWhat the planner would do now, by prediction:")
+	l.add("\nWhat the planner would do now, by prediction:")
 	for i := range j.Plans {
 		j.alternative(l, &j.Plans[i], &j.Plans[0])
 	}
@@ -158,41 +160,41 @@ func (j *Job) plans(l *lines) {
 func (j *Job) alternative(l *lines, a, base *Alternative) {
 	head := "as things are"
 	if a != base {
-		head = setting(a, base)
+		head = settingOf(a, base)
 	}
-	switch own := a.of(j.Job); {
+	switch own := a.outcomeOf(j.Job); {
 	case own != nil && a.Same:
-		l.say("  %s, it keeps its plan, and has %s%s", head, own, against(own, base.of(j.Job), a == base))
-		own.ways(l)
+		l.add("  %s, it keeps its plan, and has %s%s", head, own, compareWith(own, base.outcomeOf(j.Job), a == base))
+		own.writeMeans(l)
 	case own != nil:
-		l.say("  %s, it has %s%s", head, own, against(own, base.of(j.Job), a == base))
-		own.ways(l)
+		l.add("  %s, it has %s%s", head, own, compareWith(own, base.outcomeOf(j.Job), a == base))
+		own.writeMeans(l)
 	case len(a.Jobs) == 0:
-		l.say("  %s, there is no plan%s", head, because(a.Error))
+		l.add("  %s, there is no plan%s", head, becauseClause(a.Error))
 	default:
-		l.say("  %s, it waits%s", head, because(a.Error))
+		l.add("  %s, it waits%s", head, becauseClause(a.Error))
 	}
 	for i := range a.Jobs {
 		if o := &a.Jobs[i]; o.Job != j.Job {
-			l.say("    %s has %s%s", o.Job, o, against(o, base.of(o.Job), a == base))
+			l.add("    %s has %s%s", o.Job, o, compareWith(o, base.outcomeOf(o.Job), a == base))
 		}
 	}
 	for _, name := range a.Waiting {
 		if name != j.Job && len(a.Jobs) > 0 {
-			l.say("    %s waits", name)
+			l.add("    %s waits", name)
 		}
 	}
 }
 
-func because(why string) string {
+func becauseClause(why string) string {
 	if why == "" {
 		return ""
 	}
 	return ": " + why
 }
 
-// setting is how an alternative differs from what there is.
-func setting(a, base *Alternative) string {
+// settingOf is how an alternative differs from what there is.
+func settingOf(a, base *Alternative) string {
 	switch more := a.Budget - base.Budget; {
 	case a.Priority != base.Priority:
 		return fmt.Sprintf("with priority %d instead of %d", a.Priority, base.Priority)
@@ -214,8 +216,8 @@ func (o *Outcome) String() string {
 	return s
 }
 
-// ways says what a plan does to need no more memory.
-func (o *Outcome) ways(l *lines) {
+// writeMeans says what a plan does to need no more memory.
+func (o *Outcome) writeMeans(l *lines) {
 	var ways []string
 	if o.Swapped > 0 {
 		ways = append(ways, fmt.Sprintf("copies %s", o.Swapped))
@@ -227,12 +229,12 @@ func (o *Outcome) ways(l *lines) {
 		ways = append(ways, fmt.Sprintf("stands still for %s", milliseconds(o.Stall)))
 	}
 	if len(ways) > 0 {
-		l.say("    for that it %s", strings.Join(ways, ", "))
+		l.add("    for that it %s", strings.Join(ways, ", "))
 	}
 }
 
-// against is by how much a plan is faster or slower than the one that would be made without a change.
-func against(o, before *Outcome, same bool) string {
+// compareWith is by how much a plan is faster or slower than the one that would be made without a change.
+func compareWith(o, before *Outcome, same bool) string {
 	switch {
 	case same:
 		return ""
@@ -241,13 +243,13 @@ func against(o, before *Outcome, same bool) string {
 	case *o == *before:
 		return ", as now"
 	}
-	return ", " + compared(o.Iteration, before.Iteration)
+	return ", " + compareTimes(o.Iteration, before.Iteration)
 }
 
 // WriteText prints the answer as sentences.
 func (s *Storage) WriteText(out io.Writer) error {
 	l := &lines{out: out}
-	l.say("Storage %s of job %s: %s, %s.", s.Storage, s.Job, s.Role, s.Bytes)
+	l.add("Storage %s of job %s: %s, %s.", s.Storage, s.Job, s.Role, s.Bytes)
 	on := "is not on the device"
 	if s.Begins {
 		on = "is on the device"
@@ -259,7 +261,7 @@ func (s *Storage) WriteText(out io.Writer) error {
 	case Now:
 		plan = "The job has no plan. By the one that would be made now"
 	}
-	l.say("%s an iteration takes %s by prediction; when it begins the storage %s.\n", plan, milliseconds(s.Iteration),
+	l.add("%s an iteration takes %s by prediction; when it begins the storage %s.\n", plan, milliseconds(s.Iteration),
 		on)
 	rows := [][]string{{"  WHAT", "STEP", "AT", "TAKES", "MEASURED"}}
 	for _, e := range s.Events {
@@ -284,17 +286,17 @@ func (s *Storage) WriteText(out io.Writer) error {
 	}
 	switch {
 	case s.Unsaid:
-		l.say("\nThere are no reasons with this plan: its policy does not decide gap by gap, or a controller of an " +
+		l.add("\nThere are no reasons with this plan: its policy does not decide gap by gap, or a controller of an " +
 			"earlier release made it.")
 	case len(s.Decisions) == 0:
-		l.say("\nThe planner leaves it where it is: nothing of it needs to go, or it is not on the device at the peak.")
+		l.add("\nThe planner leaves it where it is: nothing of it needs to go, or it is not on the device at the peak.")
 	case s.Stands == Now:
-		l.say("\nWhy, by that plan:")
+		l.add("\nWhy, by that plan:")
 	default:
-		l.say("\nWhy, as the planner said when it made plan %d:", s.Epoch)
+		l.add("\nWhy, as the planner said when it made plan %d:", s.Epoch)
 	}
 	for _, d := range s.Decisions {
-		l.say("  %s", d)
+		l.add("  %s", d)
 	}
 	return l.err
 }

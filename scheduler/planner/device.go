@@ -31,8 +31,8 @@ type Device struct {
 	Loaded func(g *graph.Graph, load float64) []time.Duration
 }
 
-// Apart is the device for jobs that have each an arena for itself.
-func (d Device) Apart() Device {
+// Unshared is the device for jobs that have each an arena for itself.
+func (d Device) Unshared() Device {
 	d.Gates, d.Turns = false, false
 	return d
 }
@@ -64,8 +64,8 @@ func Roofline(facts cost.Facts) Latencies {
 	}
 }
 
-// Of describes a device for plans. It keeps the device: profiles can be asked for until that is closed.
-func Of(d device.Device, latencies Latencies) Device {
+// Describe describes a device for plans. It keeps the device: profiles can be asked for until that is closed.
+func Describe(d device.Device, latencies Latencies) Device {
 	facts := d.Facts()
 	var page graph.Bytes
 	if pager, ok := d.(device.Pager); ok {
@@ -119,7 +119,8 @@ func (p Profile) Variant(op graph.OpID, name string) scheduler.Variant {
 	return scheduler.Variant{}
 }
 
-// First returns what a step of a plan would have taken in the first variant of its op, which latencies are of.
-func (p Profile) First(s plan.Step, took time.Duration) time.Duration {
-	return p.Variant(s.Op, s.Variant).First(took)
+// FirstVariantTime returns what a step of a plan would have taken in the first variant of its op, which latencies are
+// of.
+func (p Profile) FirstVariantTime(s plan.Step, took time.Duration) time.Duration {
+	return p.Variant(s.Op, s.Variant).FirstTime(took)
 }

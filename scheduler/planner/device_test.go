@@ -24,11 +24,11 @@ func TestProfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := 0
-	on := Of(d, func(g *graph.Graph) (latency, slack []time.Duration) {
+	on := Describe(d, func(g *graph.Graph) (latency, slack []time.Duration) {
 		asked++
 		return make([]time.Duration, len(g.Ops)), make([]time.Duration, len(g.Ops))
 	})
-	r, err := on.First([]task.Task{{Name: "a", Graph: g}, {Name: "b", Graph: g}})
+	r, err := on.FirstRequest([]task.Task{{Name: "a", Graph: g}, {Name: "b", Graph: g}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestProfileRefuses(t *testing.T) {
 	}
 	defer d.Close()
 	g := &graph.Graph{Name: "strange", Ops: []graph.Op{{Name: "op", Kind: graph.Opaque}}}
-	if _, err := Of(d, Roofline(d.Facts())).First([]task.Task{{Name: "a", Graph: g}}); err == nil ||
+	if _, err := Describe(d, Roofline(d.Facts())).FirstRequest([]task.Task{{Name: "a", Graph: g}}); err == nil ||
 		!strings.Contains(err.Error(), "cannot execute op op of strange") {
 		t.Errorf("an op that the device does not know: %v", err)
 	}

@@ -94,7 +94,7 @@ func expect(courses []Course, capacity int, sharing cost.Sharing, iterations flo
 	f := &fold{machine: lease.NewMachine(lease.Options{Still: -1}), sharing: sharing,
 		jobs: make([]folded, len(courses)), named: make(map[lease.Job]int)}
 	holds := make(map[*Part]map[flight]int) // by the first of the parts, which equal jobs share
-	f.tell(lease.Input{Capacity: &lease.Capacity{Pages: capacity}})
+	f.stepLease(lease.Input{Capacity: &lease.Capacity{Pages: capacity}})
 	for i := range courses {
 		parts := &courses[i].Parts[0]
 		if holds[parts] == nil {
@@ -107,14 +107,15 @@ func expect(courses []Course, capacity int, sharing cost.Sharing, iterations flo
 		}
 		f.jobs[i].took = max(1, f.jobs[i].took)
 		base := courses[i].Base.Count()
-		f.tell(lease.Input{Join: &lease.Join{Job: f.jobs[i].name, Ask: 1, Base: base, Peak: max(base, courses[i].Peak),
+		f.stepLease(lease.Input{Join: &lease.Join{Job: f.jobs[i].name, Ask: 1, Base: base, Peak: max(base,
+			courses[i].Peak),
 			Weight: courses[i].Weight}})
 	}
 	for i := range f.jobs {
 		if !f.jobs[i].joined {
 			return nil, fmt.Errorf("planner: job %d does not fit into %d pages beside the others", i, capacity)
 		}
-		f.want(i)
+		f.askNext(i)
 	}
 	return f.measure(iterations), nil
 }
@@ -230,25 +231,25 @@ type flight struct{ from, groups int }
 // part returns a group.
 func (j *folded) part(group int) *Part { return &j.Parts[group%len(j.Parts)] }
 
-// working reports whether the unit has a group of the job.
-func (j *folded) working() bool { return j.begun > j.passed+len(j.ends) }
+// isWorking reports whether the unit has a group of the job.
+func (j *folded) isWorking() bool { return j.begun > j.passed+len(j.ends) }
 
-// asks is the number of the newest grant: the Join has the first.
-func (j *folded) asks() int64 { return int64(j.granted + 1) }
+// askNumber is the number of the newest grant: the Join has the first.
+func (j *folded) askNumber() int64 { return int64(j.granted + 1) }
 
-// hold is how many pages the job has with groups granted up to one.
-func (j *folded) hold(granted int) int {
+// heldCount is how many pages the job has with groups granted up to one.
+func (j *folded) heldCount(granted int) int {
 	of := flight{j.passed % len(j.Parts), granted - j.passed}
 	pages, known := j.holds[of]
 	if !known {
-		pages = j.held(granted).Count()
+		pages = j.heldPages(granted).Count()
 		j.holds[of] = pages
 	}
 	return pages
 }
 
-// held are the pages that the job has with groups granted up to one.
-func (j *folded) held(granted int) (held program.Pages) {
+// heldPages are the pages that the job has with groups granted up to one.
+func (j *folded) heldPages(granted int) (held program.Pages) {
 	if j.passed == granted {
 		if granted%len(j.Parts) == 0 {
 			return j.Base
@@ -262,8 +263,8 @@ func (j *folded) held(granted int) (held program.Pages) {
 	return held
 }
 
-// tell tells the lease something, and carries out what it answers.
-func (f *fold) tell(in lease.Input) {
+// stepLease tells the lease something, and carries out what it answers.
+func (f *fold) stepLease(in lease.Input) {
 	in.Now = time.Duration(f.now)
 	for _, out := range f.machine.Step(in) {
 		i := f.named[out.Job]
@@ -275,33 +276,34 @@ func (f *fold) tell(in lease.Input) {
 			j.joined = true
 		default:
 			j.granted, j.asking = j.granted+1, false
-			f.next(i)
+			f.startNext(i)
 		}
 	}
 }
 
-// want asks for the next group of a job, if none is ahead of the one that the unit has.
-func (f *fold) want(i int) {
+// askNext asks for the next group of a job, if none is ahead of the one that the unit has.
+func (f *fold) askNext(i int) {
 	j := &f.jobs[i]
 	if j.granted > j.begun {
 		return
 	}
 	j.asking = true
 	n := j.granted % len(j.Parts)
-	f.tell(lease.Input{Want: &lease.Want{Job: j.name, Ask: j.asks() + 1, First: n == 0, Last: n == len(j.Parts)-1,
-		Rest: j.part(n).Rest, Hold: j.hold(j.granted + 1)}})
+	f.stepLease(lease.Input{Want: &lease.Want{Job: j.name, Ask: j.askNumber() + 1, First: n == 0,
+		Last: n == len(j.Parts)-1,
+		Rest: j.part(n).Rest, Hold: j.heldCount(j.granted + 1)}})
 }
 
-// next gives the unit the next group of a job, if it was granted and the one before is done.
-func (f *fold) next(i int) {
+// startNext gives the unit the next group of a job, if it was granted and the one before is done.
+func (f *fold) startNext(i int) {
 	j := &f.jobs[i]
-	if j.working() || j.granted == j.begun {
+	if j.isWorking() || j.granted == j.begun {
 		return
 	}
 	j.left = float64(j.part(j.begun).Took())
 	j.begun++
 	f.known = false
-	f.want(i)
+	f.askNext(i)
 }
 
 // speeds returns how fast each job gets on with the group that the unit has, against alone.
@@ -313,7 +315,7 @@ func (f *fold) speeds() []float64 {
 	f.rates = slices.Grow(f.rates[:0], len(f.jobs))[:len(f.jobs)]
 	for i := range f.jobs {
 		f.rates[i] = 0
-		if j := &f.jobs[i]; j.working() {
+		if j := &f.jobs[i]; j.isWorking() {
 			f.working, f.uses = append(f.working, i), append(f.uses, j.part(j.begun-1).Use)
 		}
 	}
@@ -331,7 +333,7 @@ func (f *fold) step() {
 	wait, at, lagging := math.Inf(1), -1, false
 	for i := range f.jobs {
 		j := &f.jobs[i]
-		if j.working() {
+		if j.isWorking() {
 			if t := j.left / max(speeds[i], 1e-9); t < wait {
 				wait, at, lagging = t, i, false
 			}
@@ -345,7 +347,7 @@ func (f *fold) step() {
 	}
 	f.now += wait
 	for i := range f.jobs {
-		if j := &f.jobs[i]; j.working() {
+		if j := &f.jobs[i]; j.isWorking() {
 			did := min(j.left, float64(wait*speeds[i]))
 			j.left -= did
 			j.done += did / j.took
@@ -355,9 +357,9 @@ func (f *fold) step() {
 	if lagging {
 		j.ends = slices.Delete(j.ends, 0, 1)
 		j.passed++
-		f.tell(lease.Input{Passed: &lease.Passed{Job: j.name, Seen: j.asks(), Hold: j.hold(j.granted)}})
-		if j.asking || !j.working() {
-			f.want(at)
+		f.stepLease(lease.Input{Passed: &lease.Passed{Job: j.name, Seen: j.askNumber(), Hold: j.heldCount(j.granted)}})
+		if j.asking || !j.isWorking() {
+			f.askNext(at)
 		}
 		return
 	}
@@ -367,7 +369,7 @@ func (f *fold) step() {
 		end = max(end, j.ends[n-1])
 	}
 	j.ends = append(j.ends, end)
-	f.next(at)
+	f.startNext(at)
 }
 
 // How many iterations of each job pass before measuring, and how many are measured at least: more than twice as many as

@@ -26,8 +26,8 @@ type Point struct {
 // Clock tells a time from which the times of planning and packing are taken: that of the wall, or of a processor.
 type Clock func() time.Duration
 
-// wall is the clock that hangs there.
-func wall() Clock {
+// realClock is the clock that hangs there.
+func realClock() Clock {
 	since := time.Now()
 	return func() time.Duration { return time.Since(since) }
 }
@@ -100,14 +100,14 @@ func (c *Curve) At(ctx context.Context, budget graph.Bytes) (*Point, error) {
 	r := c.Request
 	r.Budget, r.Lowest = budget, false
 	if c.Clock == nil {
-		c.Clock = wall()
+		c.Clock = realClock()
 	}
 	planned, err := schedule(ctx, r, c.Clock)
 	if err != nil {
 		return nil, err
 	}
 	p := &Point{Policy: r.Policy, Budget: budget, Planned: planned}
-	if unlessDone(ctx, func(tick func(int)) {
+	if runUnlessDone(ctx, func(tick func(int)) {
 		for i, j := range planned.Jobs {
 			compiled := program.Compile(r.Jobs[i].Graph, j.Plan, j.Layout, program.Options{Tick: tick})
 			timing := program.Time(compiled, program.Durations{Steps: j.Plan.Made, Out: j.Out, In: j.In})
@@ -215,11 +215,11 @@ func (l *limits) eor(ctx context.Context, r *scheduler.Request, p *Planned, budg
 		}
 		l.order = order
 	}
-	return within(ctx, l.limits, budget)
+	return leastEOR(ctx, l.limits, budget)
 }
 
-// within is the least EOR within a budget.
-func within(ctx context.Context, l *draft.Limits, budget graph.Bytes) (float64, error) {
+// leastEOR is the least EOR within a budget.
+func leastEOR(ctx context.Context, l *draft.Limits, budget graph.Bytes) (float64, error) {
 	eor, err := l.EOR(budget)
 	if errors.Is(err, scheduler.ErrStopped) {
 		err = context.Cause(ctx)
@@ -244,5 +244,5 @@ func (p *Planned) BoundEOR(ctx context.Context, r *scheduler.Request, job int, a
 	if err != nil {
 		return 0, err
 	}
-	return within(ctx, l, arena)
+	return leastEOR(ctx, l, arena)
 }

@@ -100,7 +100,7 @@ func (d Device) inPages(ctx context.Context, r scheduler.Request) (p *Planned, c
 		smaller.Budget = max(1, smaller.Budget-(need-capacity))
 	}
 	return nil, 0, &scheduler.OverBudgetError{Need: r.Budget + d.page(), Budget: r.Budget,
-		Why: fmt.Sprintf("in whole pages of %s", d.page())}
+		Reason: fmt.Sprintf("in whole pages of %s", d.page())}
 }
 
 // courses are those of a request's planned jobs. Jobs with equal programs share one.

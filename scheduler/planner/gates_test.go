@@ -21,7 +21,7 @@ func gated(t *testing.T, page graph.Bytes, c models.Config, names ...string) (De
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := Of(sim.New(facts, sim.Options{Page: page}), Roofline(facts))
+	d := Describe(sim.New(facts, sim.Options{Page: page}), Roofline(facts))
 	d.Gates = true
 	var tasks []task.Task
 	for _, name := range names {
@@ -31,7 +31,7 @@ func gated(t *testing.T, page graph.Bytes, c models.Config, names ...string) (De
 		}
 		tasks = append(tasks, task.Task{Name: name, Graph: g})
 	}
-	r, err := d.First(tasks)
+	r, err := d.FirstRequest(tasks)
 	if err != nil {
 		t.Fatal(err)
 	}

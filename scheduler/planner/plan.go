@@ -50,7 +50,10 @@ func (p *Planned) prove(ctx context.Context, r *scheduler.Request) error {
 		}
 		var proven program.Proven
 		var err error
-		if stopped := unlessDone(ctx, func(tick func(int)) { proven, err = prove(r.Jobs[i].Graph, j, tick) }); stopped {
+		if stopped := runUnlessDone(ctx, func(tick func(int)) {
+			proven, err = prove(r.Jobs[i].Graph, j,
+				tick)
+		}); stopped {
 			return context.Cause(ctx)
 		}
 		if err != nil {
@@ -73,7 +76,7 @@ func prove(g *graph.Graph, s scheduler.Scheduled, tick func(int)) (program.Prove
 
 // Schedule is Plan without the proof: there are no programs.
 func Schedule(ctx context.Context, r scheduler.Request) (*Planned, error) {
-	return schedule(ctx, r, wall())
+	return schedule(ctx, r, realClock())
 }
 
 // schedule is Schedule with times by a clock.

@@ -35,7 +35,8 @@ func twoJobs(t *testing.T, policy string, budget graph.Bytes) scheduler.Request 
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Of(sim.New(facts, sim.Options{}), Roofline(facts)).First([]task.Task{{Name: "lenet.1", Graph: g},
+	r, err := Describe(sim.New(facts, sim.Options{}), Roofline(facts)).FirstRequest([]task.Task{{Name: "lenet.1",
+		Graph: g},
 		{Name: "lenet.2", Graph: g}})
 	if err != nil {
 		t.Fatal(err)
@@ -195,13 +196,13 @@ func TestVanillaOfEveryNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	on := Of(sim.New(facts, sim.Options{}), Roofline(facts))
+	on := Describe(sim.New(facts, sim.Options{}), Roofline(facts))
 	for _, name := range models.Names() {
 		g, err := smallnet.Build(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := on.First([]task.Task{{Name: name, Graph: g}})
+		r, err := on.FirstRequest([]task.Task{{Name: name, Graph: g}})
 		if err != nil {
 			t.Fatal(err)
 		}

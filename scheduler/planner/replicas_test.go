@@ -27,7 +27,7 @@ func replica(t *testing.T, model string, replicas int) ([]task.Task, planner.Dev
 		t.Fatal(err)
 	}
 	return []task.Task{{Name: model, Model: model, Graph: g}},
-		planner.Of(sim.New(facts, sim.Options{}), planner.Roofline(facts)), facts
+		planner.Describe(sim.New(facts, sim.Options{}), planner.Roofline(facts)), facts
 }
 
 // Every policy's plans of a replica are proven, or are none because the budget is too small: none moves, repeats or
@@ -35,7 +35,7 @@ func replica(t *testing.T, model string, replicas int) ([]task.Task, planner.Dev
 func TestEveryPolicyPlansReplicas(t *testing.T) {
 	for _, model := range []string{"lenet", "resnet18"} {
 		tasks, on, _ := replica(t, model, 2)
-		r, err := on.First(tasks)
+		r, err := on.FirstRequest(tasks)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestEveryPolicyPlansReplicas(t *testing.T) {
 // other ops: an iteration takes less than the ops one after the other, and no less than the network.
 func TestReplicaOverlaps(t *testing.T) {
 	tasks, on, facts := replica(t, "lenet", 3)
-	r, err := on.First(tasks)
+	r, err := on.FirstRequest(tasks)
 	if err != nil {
 		t.Fatal(err)
 	}

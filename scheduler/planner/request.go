@@ -22,11 +22,11 @@ func (d Device) Request(jobs ...scheduler.Job) scheduler.Request {
 	case d.Turns:
 		return scheduler.Request{Jobs: jobs, Out: d.Out, In: d.In, Align: d.Align}
 	}
-	return scheduler.Request{Jobs: d.together(jobs), Out: d.Out, In: d.In, Align: d.Align}
+	return scheduler.Request{Jobs: d.contendedJobs(jobs), Out: d.Out, In: d.In, Align: d.Align}
 }
 
-// First asks for the first plans of tasks. It returns an error if the device cannot execute one of them.
-func (d Device) First(tasks []task.Task) (scheduler.Request, error) {
+// FirstRequest asks for the first plans of tasks. It returns an error if the device cannot execute one of them.
+func (d Device) FirstRequest(tasks []task.Task) (scheduler.Request, error) {
 	jobs, err := d.Jobs(tasks)
 	if err != nil {
 		return scheduler.Request{}, err

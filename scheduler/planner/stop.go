@@ -8,8 +8,8 @@ const asking = 1 << 15
 // stopped is what tick panics with.
 type stopped struct{}
 
-// unlessDone does something that ticks now and then, and reports whether a look at ctx has stopped it.
-func unlessDone(ctx context.Context, do func(tick func(steps int))) (wasStopped bool) {
+// runUnlessDone does something that ticks now and then, and reports whether a look at ctx has stopped it.
+func runUnlessDone(ctx context.Context, do func(tick func(steps int))) (wasStopped bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			if _, wasStopped = p.(stopped); !wasStopped {

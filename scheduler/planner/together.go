@@ -9,8 +9,8 @@ import (
 	"tensile/scheduler"
 )
 
-// together returns jobs with the latencies that their ops have beside each other. Copies share theirs.
-func (d Device) together(alone []scheduler.Job) []scheduler.Job {
+// contendedJobs returns jobs with the latencies that their ops have beside each other. Copies share theirs.
+func (d Device) contendedJobs(alone []scheduler.Job) []scheduler.Job {
 	jobs := append([]scheduler.Job(nil), alone...)
 	if len(jobs) < 2 || d.Sharing.Share == 0 {
 		return jobs
@@ -29,7 +29,7 @@ func (d Device) together(alone []scheduler.Job) []scheduler.Job {
 		key := copies{&j.Latency[0], slackOf(j), others[i]}
 		both, ok := known[key]
 		if !ok {
-			both[0], both[1] = d.beside(j, others[i])
+			both[0], both[1] = d.contendedLatency(j, others[i])
 			known[key] = both
 		}
 		j.Latency, j.Slack = both[0], both[1]
@@ -50,10 +50,10 @@ func slackOf(j *scheduler.Job) *time.Duration {
 	return &j.Slack[0]
 }
 
-// beside returns what the ops of a job take beside so many others that are at work in the mean, and by how much that
-// may be off. A model that was trained under such a load says it of latencies that were predicted; of others, work is
-// stretched.
-func (d Device) beside(j *scheduler.Job, others float64) (latency, slack []time.Duration) {
+// contendedLatency returns what the ops of a job take beside so many others that are at work in the mean, and by how
+// much that may be off. A model that was trained under such a load says it of latencies that were predicted; of others,
+// work is stretched.
+func (d Device) contendedLatency(j *scheduler.Job, others float64) (latency, slack []time.Duration) {
 	stretch := d.Sharing.Stretch(others)
 	var of stretching = func(_ int, alone time.Duration) time.Duration { return d.Sharing.Beside(alone, stretch) }
 	if d.Loaded != nil && !j.Measured {

@@ -12,21 +12,22 @@ import (
 func (d Device) Plan(ctx context.Context, r scheduler.Request) (*Planned, error) {
 	switch {
 	case d.Turns:
-		return turns(ctx, r)
+		return planInTurns(ctx, r)
 	case d.Gates:
 		return d.gates(ctx, r)
 	}
 	return Plan(ctx, r)
 }
 
-// turns plans for each job of a request as if it were alone, within all of the budget. The jobs share host memory.
-func turns(ctx context.Context, r scheduler.Request) (*Planned, error) {
+// planInTurns plans for each job of a request as if it were alone, within all of the budget. The jobs share host
+// memory.
+func planInTurns(ctx context.Context, r scheduler.Request) (*Planned, error) {
 	all := new(Planned)
 	one := r
 	for i := range r.Jobs {
 		one.Jobs = r.Jobs[i : i+1]
 		if r.HostBudget > 0 {
-			one.HostBudget = max(1, r.HostBudget-all.Host-kept(r.Jobs[i+1:]))
+			one.HostBudget = max(1, r.HostBudget-all.Host-hostBytes(r.Jobs[i+1:]))
 		}
 		p, err := Plan(ctx, one)
 		if err != nil {
@@ -42,8 +43,8 @@ func turns(ctx context.Context, r scheduler.Request) (*Planned, error) {
 	return all, nil
 }
 
-// kept is what jobs have on the host whatever their plans.
-func kept(jobs []scheduler.Job) (sum graph.Bytes) {
+// hostBytes is what jobs have on the host whatever their plans.
+func hostBytes(jobs []scheduler.Job) (sum graph.Bytes) {
 	for i := range jobs {
 		_, home := program.HostSlots(jobs[i].Graph)
 		sum += home + jobs[i].OnHost

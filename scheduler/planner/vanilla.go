@@ -24,7 +24,7 @@ func Vanilla(ctx context.Context, r scheduler.Request) (p Peaks, err error) {
 // Unplanned returns what a job has on the device, per step, when everything is freed after its last use.
 func Unplanned(ctx context.Context, r scheduler.Request, job int) ([]graph.Bytes, error) {
 	r.Jobs = r.Jobs[job : job+1]
-	p, err := unplanned(ctx, r, "none-live")
+	p, err := scheduleUnplanned(ctx, r, "none-live")
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func Unplanned(ctx context.Context, r scheduler.Request, job int) ([]graph.Bytes
 }
 
 func peaks(ctx context.Context, r scheduler.Request, policy string) ([]graph.Bytes, error) {
-	p, err := unplanned(ctx, r, policy)
+	p, err := scheduleUnplanned(ctx, r, policy)
 	if err != nil {
 		return nil, err
 	}
@@ -43,8 +43,9 @@ func peaks(ctx context.Context, r scheduler.Request, policy string) ([]graph.Byt
 	return peaks, nil
 }
 
-// unplanned schedules by a policy that moves nothing, and packs by the quickest method: peaks do not depend on it.
-func unplanned(ctx context.Context, r scheduler.Request, policy string) (*Planned, error) {
+// scheduleUnplanned schedules by a policy that moves nothing, and packs by the quickest method: peaks do not depend on
+// it.
+func scheduleUnplanned(ctx context.Context, r scheduler.Request, policy string) (*Planned, error) {
 	r.Policy, r.Budget, r.HostBudget = policy, 0, 0
 	r.Options.Pack = "size"
 	return Schedule(ctx, r)

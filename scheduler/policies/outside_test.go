@@ -146,7 +146,7 @@ func fastestVariants(s *draft.Session) (scheduler.Result, error) {
 		}
 		if !lower {
 			return scheduler.Result{}, &scheduler.OverBudgetError{Need: max(workingSets, r.Budget+1), Budget: r.Budget,
-				Why: "no variant needs less"}
+				Reason: "no variant needs less"}
 		}
 	}
 }

@@ -108,13 +108,13 @@ func (t Table) Schedule(r scheduler.Request, w scheduler.Watch) (scheduler.Resul
 		return scheduler.Result{}, err
 	}
 	i := slices.IndexFunc(t, func(row Row) bool { return row.Name == r.Policy })
-	if !t.takes(r.Options.Own) {
+	if !t.accepts(r.Options.Own) {
 		return scheduler.Result{}, fmt.Errorf("options of type %T: no policy has such options", r.Options.Own)
 	}
 	if err := t[i].plansScripts(&r); err != nil {
 		return scheduler.Result{}, err
 	}
-	return t[i].beside(r, w)
+	return t[i].decideWithin(r, w)
 }
 
 // plansScripts returns an error if a job is a script's and the policy is made for ops that it knows.
@@ -131,8 +131,8 @@ func (row *Row) plansScripts(r *scheduler.Request) error {
 	return nil
 }
 
-// beside decides within what the budget leaves beside the bytes that jobs hold.
-func (row *Row) beside(r scheduler.Request, w scheduler.Watch) (scheduler.Result, error) {
+// decideWithin decides within what the budget leaves beside the bytes that jobs hold.
+func (row *Row) decideWithin(r scheduler.Request, w scheduler.Watch) (scheduler.Result, error) {
 	var held graph.Bytes
 	for i := range r.Jobs {
 		held += r.Jobs[i].Held
@@ -145,7 +145,7 @@ func (row *Row) beside(r scheduler.Request, w scheduler.Watch) (scheduler.Result
 		if r.Budget = budget - held; r.Budget <= 0 {
 			sets, why := r.WorkingSets()
 			return scheduler.Result{}, &scheduler.OverBudgetError{Need: held + sets, Budget: budget,
-				Why: fmt.Sprintf("jobs hold %s of it; %s", held, why)}
+				Reason: fmt.Sprintf("jobs hold %s of it; %s", held, why)}
 		}
 	}
 	result, err := row.schedule(r, w)
@@ -164,7 +164,7 @@ func (row *Row) schedule(r scheduler.Request, w scheduler.Watch) (scheduler.Resu
 	denied := false
 	result, err := draft.Open(r, w, func(s *draft.Session) (scheduler.Result, error) {
 		defer func() { denied = s.Denied() }()
-		return balanced(s, row.Policy)
+		return planBalanced(s, row.Policy)
 	})
 	if denied && errors.Is(err, scheduler.ErrNoPlan) {
 		unlimited := r
@@ -175,14 +175,14 @@ func (row *Row) schedule(r scheduler.Request, w scheduler.Watch) (scheduler.Resu
 	}
 	if err == nil && r.HostBudget > 0 && result.Host > r.HostBudget {
 		err = &scheduler.OverHostError{Need: result.Host, Budget: r.HostBudget,
-			Why: fmt.Sprintf("the plans of policy %s that fit the device take that", r.Policy)}
+			Reason: fmt.Sprintf("the plans of policy %s that fit the device take that", r.Policy)}
 		result = scheduler.Result{Work: result.Work}
 	}
 	return result, err
 }
 
-// takes reports whether own is nil or the options of one of the table's policies.
-func (t Table) takes(own any) bool {
+// accepts reports whether own is nil or the options of one of the table's policies.
+func (t Table) accepts(own any) bool {
 	return own == nil || slices.ContainsFunc(t, func(row Row) bool {
 		return row.Options != nil && reflect.TypeOf(row.Options) == reflect.TypeOf(own)
 	})

@@ -126,7 +126,7 @@ func TestMaxSwapRateTooLow(t *testing.T) {
 		if !ok {
 			continue // earlier updates are enough
 		}
-		if !strings.Contains(over.Why, "raise the max swap rate (1e-09 of job 0, 1e-09 of job 1)") {
+		if !strings.Contains(over.Reason, "raise the max swap rate (1e-09 of job 0, 1e-09 of job 1)") {
 			t.Fatalf("%s: %v", what, err)
 		}
 		named++

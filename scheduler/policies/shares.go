@@ -11,12 +11,12 @@ import (
 	"tensile/scheduler/draft"
 )
 
-// balanced plans with even shares of the link and, where the plans' demands are uneven, once more with shares by
+// planBalanced plans with even shares of the link and, where the plans' demands are uneven, once more with shares by
 // demand. The plans that lose less time by prediction are kept: further rounds would cost as much planning as the
 // first and gain little. Plans are made with shares that leave the weights out: a job that planned with the larger
 // share that it then gets would swap more for it, not less.
-func balanced(s *draft.Session, policy Policy) (scheduler.Result, error) {
-	best, err := lessLost(s, policy)
+func planBalanced(s *draft.Session, policy Policy) (scheduler.Result, error) {
+	best, err := planLessLost(s, policy)
 	if err != nil {
 		return scheduler.Result{}, err
 	}
@@ -40,25 +40,25 @@ func balanced(s *draft.Session, policy Policy) (scheduler.Result, error) {
 	return best, nil
 }
 
-// lessLost is balanced without the figures beside the plans.
-func lessLost(s *draft.Session, policy Policy) (scheduler.Result, error) {
+// planLessLost is balanced without the figures beside the plans.
+func planLessLost(s *draft.Session, policy Policy) (scheduler.Result, error) {
 	best, err := policy(s)
 	if err != nil {
 		return scheduler.Result{}, err
 	}
-	lost := settle(s, &best)
+	lost := settleShares(s, &best)
 	if s.Request.Together {
 		return best, nil // one at a time: each has the whole link
 	}
 	shares := divide(nil, demands(s, &best))
-	if s.Spent() || !decided(&best) || !differ(s.Shares(), shares) {
+	if s.Spent() || !movesAny(&best) || !sharesDiffer(s.Shares(), shares) {
 		return best, nil
 	}
 	s.Divide(shares)
 	next, err := policy(s)
 	if err == nil {
 		s.Stage(scheduler.Planning)
-		if settle(s, &next) < lost {
+		if settleShares(s, &next) < lost {
 			best = next
 		}
 	}
@@ -66,9 +66,9 @@ func lessLost(s *draft.Session, policy Policy) (scheduler.Result, error) {
 	return best, nil
 }
 
-// settle gives the jobs their shares by weight and demand, or those planned with if these lose less time, and returns
-// what is lost. A single job has the whole link.
-func settle(s *draft.Session, result *scheduler.Result) (lost int64) {
+// settleShares gives the jobs their shares by weight and demand, or those planned with if these lose less time, and
+// returns what is lost. A single job has the whole link.
+func settleShares(s *draft.Session, result *scheduler.Result) (lost int64) {
 	assign(s, result, s.Shares())
 	if len(s.Request.Jobs) < 2 || s.Request.Together {
 		return 0
@@ -122,7 +122,7 @@ func divide(weights []int64, demands []demand) []scheduler.Share {
 		if weights != nil {
 			d.out, d.in = d.out*weights[i], d.in*weights[i]
 		}
-		outs[i], ins[i] = root(d.out), root(d.in)
+		outs[i], ins[i] = squareRoot(d.out), squareRoot(d.in)
 	}
 	outs, ins = portions(outs), portions(ins)
 	shares := make([]scheduler.Share, len(demands))
@@ -148,7 +148,7 @@ func weights(s *draft.Session) []int64 {
 	return weights
 }
 
-func root(n int64) int64 { return int64(math.Sqrt(float64(n))) }
+func squareRoot(n int64) int64 { return int64(math.Sqrt(float64(n))) }
 
 // portions divides scheduler.Whole in proportion to parts, or evenly if there are none, above a floor.
 func portions(parts []int64) []int64 {
@@ -168,8 +168,9 @@ func portions(parts []int64) []int64 {
 	return all
 }
 
-// differ reports whether a share is so far from what was planned with, by a sixteenth, that planning again may help.
-func differ(planned, shares []scheduler.Share) bool {
+// sharesDiffer reports whether a share is so far from what was planned with, by a sixteenth, that planning again may
+// help.
+func sharesDiffer(planned, shares []scheduler.Share) bool {
 	far := func(a, b int64) bool { return max(a-b, b-a) > a/16 }
 	for i, s := range shares {
 		if far(planned[i].Out, s.Out) || far(planned[i].In, s.In) {
@@ -197,8 +198,8 @@ func assign(s *draft.Session, result *scheduler.Result, shares []scheduler.Share
 	}
 }
 
-// decided reports whether anything was swapped or recomputed: otherwise the plans do not depend on the link.
-func decided(result *scheduler.Result) bool {
+// movesAny reports whether anything was swapped or recomputed: otherwise the plans do not depend on the link.
+func movesAny(result *scheduler.Result) bool {
 	return slices.ContainsFunc(result.Jobs, func(j scheduler.Scheduled) bool {
 		return slices.ContainsFunc(j.Decisions, func(d scheduler.Decision) bool { return d.Kind != scheduler.Keep })
 	})

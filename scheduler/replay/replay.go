@@ -134,7 +134,7 @@ func (r *replay) step(op graph.OpID) error {
 		return err
 	}
 	touched := r.g.Touches(op)
-	fresh := r.fresh(op)
+	fresh := r.firstMade(op)
 	for _, s := range touched {
 		if !r.resident[s] {
 			if !slices.Contains(fresh, s) {
@@ -161,8 +161,8 @@ func (r *replay) step(op graph.OpID) error {
 	return nil
 }
 
-// fresh returns the storages whose first content an op makes.
-func (r *replay) fresh(op graph.OpID) []graph.StorageID {
+// firstMade returns the storages whose first content an op makes.
+func (r *replay) firstMade(op graph.OpID) []graph.StorageID {
 	var all []graph.StorageID
 	for i, w := range r.g.Writes(op) {
 		if r.g.Fresh(op, i) {
@@ -184,7 +184,7 @@ func (r *replay) room(op graph.OpID, after int) error {
 	}
 	if whole > r.capacity {
 		return &scheduler.OverBudgetError{Need: whole, Budget: r.capacity,
-			Why: fmt.Sprintf("%s of job %s works on that", r.g.Ops[op].Name, r.job.Name)}
+			Reason: fmt.Sprintf("%s of job %s works on that", r.g.Ops[op].Name, r.job.Name)}
 	}
 	for r.used+need > r.capacity {
 		candidates := r.candidates(touched)

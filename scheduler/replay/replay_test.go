@@ -143,7 +143,7 @@ func lruPolicy(s *draft.Session) (scheduler.Result, error) {
 		}
 		if target == workingSet {
 			return scheduler.Result{}, &scheduler.OverBudgetError{Need: result.Arena, Budget: r.Budget,
-				Why: "LRU packs into that"}
+				Reason: "LRU packs into that"}
 		}
 		target = max(workingSet, target-(result.Arena-r.Budget))
 	}

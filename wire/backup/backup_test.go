@@ -47,7 +47,7 @@ func folder(t *testing.T, dir string) (store wire.Bus, stop func()) {
 // record is that of a job at an executor.
 func record(name string, id int64, state wire.JobState) wire.Record {
 	r := wire.Record{Spec: wire.Spec{Name: name, ID: id, Model: "lenet", Graph: graph.Digest(strings.Repeat("ab", 32)),
-		Seed: 1, Iterations: 9, Priority: 1}, Seq: id, State: state, Device: "cpu/x"}
+		Seed: 1, Iterations: 9, Priority: 1}, Order: id, State: state, Device: "cpu/x"}
 	if !state.Over() {
 		r.Executor, r.Incarnation, r.Epoch, r.Granted, r.Applied = "x7", 1, 1, 1, 1
 	}
@@ -61,7 +61,7 @@ func made(t *testing.T) []byte {
 	store, stop := folder(t, dir)
 	defer stop()
 	ctx := t.Context()
-	a, b := record("a", 1, wire.Training), record("b*", 2, wire.Done)
+	a, b := record("a", 1, wire.JobRunning), record("b*", 2, wire.JobFinished)
 	must(t, store.Put(ctx, wire.RecordKey("a"), wire.Encode(a)))
 	must(t, store.Put(ctx, wire.RecordKey("b*"), wire.Encode(b)))
 	must(t, store.Put(ctx, wire.OrdersKey("x7"), wire.Encode(wire.Orders{Executor: "x7", Number: 3})))
@@ -109,8 +109,8 @@ func TestRestore(t *testing.T) {
 		}
 		ctx := t.Context()
 		store, stop := folder(t, dir) // which finds that journal and store are the same
-		for key, want := range map[string]wire.Message{wire.RecordKey("a"): record("a", 1, wire.Training),
-			wire.RecordKey("b*"): record("b*", 2, wire.Done)} {
+		for key, want := range map[string]wire.Message{wire.RecordKey("a"): record("a", 1, wire.JobRunning),
+			wire.RecordKey("b*"): record("b*", 2, wire.JobFinished)} {
 			value, err := store.Get(ctx, key)
 			must(t, err)
 			if got, err := wire.DecodeAs[wire.Record](value); err != nil ||
@@ -121,7 +121,7 @@ func TestRestore(t *testing.T) {
 		if value, err := store.Load(ctx, wire.Administration, wire.TenantsObject); err != nil {
 			t.Errorf("the tenants are %s: %v", value, err)
 		}
-		for _, object := range [][3]string{{wire.Graphs, wire.GraphObject(record("a", 1, wire.Training).Spec.Graph),
+		for _, object := range [][3]string{{wire.Graphs, wire.GraphObject(record("a", 1, wire.JobRunning).Spec.Graph),
 			"a graph"}, {wire.Bucket("x7"), wire.LayoutObject("a", 1, 1), "a layout"},
 			{wire.Results, wire.ResultObject("b*", 2), "a result"}} {
 			if data, err := store.Load(ctx, object[0], object[1]); err != nil || string(data) != object[2] {

@@ -46,7 +46,7 @@ func parts(from io.Reader, each func(name string, size int64, from io.Reader) er
 			}
 			return nil
 		}
-		count(sum, h.Name, h.Size)
+		addToSum(sum, h.Name, h.Size)
 		counted := io.TeeReader(r, sum)
 		if first {
 			text, err := io.ReadAll(counted)
@@ -96,7 +96,7 @@ func Restore(ctx context.Context, from io.ReadSeeker, state string) (err error) 
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	if err := empty(state); err != nil {
+	if err := checkEmpty(state); err != nil {
 		return err
 	}
 	parent := filepath.Dir(filepath.Clean(state))
@@ -122,8 +122,8 @@ func Restore(ctx context.Context, from io.ReadSeeker, state string) (err error) 
 	return nil
 }
 
-// empty returns the error of a folder in which there is something.
-func empty(state string) error {
+// checkEmpty returns the error of a folder in which there is something.
+func checkEmpty(state string) error {
 	list, err := os.ReadDir(state)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -189,7 +189,7 @@ func unpack(ctx context.Context, from io.Reader, state string) error {
 	if _, err := kept.Follow(ctx, conn); err != nil {
 		return err
 	}
-	return locks(state)
+	return makeLocks(state)
 }
 
 func unpackFile(path string, from io.Reader) error {
@@ -204,9 +204,9 @@ func unpackFile(path string, from io.Reader) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// locks makes the lock of each executor that the controller has started, also of one that had none yet: nobody holds
-// it, and so the executor has ended.
-func locks(state string) error {
+// makeLocks makes the lock of each executor that the controller has started, also of one that had none yet: nobody
+// holds it, and so the executor has ended.
+func makeLocks(state string) error {
 	_, values, err := journal.Read(state)
 	if err != nil {
 		return err

@@ -53,13 +53,13 @@ type writer struct {
 	damaged []error
 }
 
-// part writes one part.
-func (w *writer) part(name string, size int64, from io.Reader) error {
+// writePart writes one part.
+func (w *writer) writePart(name string, size int64, from io.Reader) error {
 	err := w.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600})
 	if err != nil {
 		return err
 	}
-	count(w.sum, name, size)
+	addToSum(w.sum, name, size)
 	n, err := io.Copy(io.MultiWriter(w.tar, w.sum), from)
 	if err == nil && n < size {
 		err = fmt.Errorf("%s became shorter while it was read", name)
@@ -68,21 +68,21 @@ func (w *writer) part(name string, size int64, from io.Reader) error {
 }
 
 func (w *writer) text(name string, text []byte) error {
-	return w.part(name, int64(len(text)), strings.NewReader(string(text)))
+	return w.writePart(name, int64(len(text)), strings.NewReader(string(text)))
 }
 
-// count adds to a sum what a part is called, and how large it is.
-func count(sum hash.Hash, name string, size int64) { fmt.Fprintf(sum, "%s\x00%d\x00", name, size) }
+// addToSum adds to a sum what a part is called, and how large it is.
+func addToSum(sum hash.Hash, name string, size int64) { fmt.Fprintf(sum, "%s\x00%d\x00", name, size) }
 
 // Write writes a backup of the state folder of a controller that runs and is asked for its objects. It says which of
 // them are damaged and left out: their jobs are held, before and after.
 func Write(ctx context.Context, to io.Writer, state string, from wire.Bus) (damaged []error, err error) {
 	w := &writer{tar: tar.NewWriter(to), sum: sha256.New()}
-	err = w.all(ctx, state, from)
+	err = w.writeAll(ctx, state, from)
 	return w.damaged, err
 }
 
-func (w *writer) all(ctx context.Context, state string, from wire.Bus) error {
+func (w *writer) writeAll(ctx context.Context, state string, from wire.Bus) error {
 	text, values, err := journal.Read(state)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (w *writer) file(state, name string) error {
 	if err != nil {
 		return err
 	}
-	return w.part(inState+filepath.ToSlash(name), info.Size(), io.LimitReader(f, info.Size()))
+	return w.writePart(inState+filepath.ToSlash(name), info.Size(), io.LimitReader(f, info.Size()))
 }
 
 // objects copies what records name.
@@ -189,7 +189,8 @@ func (w *writer) checkpoints(state, job string) error {
 	const tries = 100
 	done := make(map[string]bool)
 	for range tries {
-		found, _ := filepath.Glob(filepath.Join(literal(state), checkpoints, literal(job), "*.safetensors"))
+		found, _ := filepath.Glob(filepath.Join(literalPattern(state), checkpoints, literalPattern(job),
+			"*.safetensors"))
 		gone := false
 		for _, file := range found {
 			name := filepath.Join(checkpoints, job, filepath.Base(file))
@@ -211,7 +212,7 @@ func (w *writer) checkpoints(state, job string) error {
 	return fmt.Errorf("checkpoints of job %s come and go too quickly to be copied: try again", job)
 }
 
-// literal is a pattern of a path alone.
-func literal(path string) string {
+// literalPattern is a pattern of a path alone.
+func literalPattern(path string) string {
 	return strings.NewReplacer("\\", "\\\\", "*", "\\*", "?", "\\?", "[", "\\[").Replace(path)
 }

@@ -185,8 +185,8 @@ type authenticator struct {
 	users  map[string]*server.User
 }
 
-// open lets users in from now on.
-func (a *authenticator) open(s *server.Server) error {
+// admitUsers lets users in from now on.
+func (a *authenticator) admitUsers(s *server.Server) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.server = s

@@ -76,7 +76,7 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 		inbox: nats.NewInbox() + ".", waiting: make(map[string]*waiting), made: make(map[string]bool),
 		subscriptions: make(map[*subscription]bool),
 	}
-	pool, err := roots(to.CA)
+	pool, err := certPool(to.CA)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", to.URL, err)
 	}
@@ -85,7 +85,7 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 		nats.MaxReconnects(-1), nats.CustomReconnectDelay(reconnectDelay), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectBufSize(-1),
 		nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(2),
-		nats.DisconnectErrHandler(c.lost), nats.ReconnectHandler(c.back),
+		nats.DisconnectErrHandler(c.handleDisconnect), nats.ReconnectHandler(c.handleReconnect),
 		nats.ErrorHandler(c.failed), nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
 	}
 	if to.External {
@@ -95,7 +95,7 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 	}
 	dial := newDialer(timeout)
 	address := to.URL
-	if l := localTo(to.URL, dial); l != nil {
+	if l := localServerOf(to.URL, dial); l != nil {
 		within, address = l, ""
 	}
 	if within != nil {
@@ -196,9 +196,9 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// lost is called by nats when the connection is lost, and once in Close.
-func (c *Conn) lost(_ *nats.Conn, err error) {
-	c.release(c.away(), "")
+// handleDisconnect is called by nats when the connection is lost, and once in Close.
+func (c *Conn) handleDisconnect(_ *nats.Conn, err error) {
+	c.release(c.disconnectedError(), "")
 	if c.isClosing() {
 		return
 	}
@@ -208,8 +208,8 @@ func (c *Conn) lost(_ *nats.Conn, err error) {
 	c.options.OnState(false)
 }
 
-// back is called by nats when there is a connection again.
-func (c *Conn) back(*nats.Conn) {
+// handleReconnect is called by nats when there is a connection again.
+func (c *Conn) handleReconnect(*nats.Conn) {
 	if c.isClosing() {
 		return
 	}
@@ -249,7 +249,7 @@ func (c *Conn) isClosing() bool {
 	return c.closing
 }
 
-func (c *Conn) away() error {
+func (c *Conn) disconnectedError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.refused {

@@ -40,9 +40,9 @@ func (c *Conn) checkServer() error {
 // prepareExternal makes the streams that are not there on the servers of others.
 func (c *Conn) prepareExternal(ctx context.Context) error {
 	end := time.Now().Add(prepareTimeout)
-	err := c.api(ctx, "INFO", nil, nil)
+	err := c.callAPI(ctx, "INFO", nil, nil)
 	for errors.Is(err, context.DeadlineExceeded) && time.Now().Before(end) && ctx.Err() == nil {
-		err = c.api(ctx, "INFO", nil, nil)
+		err = c.callAPI(ctx, "INFO", nil, nil)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("JetStream has no leader (%w): see that it is enabled, and that more than half of the "+
@@ -53,7 +53,7 @@ func (c *Conn) prepareExternal(ctx context.Context) error {
 	}
 	for _, s := range external() {
 		err := c.ensure(ctx, s)
-		for leaderless(err) && time.Now().Before(end) && ctx.Err() == nil {
+		for isLeaderless(err) && time.Now().Before(end) && ctx.Err() == nil {
 			err = c.ensure(ctx, s)
 		}
 		if err != nil {
@@ -66,14 +66,14 @@ func (c *Conn) prepareExternal(ctx context.Context) error {
 // prepareTimeout is how long servers of others that have just been started may take until JetStream has a leader.
 const prepareTimeout = 40 * time.Second
 
-// leaderless reports whether JetStream could not be asked, for now.
-func leaderless(err error) bool {
+// isLeaderless reports whether JetStream could not be asked, for now.
+func isLeaderless(err error) bool {
 	return errors.Is(err, wire.ErrAway) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // external are the streams on servers of others. What they may take together is for the account's limits to say.
 func external() []jetstream.StreamConfig {
-	list := append([]jetstream.StreamConfig{latest("KV_leader", "$KV.leader.>", 0)}, streams...)
+	list := append([]jetstream.StreamConfig{keyValueConfig("KV_leader", "$KV.leader.>", 0)}, streams...)
 	for _, name := range []string{wire.Results, wire.Lessons, wire.Administration} {
 		list = append(list, bucket{name}.config())
 	}
@@ -92,7 +92,7 @@ func (c *Conn) ensure(ctx context.Context, s jetstream.StreamConfig) error {
 		Config jetstream.StreamConfig `json:"config"`
 	}
 	verb, least := "UPDATE", 0
-	err := c.api(ctx, "STREAM.INFO."+s.Name, nil, &is)
+	err := c.callAPI(ctx, "STREAM.INFO."+s.Name, nil, &is)
 	switch {
 	case errors.Is(err, errNoStream):
 		verb, least = "CREATE", 1
@@ -102,7 +102,7 @@ func (c *Conn) ensure(ctx context.Context, s jetstream.StreamConfig) error {
 		least = is.Config.Replicas
 	}
 	for s.Replicas = maxReplicas; ; s.Replicas-- {
-		err := c.api(ctx, "STREAM."+verb+"."+s.Name, s, nil)
+		err := c.callAPI(ctx, "STREAM."+verb+"."+s.Name, s, nil)
 		problem, ok := errors.AsType[*refusal](err)
 		if !ok || s.Replicas <= least || problem.number != noPeers && problem.number != noReplicas {
 			return err
@@ -145,8 +145,8 @@ const (
 	sequenceBusy  jetstream.ErrorCode = 10164 // a message with the same condition is on its way
 )
 
-// api sends a request to JetStream, and reads what it answers.
-func (c *Conn) api(ctx context.Context, what string, request, into any) error {
+// callAPI sends a request to JetStream, and reads what it answers.
+func (c *Conn) callAPI(ctx context.Context, what string, request, into any) error {
 	var body []byte
 	if request != nil {
 		var err error
@@ -154,7 +154,7 @@ func (c *Conn) api(ctx context.Context, what string, request, into any) error {
 			panic(fmt.Sprintf("bus: a request to JetStream cannot be written as JSON: %v", err))
 		}
 	}
-	m, err := c.patiently(ctx, &nats.Msg{Subject: "$JS.API." + what, Data: body}, c.acknowledged)
+	m, err := c.requestWithRetry(ctx, &nats.Msg{Subject: "$JS.API." + what, Data: body}, c.acknowledged)
 	if err != nil {
 		return err
 	}
@@ -164,11 +164,11 @@ func (c *Conn) api(ctx context.Context, what string, request, into any) error {
 	return json.Unmarshal(m.Data, into)
 }
 
-// patiently sends a request and looks at its answer. Where nobody answers at servers of others, or JetStream is not
-// there for now, a stream or JetStream has no leader: it asks again for as long as an answer may take. What a client
-// or an executor wants to read it asks for again, too, when no answer came: a server that ended had it, perhaps. A
-// controller does not, for its lease does not wait.
-func (c *Conn) patiently(ctx context.Context, m *nats.Msg, look func(*nats.Msg) error) (*nats.Msg, error) {
+// requestWithRetry sends a request and looks at its answer. Where nobody answers at servers of others, or JetStream is
+// not there for now, a stream or JetStream has no leader: it asks again for as long as an answer may take. What a
+// client or an executor wants to read it asks for again, too, when no answer came: a server that ended had it, perhaps.
+// A controller does not, for its lease does not wait.
+func (c *Conn) requestWithRetry(ctx context.Context, m *nats.Msg, look func(*nats.Msg) error) (*nats.Msg, error) {
 	lost := 0
 	for end := time.Now().Add(answerTimeout); ; {
 		got, err := c.request(ctx, m, answerTimeout)
@@ -221,7 +221,7 @@ func (c *Conn) leaderGet(ctx context.Context, stream, query string) (message, er
 			Data    []byte `json:"data"`
 		} `json:"message"`
 	}
-	err := c.api(ctx, strings.TrimPrefix(leaderRead, "$JS.API.")+stream, json.RawMessage(query), &got)
+	err := c.callAPI(ctx, strings.TrimPrefix(leaderRead, "$JS.API.")+stream, json.RawMessage(query), &got)
 	if problem, ok := errors.AsType[*refusal](err); ok && problem.number == noMessage {
 		return message{}, wire.ErrNotFound
 	}
@@ -271,10 +271,10 @@ func (c *Conn) poll() {
 				return
 			}
 			if before := newest[s]; before > 0 {
-				s.missed(before)
+				s.rereadFrom(before)
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
-			if m, err := c.newest(ctx, s.reader.place); err == nil {
+			if m, err := c.newestMessage(ctx, s.reader.place); err == nil {
 				now[s] = m.sequence
 			}
 			cancel()
@@ -283,8 +283,8 @@ func (c *Conn) poll() {
 	}
 }
 
-// missed has a reader that has not come to a message read again.
-func (s *subscription) missed(sequence uint64) {
+// rereadFrom has a reader that has not come to a message read again.
+func (s *subscription) rereadFrom(sequence uint64) {
 	if !s.mu.TryLock() {
 		return // it is just being told of something
 	}

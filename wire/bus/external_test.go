@@ -155,7 +155,7 @@ func TestExternal(t *testing.T) {
 				Replicas int `json:"num_replicas"`
 			} `json:"config"`
 		}
-		must(t, c.api(ctx, "STREAM.INFO."+stream.Name, nil, &is))
+		must(t, c.callAPI(ctx, "STREAM.INFO."+stream.Name, nil, &is))
 		if is.Config.Replicas != 3 {
 			t.Errorf("%s is on %d servers, want 3", stream.Name, is.Config.Replicas)
 		}
@@ -234,7 +234,7 @@ func TestExternalWithoutLeader(t *testing.T) {
 		}
 	})
 	must(t, err)
-	_, err = c.patiently(within(t), &nats.Msg{Subject: wire.ControlSubject}, c.acknowledged)
+	_, err = c.requestWithRetry(within(t), &nats.Msg{Subject: wire.ControlSubject}, c.acknowledged)
 	if err != nil || asked.Load() != 3 {
 		t.Errorf("asked %d times: %v", asked.Load(), err)
 	}
@@ -259,7 +259,7 @@ func TestExternalWithoutAnswer(t *testing.T) {
 		}
 	})
 	must(t, err)
-	m, err := c.patiently(within(t), &nats.Msg{Subject: subject}, func(*nats.Msg) error { return nil })
+	m, err := c.requestWithRetry(within(t), &nats.Msg{Subject: subject}, func(*nats.Msg) error { return nil })
 	if err != nil || string(m.Data) != "stored" || asked.Load() != 2 {
 		t.Errorf("asked %d times: %v", asked.Load(), err)
 	}
@@ -285,9 +285,9 @@ func TestExternalPolls(t *testing.T) {
 	stop, err := client.Watch(within(t), "record.*", heard.each)
 	must(t, err)
 	defer stop()
-	mute := latest("KV_record", "$KV.record.>", -1)
+	mute := keyValueConfig("KV_record", "$KV.record.>", -1)
 	mute.RePublish = nil
-	must(t, c.api(within(t), "STREAM.UPDATE.KV_record", mute, nil))
+	must(t, c.callAPI(within(t), "STREAM.UPDATE.KV_record", mute, nil))
 	must(t, c.Put(within(t), "record.a", []byte("x")))
 	heard.until(t, "record.a=x")
 }

@@ -109,7 +109,7 @@ func (c *Conn) fenceOf(ctx context.Context, stream string) (uint64, error) {
 // term is the term of the newest leader that wrote to a stream, and the number of the message that says so.
 func (c *Conn) term(ctx context.Context, stream string) (term int64, sequence uint64, err error) {
 	m, err := c.leaderGet(ctx, stream, fmt.Sprintf(`{"last_by_subj":%q}`, fenceSubject(stream)))
-	if notFound(err) {
+	if isNotFound(err) {
 		return 0, 0, nil
 	}
 	if err != nil {

@@ -218,7 +218,7 @@ var quiet = []string{
 	"connection closed", // a client left while it was let in, or the server ended then
 }
 
-func (l logger) say(level, format string, v []any) {
+func (l logger) print(level, format string, v []any) {
 	line := fmt.Sprintf(format, v...)
 	for _, part := range quiet {
 		if strings.Contains(line, part) {
@@ -228,9 +228,9 @@ func (l logger) say(level, format string, v []any) {
 	l.to("nats: "+origin.ReplaceAllString(line, ""), "nats: "+level+line)
 }
 
-func (l logger) Warnf(format string, v ...any)  { l.say("warning: ", format, v) }
-func (l logger) Errorf(format string, v ...any) { l.say("", format, v) }
-func (l logger) Fatalf(format string, v ...any) { l.say("fatal: ", format, v) }
+func (l logger) Warnf(format string, v ...any)  { l.print("warning: ", format, v) }
+func (l logger) Errorf(format string, v ...any) { l.print("", format, v) }
+func (l logger) Fatalf(format string, v ...any) { l.print("fatal: ", format, v) }
 func (logger) Noticef(string, ...any)           {}
 func (logger) Debugf(string, ...any)            {}
 func (logger) Tracef(string, ...any)            {}

@@ -41,16 +41,16 @@ func (l *local) accept() {
 			return
 		}
 		inner, err := l.server.InProcessConn()
-		if err != nil || !l.keep(conn) {
+		if err != nil || !l.track(conn) {
 			conn.Close() // it is tried again, as long as there is a server
 			if err == nil {
 				inner.Close()
 			}
 			continue
 		}
-		l.work.Go(func() { pass(inner, conn) })
+		l.work.Go(func() { copyStream(inner, conn) })
 		l.work.Go(func() {
-			pass(conn, inner)
+			copyStream(conn, inner)
 			l.mu.Lock()
 			delete(l.conns, conn)
 			l.mu.Unlock()
@@ -58,8 +58,8 @@ func (l *local) accept() {
 	}
 }
 
-// keep remembers a connection, unless all were closed.
-func (l *local) keep(conn net.Conn) bool {
+// track remembers a connection, unless all were closed.
+func (l *local) track(conn net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conns == nil {
@@ -69,8 +69,8 @@ func (l *local) keep(conn net.Conn) bool {
 	return true
 }
 
-// pass passes on what comes one way until an end is closed, and closes the other one.
-func pass(to, from net.Conn) {
+// copyStream passes on what comes one way until an end is closed, and closes the other one.
+func copyStream(to, from net.Conn) {
 	_, _ = io.Copy(to, from) // both ends see that it has ended
 	to.Close()
 	from.Close()
@@ -93,8 +93,8 @@ type localServer struct {
 	dial    *dialer
 }
 
-// localTo returns the server of a URL; nil: it is reached by the network.
-func localTo(url string, dial *dialer) *localServer {
+// localServerOf returns the server of a URL; nil: it is reached by the network.
+func localServerOf(url string, dial *dialer) *localServer {
 	if address, ok := strings.CutPrefix(url, localScheme); ok {
 		return &localServer{address, dial}
 	}

@@ -114,11 +114,11 @@ func (c *Conn) storeParts(ctx context.Context, b bucket, info jetstream.ObjectIn
 	if err != nil {
 		panic(fmt.Sprintf("bus: the info of an object cannot be written as JSON: %v", err))
 	}
-	return c.storeIn(ctx, b, &nats.Msg{Subject: b.info(info.Name).subject, Header: replaces(), Data: text})
+	return c.storeIn(ctx, b, &nats.Msg{Subject: b.info(info.Name).subject, Header: replaceHeaders(), Data: text})
 }
 
-// replaces are the headers of a message that replaces those of its subject.
-func replaces() nats.Header {
+// replaceHeaders are the headers of a message that replaces those of its subject.
+func replaceHeaders() nats.Header {
 	return nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupSubject}}
 }
 
@@ -162,7 +162,7 @@ func (c *Conn) loadObject(ctx context.Context, in, name string) ([]byte, error) 
 			return nil, err
 		}
 		data, err := c.loadParts(ctx, b, info)
-		if !notFound(err) {
+		if !isNotFound(err) {
 			return data, err
 		}
 		if info.NUID == before {
@@ -175,7 +175,7 @@ func (c *Conn) loadObject(ctx context.Context, in, name string) ([]byte, error) 
 // objectInfo returns what is kept of an object beside its data, or ErrNotFound. Another program may have written it, so
 // nothing in it is trusted.
 func (c *Conn) objectInfo(ctx context.Context, b bucket, name string) (info jetstream.ObjectInfo, err error) {
-	m, err := c.newest(ctx, b.info(name))
+	m, err := c.newestMessage(ctx, b.info(name))
 	if errors.Is(err, errNoStream) && b.name != wire.Graphs {
 		err = wire.ErrNotFound // a bucket is made with its first object
 	}
@@ -203,7 +203,7 @@ func (c *Conn) objectInfo(ctx context.Context, b bucket, name string) (info jets
 func (c *Conn) loadParts(ctx context.Context, b bucket, info jetstream.ObjectInfo) ([]byte, error) {
 	data, next := make([]byte, 0, info.Size), uint64(1)
 	for range info.Chunks {
-		m, err := c.next(ctx, b.chunks(info.NUID), next)
+		m, err := c.nextMessage(ctx, b.chunks(info.NUID), next)
 		if err != nil {
 			return nil, err
 		}
@@ -236,7 +236,7 @@ func (c *Conn) removeObject(ctx context.Context, in, name string) error {
 		c.mu.Lock()
 		delete(c.made, b.stream())
 		c.mu.Unlock()
-		return c.manage(ctx, "DELETE", b.stream(), nil)
+		return c.manageStream(ctx, "DELETE", b.stream(), nil)
 	}
 	info, _ := c.objectInfo(ctx, b, name) // one that cannot be read is removed all the same
 	if err := c.purge(ctx, b.info(name)); err != nil || info.NUID == "" {
@@ -247,18 +247,18 @@ func (c *Conn) removeObject(ctx context.Context, in, name string) error {
 
 // purge removes all that is at a place.
 func (c *Conn) purge(ctx context.Context, p place) error {
-	return c.manage(ctx, "PURGE", p.stream, fmt.Appendf(nil, `{"filter":%q}`, p.subject))
+	return c.manageStream(ctx, "PURGE", p.stream, fmt.Appendf(nil, `{"filter":%q}`, p.subject))
 }
 
-// manage has the server do something with a stream, for a controller alone; one that is not there is no error.
-func (c *Conn) manage(ctx context.Context, what, stream string, request []byte) error {
+// manageStream has the server do something with a stream, for a controller alone; one that is not there is no error.
+func (c *Conn) manageStream(ctx context.Context, what, stream string, request []byte) error {
 	if c.fenced() { // such a request takes no condition
 		if err := c.deposed(ctx, fencedFirst[0]); err != nil {
 			return err
 		}
 	}
 	m := &nats.Msg{Subject: "$JS.API.STREAM." + what + "." + stream, Data: request}
-	if _, err := c.patiently(ctx, m, c.acknowledged); !errors.Is(err, errNoStream) {
+	if _, err := c.requestWithRetry(ctx, m, c.acknowledged); !errors.Is(err, errNoStream) {
 		return err
 	}
 	return nil

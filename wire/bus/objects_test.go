@@ -179,7 +179,7 @@ func TestDamagedObjects(t *testing.T) {
 				text, err = json.Marshal(info)
 				must(t, err)
 			}
-			must(t, c.store(ctx, b.stream(), &nats.Msg{Subject: b.info("bad").subject, Header: replaces(),
+			must(t, c.store(ctx, b.stream(), &nats.Msg{Subject: b.info("bad").subject, Header: replaceHeaders(),
 				Data: text}))
 			if _, err := client.Load(ctx, wire.Graphs, "bad"); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%s: %v, want %q", test.name, err, test.want)

@@ -64,14 +64,14 @@ func (c *Conn) request(ctx context.Context, m *nats.Msg, timeout time.Duration) 
 // publish sends a message, or says why it cannot.
 func (c *Conn) publish(m *nats.Msg) error {
 	if !c.nats.IsConnected() {
-		return c.away()
+		return c.disconnectedError()
 	}
 	err := c.nats.PublishMsg(m)
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
 		return fmt.Errorf("%d bytes are over the limit of %d that the server has", len(m.Data), c.nats.MaxPayload())
 	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrConnectionClosed):
-		return c.away()
+		return c.disconnectedError()
 	}
 	return err
 }

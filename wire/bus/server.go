@@ -143,7 +143,7 @@ func (s *Server) serve() error {
 	}
 	s.nats.Store(n)
 	n.SetLoggerV2(logger{s.logLimited}, false, false, false)
-	if err := s.authenticator.open(n); err != nil {
+	if err := s.authenticator.admitUsers(n); err != nil {
 		return err
 	}
 	n.Start()
@@ -282,8 +282,8 @@ func (s *Server) Close() {
 	}
 }
 
-// roots returns the pool with the certificates of a PEM text; nil, which stands for the system's, if it is empty.
-func roots(ca string) (*x509.CertPool, error) {
+// certPool returns the pool with the certificates of a PEM text; nil, which stands for the system's, if it is empty.
+func certPool(ca string) (*x509.CertPool, error) {
 	if ca == "" {
 		return nil, nil
 	}

@@ -28,29 +28,29 @@ const (
 // streams are all that is stored, apart from the buckets of executors, which are made when something is stored in them.
 // A full stream refuses new messages, but the logs drop their oldest lines.
 var streams = []jetstream.StreamConfig{
-	latest("KV_orders", "$KV.orders.>", gib),
-	latest("KV_status", "$KV.status.>", gib),
-	latest("KV_result", "$KV.result.>", gib),
-	latest("KV_record", "$KV.record.>", gib),
-	latest("KV_device", "$KV.device.>", gib),
+	keyValueConfig("KV_orders", "$KV.orders.>", gib),
+	keyValueConfig("KV_status", "$KV.status.>", gib),
+	keyValueConfig("KV_result", "$KV.result.>", gib),
+	keyValueConfig("KV_record", "$KV.record.>", gib),
+	keyValueConfig("KV_device", "$KV.device.>", gib),
 	bucket{wire.Graphs}.config(),
 	{
 		Name: "LOG", Subjects: []string{"log.*.*"}, AllowDirect: true, MaxMsgsPerSubject: maxLines,
 		MaxMsgSize: maxLine + 1<<10,
-		MaxBytes:   gib, Discard: jetstream.DiscardOld, RePublish: republished("log.>"),
+		MaxBytes:   gib, Discard: jetstream.DiscardOld, RePublish: republishConfig("log.>"),
 	},
 }
 
-// latest is a key-value store: a stream that keeps the newest message of each subject, and publishes it again.
-func latest(name, subject string, bytes int64) jetstream.StreamConfig {
+// keyValueConfig is a key-value store: a stream that keeps the newest message of each subject, and publishes it again.
+func keyValueConfig(name, subject string, bytes int64) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: name, Subjects: []string{subject}, AllowDirect: true, MaxMsgsPerSubject: 1, MaxBytes: bytes,
-		Discard: jetstream.DiscardNew, RePublish: republished(subject),
+		Discard: jetstream.DiscardNew, RePublish: republishConfig(subject),
 	}
 }
 
-// republished has a stream publish again what it has stored, under a subject that it does not store.
-func republished(subject string) *jetstream.RePublish {
+// republishConfig has a stream publish again what it has stored, under a subject that it does not store.
+func republishConfig(subject string) *jetstream.RePublish {
 	return &jetstream.RePublish{Source: subject, Destination: now + subject}
 }
 
@@ -107,7 +107,7 @@ type message struct {
 
 // sequenceOf returns the number that the server has given to a stored message, 0 if there is none. The server writes
 // its headers after those of the sender.
-func sequenceOf(m *nats.Msg) uint64 { return parseNumber(last(m, "Nats-Sequence")) }
+func sequenceOf(m *nats.Msg) uint64 { return parseNumber(lastHeader(m, "Nats-Sequence")) }
 
 func parseNumber(text string) uint64 {
 	n, err := strconv.ParseUint(text, 10, 64)
@@ -117,7 +117,7 @@ func parseNumber(text string) uint64 {
 	return n
 }
 
-func last(m *nats.Msg, header string) string {
+func lastHeader(m *nats.Msg, header string) string {
 	values := m.Header.Values(header)
 	if len(values) == 0 {
 		return ""
@@ -131,54 +131,54 @@ func newMessage(m *nats.Msg) message {
 	if data == nil {
 		data = []byte{}
 	}
-	return message{last(m, "Nats-Subject"), sequenceOf(m), data, m.Header.Get(operation) != ""}
+	return message{lastHeader(m, "Nats-Subject"), sequenceOf(m), data, m.Header.Get(operation) != ""}
 }
 
 // operation is the header by which NATS marks a deleted key.
 const operation = "KV-Operation"
 
-// newest returns the newest message of a subject, or ErrNotFound.
-func (c *Conn) newest(ctx context.Context, p place) (message, error) {
+// newestMessage returns the newest message of a subject, or ErrNotFound.
+func (c *Conn) newestMessage(ctx context.Context, p place) (message, error) {
 	if c.byLeader(p.stream) {
 		return c.leaderGet(ctx, p.stream, fmt.Sprintf(`{"last_by_subj":%q}`, p.subject))
 	}
-	return stored(c.direct(ctx, &nats.Msg{Subject: directGet + p.stream + "." + p.subject}))
+	return parseStored(c.getDirect(ctx, &nats.Msg{Subject: directGet + p.stream + "." + p.subject}))
 }
 
-// first returns the first message of a place, which may have wildcards, from a sequence number on, and how many follow
-// it; or ErrNotFound.
-func (c *Conn) first(ctx context.Context, p place, from uint64) (m message, more uint64, err error) {
+// firstMessage returns the first message of a place, which may have wildcards, from a sequence number on, and how many
+// follow it; or ErrNotFound.
+func (c *Conn) firstMessage(ctx context.Context, p place, from uint64) (m message, more uint64, err error) {
 	// A batch comes with the number of messages that follow, and with an end marker, which is dropped.
-	got, err := c.direct(ctx, query(p, from, `,"batch":1`))
+	got, err := c.getDirect(ctx, newQuery(p, from, `,"batch":1`))
 	if err != nil {
 		return message{}, 0, err
 	}
-	return newMessage(got), parseNumber(last(got, "Nats-Num-Pending")), nil
+	return newMessage(got), parseNumber(lastHeader(got, "Nats-Num-Pending")), nil
 }
 
-// next is first without the number of messages that follow, which costs the server time.
-func (c *Conn) next(ctx context.Context, p place, from uint64) (message, error) {
+// nextMessage is first without the number of messages that follow, which costs the server time.
+func (c *Conn) nextMessage(ctx context.Context, p place, from uint64) (message, error) {
 	if c.byLeader(p.stream) {
-		return c.leaderGet(ctx, p.stream, string(query(p, from, "").Data))
+		return c.leaderGet(ctx, p.stream, string(newQuery(p, from, "").Data))
 	}
-	return stored(c.direct(ctx, query(p, from, "")))
+	return parseStored(c.getDirect(ctx, newQuery(p, from, "")))
 }
 
-func query(p place, from uint64, more string) *nats.Msg {
+func newQuery(p place, from uint64, more string) *nats.Msg {
 	return &nats.Msg{Subject: directGet + p.stream, Data: fmt.Appendf(nil, `{"seq":%d,"next_by_subj":%q%s}`, from,
 		p.subject, more)}
 }
 
-func stored(m *nats.Msg, err error) (message, error) {
+func parseStored(m *nats.Msg, err error) (message, error) {
 	if err != nil {
 		return message{}, err
 	}
 	return newMessage(m), nil
 }
 
-// direct asks for a stored message, and returns it as the server sends it; or ErrNotFound.
-func (c *Conn) direct(ctx context.Context, query *nats.Msg) (*nats.Msg, error) {
-	m, err := c.patiently(ctx, query, func(*nats.Msg) error { return nil }) // what was stored may be anything
+// getDirect asks for a stored message, and returns it as the server sends it; or ErrNotFound.
+func (c *Conn) getDirect(ctx context.Context, query *nats.Msg) (*nats.Msg, error) {
+	m, err := c.requestWithRetry(ctx, query, func(*nats.Msg) error { return nil }) // what was stored may be anything
 	switch {
 	case errors.Is(err, wire.ErrNobody):
 		return nil, c.noStream()
@@ -210,7 +210,7 @@ func (c *Conn) store(ctx context.Context, stream string, m *nats.Msg) error {
 
 // send sends a message to be stored, and returns its number in the stream.
 func (c *Conn) send(ctx context.Context, m *nats.Msg) (sequence uint64, err error) {
-	got, err := c.patiently(ctx, m, c.acknowledged)
+	got, err := c.requestWithRetry(ctx, m, c.acknowledged)
 	if errors.Is(err, wire.ErrNobody) {
 		return 0, c.noStream()
 	}
@@ -284,7 +284,7 @@ func (c *Conn) Get(ctx context.Context, key string) ([]byte, error) {
 	p, err := keyPlace(key)
 	var m message
 	if err == nil {
-		m, err = c.newest(ctx, p)
+		m, err = c.newestMessage(ctx, p)
 	}
 	if err == nil && m.deleted {
 		err = wire.ErrNotFound
@@ -378,5 +378,5 @@ func (c *Conn) Logs(ctx context.Context) (map[string]int, error) {
 	return logs, nil
 }
 
-// notFound reports whether there is none, or no more.
-func notFound(err error) bool { return errors.Is(err, wire.ErrNotFound) }
+// isNotFound reports whether there is none, or no more.
+func isNotFound(err error) bool { return errors.Is(err, wire.ErrNotFound) }

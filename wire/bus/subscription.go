@@ -32,7 +32,7 @@ type subscription struct {
 // callback runs before the caller releases it.
 func (c *Conn) listen(subject string, r *reader, each func(m *nats.Msg)) (*subscription, error) {
 	if !c.nats.IsConnected() {
-		return nil, c.away()
+		return nil, c.disconnectedError()
 	}
 	s := &subscription{conn: c, end: make(chan struct{}), reader: r}
 	s.mu.Lock()
@@ -55,10 +55,10 @@ func (c *Conn) listen(subject string, r *reader, each func(m *nats.Msg)) (*subsc
 	err = c.nats.FlushTimeout(answerTimeout) // after which the server has it, or has refused it
 	switch refusal := c.nats.LastError(); {
 	case closing || errors.Is(err, nats.ErrConnectionClosed):
-		err = c.away()
+		err = c.disconnectedError()
 	case err != nil:
 		err = fmt.Errorf("subscribe to %s: %w", subject, err)
-	case refuses(refusal, subject):
+	case isRefusal(refusal, subject):
 		err = fmt.Errorf("user %q of %s may not listen to %s", c.credentials.User, c.server(), subject)
 	}
 	if err != nil {
@@ -70,8 +70,8 @@ func (c *Conn) listen(subject string, r *reader, each func(m *nats.Msg)) (*subsc
 	return s, nil
 }
 
-// refuses reports whether an error is the server's refusal of a subscription.
-func refuses(err error, subject string) bool {
+// isRefusal reports whether an error is the server's refusal of a subscription.
+func isRefusal(err error, subject string) bool {
 	return errors.Is(err, nats.ErrPermissionViolation) &&
 		strings.Contains(err.Error(), fmt.Sprintf("Subscription to %q", subject))
 }
@@ -111,7 +111,7 @@ const now = "now."
 // read starts a reader.
 func (c *Conn) read(ctx context.Context, p place, each func(message)) (stop func(), err error) {
 	r := &reader{place: p, each: each}
-	r.subscription, err = c.listen(now+p.subject, r, r.heard)
+	r.subscription, err = c.listen(now+p.subject, r, r.handleRepublished)
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +130,8 @@ func (s *subscription) generationNow() uint64 {
 	return s.conn.nats.Stats().Reconnects + uint64(max(dropped, 0)) + s.lost.Load()
 }
 
-// heard takes a message that a stream has published again.
-func (r *reader) heard(m *nats.Msg) {
+// handleRepublished takes a message that a stream has published again.
+func (r *reader) handleRepublished(m *nats.Msg) {
 	if r.generationNow() != r.generation {
 		r.conn.mu.Lock()
 		r.conn.resync(r.subscription)
@@ -162,39 +162,39 @@ func (r *reader) readStored(ctx context.Context) error {
 // those that have replaced one of the first.
 func (r *reader) reportStored(ctx context.Context) error {
 	if r.latest && !strings.Contains(r.subject, "*") {
-		m, err := r.conn.newest(ctx, r.place)
-		return r.take(m, err)
+		m, err := r.conn.newestMessage(ctx, r.place)
+		return r.deliver(m, err)
 	}
 	if r.conn.byLeader(r.stream) {
 		return r.reportUpTo(ctx)
 	}
-	m, left, err := r.conn.first(ctx, r.place, r.last+1)
+	m, left, err := r.conn.firstMessage(ctx, r.place, r.last+1)
 	for ; err == nil && left > 0; left-- {
-		if err := r.take(m, err); err != nil {
+		if err := r.deliver(m, err); err != nil {
 			return err
 		}
-		m, err = r.conn.next(ctx, r.place, r.last+1)
+		m, err = r.conn.nextMessage(ctx, r.place, r.last+1)
 	}
-	return r.take(m, err)
+	return r.deliver(m, err)
 }
 
 // reportUpTo is reportStored where the leader of the stream is asked, which does not count what follows.
 func (r *reader) reportUpTo(ctx context.Context) error {
-	newest, err := r.conn.newest(ctx, r.place)
+	newest, err := r.conn.newestMessage(ctx, r.place)
 	for err == nil && r.last < newest.sequence {
 		var m message
-		if m, err = r.conn.next(ctx, r.place, r.last+1); err == nil {
-			err = r.take(m, nil)
+		if m, err = r.conn.nextMessage(ctx, r.place, r.last+1); err == nil {
+			err = r.deliver(m, nil)
 		}
 	}
-	if notFound(err) {
+	if isNotFound(err) {
 		return nil
 	}
 	return err
 }
 
-// take reports a message; there may be none.
-func (r *reader) take(m message, err error) error {
+// deliver reports a message; there may be none.
+func (r *reader) deliver(m message, err error) error {
 	if errors.Is(err, wire.ErrNotFound) {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (c *Conn) resync(s *subscription) {
 	}
 	s.resyncing = true
 	c.retries.Go(func() {
-		for wait := time.Duration(0); !s.synced(); wait = resyncInterval {
+		for wait := time.Duration(0); !s.endResync(); wait = resyncInterval {
 			timer := time.NewTimer(wait)
 			select {
 			case <-timer.C:
@@ -223,7 +223,7 @@ func (c *Conn) resync(s *subscription) {
 				return
 			}
 			if c.Connected() {
-				s.retry()
+				s.scheduleRetry()
 			}
 		}
 	})
@@ -232,8 +232,8 @@ func (c *Conn) resync(s *subscription) {
 // resyncInterval lies between two tries to read.
 const resyncInterval = 100 * time.Millisecond
 
-// synced reports whether nothing was missed, and ends the resync if so.
-func (s *subscription) synced() bool {
+// endResync reports whether nothing was missed, and ends the resync if so.
+func (s *subscription) endResync() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conn.mu.Lock()
@@ -242,7 +242,7 @@ func (s *subscription) synced() bool {
 	return !s.resyncing
 }
 
-func (s *subscription) retry() {
+func (s *subscription) scheduleRetry() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {

@@ -37,8 +37,8 @@ type heading struct {
 	Entries int `json:"entries"`
 }
 
-// line is the form of a write in the file.
-func line(key string, e entry) []byte {
+// encodeEntry is the form of a write in the file.
+func encodeEntry(key string, e entry) []byte {
 	rest := fmt.Appendf(nil, "%d %s", e.number, key)
 	if e.value != nil {
 		rest = append(append(rest, ' '), e.value...)
@@ -152,9 +152,9 @@ func (c *contents) encode() []byte {
 	if err != nil {
 		panic(fmt.Sprintf("journal: its heading cannot be written as JSON: %v", err))
 	}
-	all := line(head, entry{c.last, text})
+	all := encodeEntry(head, entry{c.last, text})
 	for _, key := range keys {
-		all = append(all, line(key, c.entries[key])...)
+		all = append(all, encodeEntry(key, c.entries[key])...)
 	}
 	return all
 }

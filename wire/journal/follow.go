@@ -65,8 +65,8 @@ func (f *following) Remove(ctx context.Context, bucket, name string) error {
 	return f.Bus.Remove(ctx, bucket, name)
 }
 
-// put stores a value under the key that it has in the journal.
-func put(ctx context.Context, bus wire.Bus, key string, value []byte) error {
+// storeValue stores a value under the key that it has in the journal.
+func storeValue(ctx context.Context, bus wire.Bus, key string, value []byte) error {
 	if name, ok := strings.CutPrefix(key, setting); ok {
 		return bus.Store(ctx, wire.Administration, name, value)
 	}
@@ -80,8 +80,8 @@ func remove(ctx context.Context, bus wire.Bus, key string) error {
 	return bus.Delete(ctx, key)
 }
 
-// stored is what the bus has, by key. What it cannot give whole is there, and empty.
-func (j *Journal) stored(ctx context.Context, bus wire.Bus, settings []string) (map[string][]byte, error) {
+// storedValues is what the bus has, by key. What it cannot give whole is there, and empty.
+func (j *Journal) storedValues(ctx context.Context, bus wire.Bus, settings []string) (map[string][]byte, error) {
 	has := make(map[string][]byte)
 	for _, pattern := range patterns {
 		stop, err := bus.Watch(ctx, pattern, func(key string, value []byte) {
@@ -112,15 +112,15 @@ func (j *Journal) stored(ctx context.Context, bus wire.Bus, settings []string) (
 	return has, nil
 }
 
-// tale collects what is to be told, by what has happened.
-type tale struct {
+// history collects what is to be told, by what has happened.
+type history struct {
 	told  map[string][]string
 	quiet int // of them
 }
 
-// tell says what has happened to a value. That of the newest write may not have been stored when the process was
+// add says what has happened to a value. That of the newest write may not have been stored when the process was
 // killed: quiet is what is told of it only where more has happened.
-func (t *tale) tell(quiet bool, what, key string) {
+func (t *history) add(quiet bool, what, key string) {
 	if t.told == nil {
 		t.told = make(map[string][]string)
 	}
@@ -130,8 +130,8 @@ func (t *tale) tell(quiet bool, what, key string) {
 	}
 }
 
-// end logs all of it.
-func (t *tale) end(log func(string)) {
+// logAll logs all of it.
+func (t *history) logAll(log func(string)) {
 	sum := 0
 	for _, keys := range t.told {
 		sum += len(keys)

@@ -115,7 +115,7 @@ func (j *Journal) remove(key string) error {
 
 // add writes a line. The mutex is held.
 func (j *Journal) add(key string, e entry) error {
-	text := line(key, e)
+	text := encodeEntry(key, e)
 	if _, err := j.file.WriteAt(text, j.size); err != nil {
 		_ = j.file.Truncate(j.size) // else the next line is written over the rest
 		j.failed(err)
@@ -162,13 +162,13 @@ func (j *Journal) Trouble() string {
 func (j *Journal) Follow(ctx context.Context, bus wire.Bus, settings ...string) (wire.Bus, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	stored, err := j.stored(ctx, bus, settings)
+	stored, err := j.storedValues(ctx, bus, settings)
 	if err != nil {
 		return nil, err
 	}
 	f := following{Bus: bus, journal: j}
 	if j.there {
-		err = j.mend(ctx, bus, stored)
+		err = j.reconcile(ctx, bus, stored)
 	} else {
 		j.adopt(stored)
 	}
@@ -203,8 +203,8 @@ func (j *Journal) agrees(stored map[string][]byte) bool {
 	return true
 }
 
-// mend makes the bus and the journal equal.
-func (j *Journal) mend(ctx context.Context, bus wire.Bus, stored map[string][]byte) error {
+// reconcile makes the bus and the journal equal.
+func (j *Journal) reconcile(ctx context.Context, bus wire.Bus, stored map[string][]byte) error {
 	for key, value := range stored {
 		number, err := wire.NumberOf(value)
 		if err == nil && number == 0 && !bytes.Equal(value, j.entries[key].value) {
@@ -220,7 +220,7 @@ func (j *Journal) mend(ctx context.Context, bus wire.Bus, stored map[string][]by
 			"from %s and from the store", j.path, j.lost, FileName+before))
 	}
 	last, newer := j.last, 0
-	var t tale
+	var t history
 	var gone []string // what a journal knows that has lost lines, and a store does not that seems whole
 	sound, behind, kinds := j.agrees(stored), false, make(map[string]bool)
 	for key, value := range stored {
@@ -248,17 +248,17 @@ func (j *Journal) mend(ctx context.Context, bus wire.Bus, stored map[string][]by
 			gone = append(gone, named(key))
 			continue
 		case kept && !there:
-			t.tell(quiet, missing, key)
+			t.add(quiet, missing, key)
 		case kept && bytes.Equal(value, mine.value):
 			continue
 		case kept && problem != nil, kept && number == mine.number:
-			t.tell(false, damaged, key)
+			t.add(false, damaged, key)
 		case kept && number < mine.number:
-			t.tell(quiet, older, key)
+			t.add(quiet, older, key)
 		case problem != nil:
 			continue // nothing is known of it
 		case !kept && whole && number <= last:
-			t.tell(quiet, deleted, key)
+			t.add(quiet, deleted, key)
 			if err := remove(ctx, bus, key); err != nil {
 				return err
 			}
@@ -268,7 +268,7 @@ func (j *Journal) mend(ctx context.Context, bus wire.Bus, stored map[string][]by
 			newer++
 			continue
 		}
-		if err := put(ctx, bus, key, mine.value); err != nil {
+		if err := storeValue(ctx, bus, key, mine.value); err != nil {
 			return err
 		}
 	}
@@ -276,7 +276,7 @@ func (j *Journal) mend(ctx context.Context, bus wire.Bus, stored map[string][]by
 		j.log(fmt.Sprintf("the store does not have the values of %s: that they were deleted counts as among what the "+
 			"journal has lost", strings.Join(gone, ", ")))
 	}
-	if t.end(j.log); newer > 0 {
+	if t.logAll(j.log); newer > 0 {
 		j.log(fmt.Sprintf("the journal of the state folder did not have the newest %d values of its store, as after a "+
 			"loss of power: they count", newer))
 	}

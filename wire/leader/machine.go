@@ -148,7 +148,7 @@ func (m *Machine) read(now time.Duration, got Got) []Output {
 		if got.Holds.Beat < m.mine.Beat { // the answer to an earlier renewal was lost
 			return m.try(now, got.Revision)
 		}
-		return m.hold(got.Revision)
+		return m.confirm(got.Revision)
 	case m.leads:
 		return m.lose(got.Holds)
 	case got.Holds.ID == "":
@@ -167,7 +167,7 @@ func (m *Machine) read(now time.Duration, got Got) []Output {
 func (m *Machine) set(got Got) []Output {
 	switch {
 	case got.Err == nil:
-		return m.hold(got.Revision)
+		return m.confirm(got.Revision)
 	case errors.Is(got.Err, wire.ErrConflict):
 		return m.ask(Output{Read: true}) // perhaps an earlier try was stored, and its answer lost
 	}
@@ -175,8 +175,8 @@ func (m *Machine) set(got Got) []Output {
 	return nil
 }
 
-// hold takes that the key is as it was tried last.
-func (m *Machine) hold(revision uint64) []Output {
+// confirm takes that the key is as it was tried last.
+func (m *Machine) confirm(revision uint64) []Output {
 	m.revision, m.renewed = revision, m.tried
 	if m.leads {
 		return nil

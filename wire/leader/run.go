@@ -47,7 +47,7 @@ func Run(ctx context.Context, bus Bus, c Config, log *slog.Logger,
 		select {
 		case <-ctx.Done():
 			return r.resign(context.Cause(ctx))
-		case err := <-r.led():
+		case err := <-r.done():
 			if errors.Is(err, wire.ErrDeposed) { // it has heard of it before this goroutine
 				r.term.result <- err
 				if err := r.step(ctx, Input{Deposed: true}); err != nil {
@@ -85,8 +85,8 @@ type term struct {
 	result chan error // what lead has returned
 }
 
-// led is what lead returns.
-func (r *runner) led() <-chan error {
+// done is what lead returns.
+func (r *runner) done() <-chan error {
 	if r.term == nil {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (r *runner) step(ctx context.Context, in Input) error {
 			case o.Set != nil:
 				todo = append(todo, Input{Got: r.set(ctx, o.Set)})
 			case o.Lead != nil:
-				if err := r.begin(ctx, *o.Lead); errors.Is(err, wire.ErrDeposed) {
+				if err := r.beginLeading(ctx, *o.Lead); errors.Is(err, wire.ErrDeposed) {
 					todo = append(todo, Input{Deposed: true})
 				} else if err != nil {
 					return err
@@ -145,8 +145,8 @@ func (r *runner) set(ctx context.Context, s *Set) *Got {
 	return &Got{Revision: revision, Err: err}
 }
 
-// begin has this controller lead.
-func (r *runner) begin(ctx context.Context, as wire.Leadership) error {
+// beginLeading has this controller lead.
+func (r *runner) beginLeading(ctx context.Context, as wire.Leadership) error {
 	for {
 		err := r.bus.Fence(ctx, as.Term)
 		if err == nil {
@@ -219,8 +219,8 @@ type guard struct {
 // errDoubt is why a leader that has not renewed its word waits.
 var errDoubt = errors.New("this controller has not been able to say for some seconds that it leads")
 
-// may returns why the leader may not write now.
-func (g *guard) may() error {
+// writeError returns why the leader may not write now.
+func (g *guard) writeError() error {
 	switch {
 	case g.term.over.Load():
 		return wire.ErrDeposed
@@ -232,7 +232,7 @@ func (g *guard) may() error {
 
 // write writes if the leader may.
 func (g *guard) write(do func() error) error {
-	err := g.may()
+	err := g.writeError()
 	if err == nil {
 		err = do()
 	}
@@ -270,10 +270,10 @@ func (g *guard) Clear(ctx context.Context, log string) error {
 	return g.write(func() error { return g.Bus.Clear(ctx, log) })
 }
 
-// certain waits until it is certain whether this controller leads, and reports whether it does.
-func (g *guard) certain() bool {
+// awaitCertainty waits until it is certain whether this controller leads, and reports whether it does.
+func (g *guard) awaitCertainty() bool {
 	for {
-		switch g.may() {
+		switch g.writeError() {
 		case nil:
 			return true
 		case errDoubt:
@@ -290,7 +290,7 @@ const doubtInterval = 50 * time.Millisecond
 // Serve leaves requests to others once this controller is deposed, and has them wait while it may have been.
 func (g *guard) Serve(subject string, each func(user string, data []byte, reply func(answer []byte))) (func(), error) {
 	return g.Bus.Serve(subject, func(user string, data []byte, reply func([]byte)) {
-		if g.certain() {
+		if g.awaitCertainty() {
 			each(user, data, reply)
 		}
 	})

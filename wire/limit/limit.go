@@ -38,12 +38,12 @@ func (l *Lines) Add(now time.Time, of, line string) (text string, ok bool) {
 		k.left++
 		return "", false
 	}
-	text = line + k.more()
+	text = line + k.summary()
 	k.said, k.left = now, 0
 	return text, true
 }
 
-func (k *kind) more() string {
+func (k *kind) summary() string {
 	if k.left == 0 {
 		return ""
 	}

@@ -99,8 +99,8 @@ func (b *Bus) deliver(s *subscription) {
 	}
 }
 
-// tell puts a message in line for all who have subscribed to it, and returns how many these are. The bus is locked.
-func (b *Bus) tell(k kind, m message) (told int) {
+// enqueue puts a message in line for all who have subscribed to it, and returns how many these are. The bus is locked.
+func (b *Bus) enqueue(k kind, m message) (told int) {
 	for s := range b.subscriptions {
 		if s.kind == k && matches(s.pattern, m.subject) {
 			told++
@@ -125,7 +125,7 @@ func (b *Bus) Put(_ context.Context, key string, value []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.keys[key] = value
-	b.tell(values, message{subject: key, data: value})
+	b.enqueue(values, message{subject: key, data: value})
 	return nil
 }
 
@@ -133,7 +133,7 @@ func (b *Bus) Put(_ context.Context, key string, value []byte) error {
 func (b *Bus) Get(_ context.Context, key string) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return found(b.keys, key)
+	return lookUp(b.keys, key)
 }
 
 // Delete implements [wire.Bus].
@@ -141,7 +141,7 @@ func (b *Bus) Delete(_ context.Context, key string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.keys, key)
-	b.tell(values, message{subject: key})
+	b.enqueue(values, message{subject: key})
 	return nil
 }
 
@@ -176,10 +176,10 @@ func (b *Bus) Store(_ context.Context, bucket, name string, data []byte) error {
 func (b *Bus) Load(_ context.Context, bucket, name string) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return found(b.objects, bucket+"/"+name)
+	return lookUp(b.objects, bucket+"/"+name)
 }
 
-func found(in map[string][]byte, name string) ([]byte, error) {
+func lookUp(in map[string][]byte, name string) ([]byte, error) {
 	if data, ok := in[name]; ok {
 		return data, nil
 	}
@@ -200,7 +200,7 @@ func (b *Bus) Remove(_ context.Context, bucket, name string) error {
 func (b *Bus) Publish(subject string, data []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.tell(events, message{subject: subject, data: data})
+	b.enqueue(events, message{subject: subject, data: data})
 	return nil
 }
 
@@ -215,7 +215,7 @@ func (b *Bus) Subscribe(subject string, each func(subject string, data []byte)) 
 func (b *Bus) Ask(ctx context.Context, subject string, data []byte) ([]byte, error) {
 	answers := make(chan []byte, 1)
 	b.mu.Lock()
-	told := b.tell(requests, message{subject: subject, data: data, reply: func(answer []byte) {
+	told := b.enqueue(requests, message{subject: subject, data: data, reply: func(answer []byte) {
 		select {
 		case answers <- answer:
 		default: // there was one
@@ -245,7 +245,7 @@ func (b *Bus) Append(_ context.Context, log string, line []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.logs[log] = append(b.logs[log], line)
-	b.tell(lines, message{subject: log, data: line})
+	b.enqueue(lines, message{subject: log, data: line})
 	return nil
 }
 

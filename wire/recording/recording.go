@@ -72,17 +72,17 @@ func (r *Reader) Same(recorded []json.RawMessage, outputs []json.RawMessage) err
 	for i := range max(len(recorded), len(outputs)) {
 		switch {
 		case i >= len(outputs):
-			return r.Errorf("output %d was %s, and is missing now", i+1, clip(recorded[i]))
+			return r.Errorf("output %d was %s, and is missing now", i+1, quoted(recorded[i]))
 		case i >= len(recorded):
-			return r.Errorf("output %d is new: %s", i+1, clip(outputs[i]))
+			return r.Errorf("output %d is new: %s", i+1, quoted(outputs[i]))
 		case !bytes.Equal(recorded[i], outputs[i]):
-			return r.Errorf("output %d was %s, and is %s now", i+1, clip(recorded[i]), clip(outputs[i]))
+			return r.Errorf("output %d was %s, and is %s now", i+1, quoted(recorded[i]), quoted(outputs[i]))
 		}
 	}
 	return nil
 }
 
-func clip(text []byte) string {
+func quoted(text []byte) string {
 	const limit = 500
 	if len(text) > limit {
 		return string(text[:limit]) + "..."

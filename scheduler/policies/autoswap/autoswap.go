@@ -41,7 +41,7 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 		case choice == nil:
 			_, least := it.Least(o)
 			return nil, &scheduler.OverBudgetError{Need: r.Budget + least - part.Capacity, Budget: r.Budget,
-				Why: fmt.Sprintf("with all that policy %s swaps, job %s needs %v of it; policy tensile goes lower",
+				Reason: fmt.Sprintf("with all that policy %s swaps, job %s needs %v of it; policy tensile goes lower",
 					r.Policy, r.Jobs[i].Name, least)}
 		}
 		for _, x := range choice.Swaps {

@@ -105,12 +105,12 @@ func (c *chooser) search(choose func(order []int) (choice *Choice, cost float64,
 		return cost, enough || len(c.pauses) < 2
 	}
 	if s := c.options.score(); s != BO {
-		try(alone(s))
+		try(weightsOf(s))
 		return best
 	}
 	var first [][]float64
 	for _, s := range basic {
-		first = append(first, alone(s))
+		first = append(first, weightsOf(s))
 	}
 	low, high := slices.Repeat([]float64{-1}, len(basic)), slices.Repeat([]float64{1}, len(basic))
 	bayes.Minimize(low, high, try, bayes.Options{Evaluations: evaluations, First: first})
@@ -130,7 +130,7 @@ func (c *chooser) pick(order []int, limit graph.Bytes) []bool {
 		}
 		c.count(16)
 		picked[i] = true
-		load.away(&c.Pauses[i], n)
+		load.removePause(&c.Pauses[i], n)
 	}
 	for {
 		slot, most := load.Peak()
@@ -143,12 +143,12 @@ func (c *chooser) pick(order []int, limit graph.Bytes) []bool {
 			panic(fmt.Sprintf("autoswap: %v in slot %d, with a limit of %v and nothing to swap", most, slot, limit))
 		}
 		s := c.Iteration.score(more, load.Slots())
-		for _, i := range s.order(c.Iteration, alone(SWDOA)) {
+		for _, i := range s.order(c.Iteration, weightsOf(SWDOA)) {
 			if at, most := load.Peak(); most <= limit || !c.Pauses[i].crosses(at, n) {
 				break
 			}
 			picked[i] = true
-			load.away(&c.Pauses[i], n)
+			load.removePause(&c.Pauses[i], n)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func (c *chooser) withoutOverhead(order []int) *Choice {
 	for _, i := range order {
 		c.count(len(c.Pauses) + 8*n)
 		picked[i] = true
-		load.away(&c.Pauses[i], n)
+		load.removePause(&c.Pauses[i], n)
 		s := c.schedule(picked)
 		if _, most := peakOf(s.load); most < before && most < best.Load {
 			if choice := s.choice(); choice.Time <= c.Length() {

@@ -104,7 +104,7 @@ func (it *Iteration) Least(o Options) (slot int, load graph.Bytes) {
 	c := newLoad(it.Load)
 	for i := range it.Pauses {
 		if p := &it.Pauses[i]; p.Bytes > o.smallest() {
-			c.away(p, n)
+			c.removePause(p, n)
 		}
 	}
 	return c.Peak()
@@ -115,8 +115,8 @@ type loadCurve struct{ *peak.Curve }
 
 func newLoad(load []graph.Bytes) loadCurve { return loadCurve{peak.NewCurve(load)} }
 
-// away takes a variable off between its accesses.
-func (c loadCurve) away(p *Pause, n int) { c.takeOff(p.From+1, p.To, n, p.Bytes) }
+// removePause takes a variable off between its accesses.
+func (c loadCurve) removePause(p *Pause, n int) { c.takeOff(p.From+1, p.To, n, p.Bytes) }
 
 // takeOff takes bytes off the unrolled slots [from, to).
 func (c loadCurve) takeOff(from, to, n int, bytes graph.Bytes) {

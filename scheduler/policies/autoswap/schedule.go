@@ -17,8 +17,8 @@ type Swap struct {
 // Away reports whether the variable leaves at all.
 func (s *Swap) Away() bool { return s.Drop < s.In }
 
-// at returns an unrolled slot as the pause counts it, between its accesses, and whether it lies there.
-func (p *Pause) at(slot, n int) (int, bool) {
+// unrolled returns an unrolled slot as the pause counts it, between its accesses, and whether it lies there.
+func (p *Pause) unrolled(slot, n int) (int, bool) {
 	if p.From < slot && slot < p.To {
 		return slot, true
 	}
@@ -131,7 +131,7 @@ func (s *schedule) limit(limit graph.Bytes) bool {
 func (s *schedule) waitForOuts(slot int, limit graph.Bytes) {
 	for i := range s.swaps {
 		x := &s.swaps[i]
-		if at, ok := s.Pauses[x.Pause].at(slot, len(s.Took)); ok && at <= x.Drop {
+		if at, ok := s.Pauses[x.Pause].unrolled(slot, len(s.Took)); ok && at <= x.Drop {
 			if s.load[slot] <= limit {
 				return
 			}
@@ -144,7 +144,7 @@ func (s *schedule) waitForOuts(slot int, limit graph.Bytes) {
 func (s *schedule) holdIns(slot int, limit graph.Bytes) {
 	for _, i := range slices.Backward(s.byNext) {
 		x := &s.swaps[i]
-		if at, ok := s.Pauses[x.Pause].at(slot, len(s.Took)); ok && x.In < at && x.Drop < at {
+		if at, ok := s.Pauses[x.Pause].unrolled(slot, len(s.Took)); ok && x.In < at && x.Drop < at {
 			if s.load[slot] <= limit {
 				return
 			}

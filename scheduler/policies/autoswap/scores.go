@@ -190,8 +190,8 @@ func (s *scored) order(it *Iteration, weights []float64) []int {
 	return places
 }
 
-// alone returns the weights of one of the four scores.
-func alone(s Score) []float64 {
+// weightsOf returns the weights of one of the four scores.
+func weightsOf(s Score) []float64 {
 	weights := make([]float64, len(basic))
 	weights[slices.Index(basic[:], s)] = 1
 	return weights

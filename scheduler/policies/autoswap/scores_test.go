@@ -123,7 +123,7 @@ func TestScores(t *testing.T) {
 				}
 			}
 		}
-		if !slices.Equal(s.order(it, alone(WDOA)), s.order(it, alone(SWDOA))) {
+		if !slices.Equal(s.order(it, weightsOf(WDOA)), s.order(it, weightsOf(SWDOA))) {
 			reselected++
 		}
 		load := slices.Clone(it.Load)

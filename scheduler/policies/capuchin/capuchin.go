@@ -24,7 +24,7 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 	}
 	seen := make([]*observation, len(r.Jobs))
 	for i := range r.Jobs {
-		seen[i] = look(s, i)
+		seen[i] = observationOf(s, i)
 	}
 	if result, ok, err := feedBack(s, seen); ok || err != nil {
 		return result, err
@@ -106,7 +106,7 @@ func guidedWithin(s *draft.Session, i int, capacity graph.Bytes, latency []time.
 	r := &s.Request
 	if w := scheduler.FirstWorkingSetOf(r.Jobs[i], r.Align); w.Bytes > capacity {
 		return nil, &scheduler.OverBudgetError{Need: w.Bytes, Budget: capacity,
-			Why: fmt.Sprintf("%s of job %s works on it", r.Jobs[i].Graph.Ops[w.Op].Name, r.Jobs[i].Name)}
+			Reason: fmt.Sprintf("%s of job %s works on it", r.Jobs[i].Graph.Ops[w.Op].Name, r.Jobs[i].Name)}
 	}
 	return guided(s, i, capacity, latency, recompute)
 }
@@ -129,8 +129,8 @@ func guided(s *draft.Session, i int, capacity graph.Bytes, latency []time.Durati
 	return p, err
 }
 
-// passive is the plan of passive mode of a job within a capacity.
-func passive(s *draft.Session, i int, capacity graph.Bytes) (*plan.Plan, error) {
+// passivePlan is the plan of passive mode of a job within a capacity.
+func passivePlan(s *draft.Session, i int, capacity graph.Bytes) (*plan.Plan, error) {
 	j := &s.Request.Jobs[i]
 	return replay.Plan(j, s.Request.Policy, capacity, s.Request.Align, newLRU(s, len(j.Graph.Storages)))
 }

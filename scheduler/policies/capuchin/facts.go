@@ -64,16 +64,16 @@ func newFacts(s *draft.Session, i int, latency []time.Duration) *facts {
 	return f
 }
 
-// latest is the last op that touches a storage; -1: none does.
-func (f *facts) latest(s graph.StorageID) int {
+// lastTouch is the last op that touches a storage; -1: none does.
+func (f *facts) lastTouch(s graph.StorageID) int {
 	if n := len(f.uses[s]); n > 0 {
 		return f.uses[s][n-1]
 	}
 	return -1
 }
 
-// after returns the first op from k on that touches a storage; the number of ops if none does.
-func (f *facts) after(s graph.StorageID, k int) int {
+// nextTouch returns the first op from k on that touches a storage; the number of ops if none does.
+func (f *facts) nextTouch(s graph.StorageID, k int) int {
 	i, _ := slices.BinarySearch(f.uses[s], k)
 	if i == len(f.uses[s]) {
 		return len(f.g.Ops)

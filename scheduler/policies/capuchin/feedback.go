@@ -14,8 +14,8 @@ import (
 // observation is the report of an iteration of a job with a plan of this policy.
 type observation struct{ *scheduler.Report }
 
-// look returns the observation of a job; nil: there is none, or it is of another graph.
-func look(s *draft.Session, i int) *observation {
+// observationOf returns the observation of a job; nil: there is none, or it is of another graph.
+func observationOf(s *draft.Session, i int) *observation {
 	j := &s.Request.Jobs[i]
 	if j.Last == nil || len(j.Last.Steps) != len(j.Last.Plan.Steps) ||
 		plan.ValidateBy(j.Graph, j.Last.Plan, s.Tick) != nil {
@@ -39,9 +39,9 @@ func (o *observation) latencies(j *scheduler.Job) []time.Duration {
 	return latency
 }
 
-// passive reports whether a plan is one of passive mode: nothing is made again, what is copied in is used by the next
+// isPassive reports whether a plan is one of passive mode: nothing is made again, what is copied in is used by the next
 // step, and what is copied out leaves at once.
-func (o *observation) passive(g *graph.Graph) bool {
+func (o *observation) isPassive(g *graph.Graph) bool {
 	p := o.Plan
 	if len(p.Steps) != len(g.Ops) {
 		return false
@@ -70,7 +70,7 @@ func feedBack(s *draft.Session, seen []*observation) (result scheduler.Result, o
 		if o == nil {
 			return result, false, nil
 		}
-		guided = guided || !o.passive(r.Jobs[i].Graph)
+		guided = guided || !o.isPassive(r.Jobs[i].Graph)
 		p := *o.Plan
 		p.Job, p.Epoch, p.Policy = r.Jobs[i].Name, r.Jobs[i].Epoch, r.Policy
 		kept[i] = &p

@@ -141,7 +141,7 @@ func (o *observed) hides(c *candidate) (time.Duration, bool) {
 	}
 	size := o.g.Storages[c.storage].Bytes
 	earliest := max(o.end[c.from]+o.out.Time(size), o.end[o.window])
-	return o.fetched.latest(earliest, o.start[c.back], o.in.Time(size))
+	return o.fetched.latestBegin(earliest, o.start[c.back], o.in.Time(size))
 }
 
 // swap has a storage copied out after the evicted-access.
@@ -151,11 +151,11 @@ func (o *observed) swap(c *candidate, begin time.Duration, hidden bool) {
 		o.fetched.book(begin, o.in.Time(o.g.Storages[c.storage].Bytes))
 	}
 	o.swapped = append(o.swapped, c)
-	o.away(c, false)
+	o.markAbsent(c, false)
 }
 
-// away has a storage gone between the evicted-access and the back-access.
-func (o *observed) away(c *candidate, remake bool) {
+// markAbsent has a storage gone between the evicted-access and the back-access.
+func (o *observed) markAbsent(c *candidate, remake bool) {
 	o.guide.leave[c.from] = append(o.guide.leave[c.from], departure{c.storage, c.back, remake})
 	for k := c.from + 1; k < c.back; k++ {
 		o.load[k] -= c.bytes
@@ -183,8 +183,8 @@ type lane []busy
 
 type busy struct{ from, to time.Duration }
 
-// latest finds the latest begin of a copy between two times.
-func (l lane) latest(earliest, end, takes time.Duration) (time.Duration, bool) {
+// latestBegin finds the latest begin of a copy between two times.
+func (l lane) latestBegin(earliest, end, takes time.Duration) (time.Duration, bool) {
 	for i := len(l) - 1; i >= -1; i-- {
 		begin := end - takes
 		if begin < earliest {

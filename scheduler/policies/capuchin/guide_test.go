@@ -29,7 +29,7 @@ func TestLane(t *testing.T) {
 		{20 * ms, 34 * ms, 10 * ms, 20 * ms},
 		{21 * ms, 34 * ms, 10 * ms, -1},
 	} {
-		got, ok := l.latest(c.earliest, c.end, c.takes)
+		got, ok := l.latestBegin(c.earliest, c.end, c.takes)
 		if ok != (c.want >= 0) || ok && got != c.want {
 			t.Errorf("from %v to %v for %v: %v, %v, want %v", c.earliest, c.end, c.takes, got, ok, c.want)
 		}

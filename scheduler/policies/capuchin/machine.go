@@ -158,7 +158,7 @@ func (m *machine) iterate(keep []bool) error {
 			m.evict(graph.StorageID(s), last)
 		}
 	}
-	if err := m.room(0, last, m.needs(0)); err != nil {
+	if err := m.room(0, last, m.needOf(0)); err != nil {
 		return err
 	}
 	for len(m.leaving) > 0 {
@@ -187,7 +187,7 @@ func (m *machine) expect() {
 			change[m.uses[i][0]] += m.bytes[i]
 		default:
 			change[m.uses[i][0]] += m.bytes[i]
-			change[m.latest(s)+1] -= m.bytes[i]
+			change[m.lastTouch(s)+1] -= m.bytes[i]
 		}
 	}
 	for k, all := range m.guide.leave {
@@ -224,9 +224,9 @@ func (m *machine) op(k int) error {
 	}
 	for _, s := range m.touches[k] {
 		m.replayed[s] = false
-		if m.latest(s) == k && !m.g.Storages[s].Role.Persistent() {
+		if m.lastTouch(s) == k && !m.g.Storages[s].Role.Persistent() {
 			m.move(plan.Drop, s, slot)
-			m.left(s)
+			m.freeBytes(s)
 		}
 	}
 	for _, d := range m.guide.leave[k] {
@@ -234,7 +234,7 @@ func (m *machine) op(k int) error {
 		case !m.resident[d.storage]:
 		case d.remake:
 			m.move(plan.Drop, d.storage, slot)
-			m.left(d.storage)
+			m.freeBytes(d.storage)
 		default:
 			m.depart(d.storage, slot)
 		}
@@ -247,7 +247,7 @@ func (m *machine) op(k int) error {
 
 // trigger has a storage copied in when there is time and room.
 func (m *machine) trigger(s graph.StorageID, k int) {
-	f := fetch{s, m.after(s, k+1)}
+	f := fetch{s, m.nextTouch(s, k+1)}
 	at, _ := slices.BinarySearchFunc(m.waiting, f, func(a, b fetch) int { return a.back - b.back })
 	for at < len(m.waiting) && m.waiting[at].back == f.back {
 		at++
@@ -264,9 +264,9 @@ func (m *machine) execute(op graph.OpID, want plan.Outputs, k int) error {
 	}
 	for _, v := range m.reads[op] {
 		if m.resident[v.Storage] {
-			m.stay(v.Storage)
+			m.cancelLeave(v.Storage)
 		} else if !m.onHost[v.Storage] {
-			if err := m.again(v.Storage, k); err != nil {
+			if err := m.remake(v.Storage, k); err != nil {
 				return err
 			}
 		}
@@ -276,7 +276,7 @@ func (m *machine) execute(op graph.OpID, want plan.Outputs, k int) error {
 	}
 	after := len(m.steps) - 1
 	m.free(after)
-	touched := m.wanted(op, want)
+	touched := m.touchedBy(op, want)
 	need := m.scratch[op]
 	for _, s := range touched {
 		if !m.resident[s] {
@@ -294,7 +294,7 @@ func (m *machine) execute(op graph.OpID, want plan.Outputs, k int) error {
 		if !m.resident[s] {
 			if !slices.Contains(m.fresh[op], s) {
 				m.fetch(s, after)
-				if !main && m.after(s, k) == len(m.g.Ops) && !m.g.Storages[s].Role.Persistent() {
+				if !main && m.nextTouch(s, k) == len(m.g.Ops) && !m.g.Storages[s].Role.Persistent() {
 					m.spare(s)
 				}
 			}
@@ -326,8 +326,8 @@ func (m *machine) execute(op graph.OpID, want plan.Outputs, k int) error {
 	return nil
 }
 
-// wanted lists what an op touches, less the outputs that are not wanted.
-func (m *machine) wanted(op graph.OpID, want plan.Outputs) []graph.StorageID {
+// touchedBy lists what an op touches, less the outputs that are not wanted.
+func (m *machine) touchedBy(op graph.OpID, want plan.Outputs) []graph.StorageID {
 	if want == 0 {
 		return m.touches[op]
 	}
@@ -345,8 +345,8 @@ func (m *machine) wanted(op graph.OpID, want plan.Outputs) []graph.StorageID {
 	return all
 }
 
-// needs is what an op of the graph needs beside what is there.
-func (m *machine) needs(k int) graph.Bytes {
+// needOf is what an op of the graph needs beside what is there.
+func (m *machine) needOf(k int) graph.Bytes {
 	need := m.scratch[k]
 	for _, s := range m.touches[k] {
 		if !m.resident[s] {
@@ -356,9 +356,9 @@ func (m *machine) needs(k int) graph.Bytes {
 	return need
 }
 
-// again makes a storage again before op k: what it takes is made in the order of the graph, each once if there is room
+// remake makes a storage again before op k: what it takes is made in the order of the graph, each once if there is room
 // to keep it until then.
-func (m *machine) again(s graph.StorageID, k int) error {
+func (m *machine) remake(s graph.StorageID, k int) error {
 	var all []graph.StorageID
 	var list func(s graph.StorageID)
 	list = func(s graph.StorageID) {

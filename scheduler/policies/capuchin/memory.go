@@ -33,7 +33,7 @@ func (m *machine) room(op, after int, need graph.Bytes) error {
 			}
 			if whole > m.capacity {
 				return &scheduler.OverBudgetError{Need: whole, Budget: m.capacity,
-					Why: fmt.Sprintf("%s of job %s works on that", m.g.Ops[op].Name, m.job.Name)}
+					Reason: fmt.Sprintf("%s of job %s works on that", m.g.Ops[op].Name, m.job.Name)}
 			}
 			return stuckError{-1}
 		}
@@ -75,14 +75,14 @@ func (m *machine) evict(s graph.StorageID, after int) {
 		m.forget(s, after)
 		return
 	}
-	m.change(m.at, m.after(s, m.at), -m.bytes[s])
+	m.change(m.at, m.nextTouch(s, m.at), -m.bytes[s])
 	m.depart(s, after)
 }
 
 // forget drops a storage that was replayed ahead of its next access.
 func (m *machine) forget(s graph.StorageID, after int) {
 	m.move(plan.Drop, s, after)
-	m.left(s)
+	m.freeBytes(s)
 	m.replayed[s] = false
 }
 
@@ -90,7 +90,7 @@ func (m *machine) forget(s graph.StorageID, after int) {
 func (m *machine) depart(s graph.StorageID, after int) {
 	if m.onHost[s] {
 		m.move(plan.Drop, s, after)
-		m.left(s)
+		m.freeBytes(s)
 		return
 	}
 	m.send(s, after)
@@ -126,7 +126,7 @@ func (m *machine) prefetch(k, after int, end time.Duration) {
 		bytes := m.bytes[f.storage]
 		for m.used+m.scratch[k]+bytes > m.capacity && m.unspare(after, false) {
 		}
-		if m.used+m.scratch[k]+bytes > m.capacity || m.most(k, f.back)+bytes > m.capacity {
+		if m.used+m.scratch[k]+bytes > m.capacity || m.mostExpected(k, f.back)+bytes > m.capacity {
 			return
 		}
 		m.fetch(f.storage, after)
@@ -142,8 +142,8 @@ func (m *machine) isLeaving(s graph.StorageID) bool {
 	return slices.ContainsFunc(m.leaving, func(l leaving) bool { return l.storage == s })
 }
 
-// most is the largest that is expected on the device in the ops from one to before another.
-func (m *machine) most(from, to int) graph.Bytes {
+// mostExpected is the largest that is expected on the device in the ops from one to before another.
+func (m *machine) mostExpected(from, to int) graph.Bytes {
 	m.session.Count((to - from) / 8)
 	var most graph.Bytes
 	for _, bytes := range m.load[from:to] {
@@ -152,8 +152,8 @@ func (m *machine) most(from, to int) graph.Bytes {
 	return most
 }
 
-// stay has a storage that is leaving stay: it is used again.
-func (m *machine) stay(s graph.StorageID) {
+// cancelLeave has a storage that is leaving stay: it is used again.
+func (m *machine) cancelLeave(s graph.StorageID) {
 	m.leaving = slices.DeleteFunc(m.leaving, func(l leaving) bool { return l.storage == s })
 }
 
@@ -169,11 +169,11 @@ func (m *machine) release(after int) {
 	s := m.leaving[0].storage
 	m.leaving = m.leaving[1:]
 	m.move(plan.Drop, s, after)
-	m.left(s)
+	m.freeBytes(s)
 }
 
-// left takes the bytes of a storage back.
-func (m *machine) left(s graph.StorageID) {
+// freeBytes takes the bytes of a storage back.
+func (m *machine) freeBytes(s graph.StorageID) {
 	m.resident[s] = false
 	m.used -= m.bytes[s]
 	m.arrives[s] = 0

@@ -49,7 +49,7 @@ func TestPassiveAsReimplemented(t *testing.T) {
 			_, live := d.Peak()
 			vanilla := took(t, r, d.Plan("none-live"))
 			for k, percent := range []graph.Bytes{90, 80, 70, 50} {
-				p, err := passive(s, 0, live*percent/100)
+				p, err := passivePlan(s, 0, live*percent/100)
 				if err != nil {
 					t.Fatal(err)
 				}

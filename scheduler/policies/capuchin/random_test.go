@@ -94,7 +94,7 @@ func TestMachineWithoutGuide(t *testing.T) {
 		inSession(r, func(s *draft.Session) {
 			low := scheduler.WorkingSetOf(r.Jobs[0], r.Align).Bytes
 			capacity := low + graph.Bytes(seed%7)*low/4
-			want, err := passive(s, 0, capacity)
+			want, err := passivePlan(s, 0, capacity)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -36,7 +36,7 @@ func (o *observed) sources(c *candidate) {
 			case o.g.Storages[v.Storage].Role.Persistent():
 				ok = ok && o.current(v, c.back)
 			case o.g.Storages[v.Storage].Role == graph.Input:
-			case o.latest(v.Storage) >= c.back && o.current(v, c.back):
+			case o.lastTouch(v.Storage) >= c.back && o.current(v, c.back):
 				if !slices.Contains(c.srcs, v.Storage) {
 					c.srcs = append(c.srcs, v.Storage)
 				}
@@ -80,15 +80,15 @@ func (o *observed) best() *candidate {
 		if c.done || c.replay == 0 || !o.saves(c) {
 			continue
 		}
-		if best == nil || more(c, best) {
+		if best == nil || compareMSPS(c, best) {
 			best = c
 		}
 	}
 	return best
 }
 
-// more compares two candidates by MSPS.
-func more(a, b *candidate) bool {
+// compareMSPS compares two candidates by MSPS.
+func compareMSPS(a, b *candidate) bool {
 	high, low := bits.Mul64(uint64(a.bytes), uint64(b.replay+b.extra))
 	otherHigh, otherLow := bits.Mul64(uint64(b.bytes), uint64(a.replay+a.extra))
 	return high > otherHigh || high == otherHigh && low > otherLow
@@ -98,7 +98,7 @@ func more(a, b *candidate) bool {
 // its own replay replays it too.
 func (o *observed) recompute(t *candidate) {
 	t.done = true
-	o.away(t, true)
+	o.markAbsent(t, true)
 	o.session.Count(4 * len(o.all))
 	ext := time.Duration(1)
 	for _, p := range o.all {

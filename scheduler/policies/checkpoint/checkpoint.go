@@ -17,7 +17,7 @@ import (
 // the remainder. Where the end of a segment's last layer is no place for a cut, the segment goes on to the next that
 // is.
 func SqrtN(s *draft.Session) (scheduler.Result, error) {
-	return all(s, func(j *scheduler.Job, n *network) *plan.Plan {
+	return planAll(s, func(j *scheduler.Job, n *network) *plan.Plan {
 		return write(s, j, n, sqrtN(n))
 	})
 }
@@ -41,7 +41,7 @@ func sqrtN(n *network) []int {
 
 // Sublinear is the policy of that name: the search of dmlc/mxnet-memonger, search_plan, over the bytes of a segment.
 func Sublinear(s *draft.Session) (scheduler.Result, error) {
-	return all(s, func(j *scheduler.Job, n *network) *plan.Plan { return search(s, j, n) })
+	return planAll(s, func(j *scheduler.Job, n *network) *plan.Plan { return search(s, j, n) })
 }
 
 // search tries segments of more than so many bytes: of any, then twice of the square root of half the product of what
@@ -114,8 +114,8 @@ func write(s *draft.Session, j *scheduler.Job, n *network, cuts []int) *plan.Pla
 	return replay.Steps(j, s.Request.Policy, n.cut(cuts).steps(s.Count))
 }
 
-// all plans each job for itself.
-func all(s *draft.Session, method func(*scheduler.Job, *network) *plan.Plan) (scheduler.Result, error) {
+// planAll plans each job for itself.
+func planAll(s *draft.Session, method func(*scheduler.Job, *network) *plan.Plan) (scheduler.Result, error) {
 	r := &s.Request
 	s.Stage(scheduler.Planning)
 	plans := make([]*plan.Plan, len(r.Jobs))
@@ -131,7 +131,7 @@ func all(s *draft.Session, method func(*scheduler.Job, *network) *plan.Plan) (sc
 	result, err := s.Place(plans)
 	if err == nil && r.Budget > 0 && result.Least > r.Budget {
 		return scheduler.Result{}, &scheduler.OverBudgetError{Need: result.Least, Budget: r.Budget,
-			Why: fmt.Sprintf("policy %s knows no budget; policy tensile does", r.Policy)}
+			Reason: fmt.Sprintf("policy %s knows no budget; policy tensile does", r.Policy)}
 	}
 	return result, err
 }

@@ -21,16 +21,16 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 	o := scheduler.OptionsOf[Options](&s.Request)
 	switch o.Heuristic {
 	case "":
-		return by(s, DTR)
+		return planBy(s, DTR)
 	case DTR, Eq, Local, LRU, Size, MSPS:
-		return by(s, o.Heuristic)
+		return planBy(s, o.Heuristic)
 	}
 	return scheduler.Result{}, fmt.Errorf("heuristic %q: choose %s, %s, %s, %s, %s or %s", o.Heuristic, DTR, Eq, Local,
 		LRU, Size, MSPS)
 }
 
 // PlanEq is the policy dtr-eq: the heuristic of the authors' prototype.
-func PlanEq(s *draft.Session) (scheduler.Result, error) { return by(s, Eq) }
+func PlanEq(s *draft.Session) (scheduler.Result, error) { return planBy(s, Eq) }
 
 // outOfMemory says that nothing is left to evict.
 type outOfMemory struct{ need graph.Bytes }
@@ -42,8 +42,8 @@ func (e *outOfMemory) Error() string {
 // errThrash says that more time went into repetitions than the ops of the graph take.
 var errThrash = errors.New("repetitions take longer than the iteration itself")
 
-// by plans each job with a heuristic.
-func by(s *draft.Session, heuristic string) (scheduler.Result, error) {
+// planBy plans each job with a heuristic.
+func planBy(s *draft.Session, heuristic string) (scheduler.Result, error) {
 	r := &s.Request
 	fits := make([]graph.Bytes, len(r.Jobs)) // per job: a capacity that is known to do; 0: none yet
 	return s.EachUnswapped(func(i int, part draft.Part) (*plan.Plan, error) {
@@ -62,17 +62,17 @@ func by(s *draft.Session, heuristic string) (scheduler.Result, error) {
 			return replay.Steps(j, r.Policy, steps), nil
 		}
 		if fits[i] <= capacity {
-			fits[i] = enough(s, j, heuristic, capacity, live)
+			fits[i] = sufficientCapacity(s, j, heuristic, capacity, live)
 		}
 		return nil, &scheduler.OverBudgetError{Need: r.Budget + fits[i] - capacity, Budget: r.Budget,
-			Why: fmt.Sprintf("job %s by policy %s: %v; policy tensile goes lower", j.Name, r.Policy, err)}
+			Reason: fmt.Sprintf("job %s by policy %s: %v; policy tensile goes lower", j.Name, r.Policy, err)}
 	})
 }
 
 // execute returns the steps of an iteration within a capacity.
 func execute(j *scheduler.Job, heuristic string, capacity, align graph.Bytes, count func(int)) ([]plan.Step, error) {
 	r := newRuntime(j, heuristic, capacity, align, count)
-	if least := r.least(); least > capacity {
+	if least := r.leastBound(); least > capacity {
 		return nil, &outOfMemory{least}
 	}
 	if err := r.run(); err != nil {
@@ -81,8 +81,8 @@ func execute(j *scheduler.Job, heuristic string, capacity, align graph.Bytes, co
 	return r.steps, nil
 }
 
-// least is a bound of what the runtime needs: what persists, and beside it what one op works on.
-func (r *runtime) least() graph.Bytes {
+// leastBound is a bound of what the runtime needs: what persists, and beside it what one op works on.
+func (r *runtime) leastBound() graph.Bytes {
 	var most graph.Bytes
 	for i := range r.ops {
 		need := r.scratch[i]
@@ -96,11 +96,11 @@ func (r *runtime) least() graph.Bytes {
 	return r.persist + most
 }
 
-// enough is a capacity with which a job fits that one does not do for: the least, to a 16th of what there is between
-// them and what the job needs live, with which it does.
-func enough(s *draft.Session, j *scheduler.Job, heuristic string, capacity, live graph.Bytes) graph.Bytes {
+// sufficientCapacity is a capacity with which a job fits that one does not do for: the least, to a 16th of what there
+// is between them and what the job needs live, with which it does.
+func sufficientCapacity(s *draft.Session, j *scheduler.Job, heuristic string, capacity, live graph.Bytes) graph.Bytes {
 	r := &s.Request
-	low := max(capacity, newRuntime(j, heuristic, capacity, r.Align, s.Count).least()-1)
+	low := max(capacity, newRuntime(j, heuristic, capacity, r.Align, s.Count).leastBound()-1)
 	high := max(live, low+1)
 	for range 4 {
 		middle := low + (high-low)/2

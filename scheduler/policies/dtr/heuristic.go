@@ -37,8 +37,8 @@ func (x score) compare(y score) int {
 	case x.infinite() || y.infinite():
 		return asInt(x.infinite()) - asInt(y.infinite())
 	}
-	h1, l1 := times(x.cost, y.high, y.low)
-	h2, l2 := times(y.cost, x.high, x.low)
+	h1, l1 := multiply(x.cost, y.high, y.low)
+	h2, l2 := multiply(y.cost, x.high, x.low)
 	switch {
 	case h1 != h2:
 		return 1 - 2*asInt(h1 < h2)
@@ -48,7 +48,7 @@ func (x score) compare(y score) int {
 	return 0
 }
 
-func times(a, high, low uint64) (uint64, uint64) {
+func multiply(a, high, low uint64) (uint64, uint64) {
 	h, l := bits.Mul64(a, low)
 	return h + a*high, l
 }

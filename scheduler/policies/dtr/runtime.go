@@ -275,7 +275,7 @@ func (r *runtime) rematerialise(id graph.StorageID) error {
 	for k, writer := range s.writers[:r.writersUpTo(s)] {
 		want := plan.Outputs(0)
 		if o := &r.ops[writer]; o.pure {
-			want = r.wanted(o, id)
+			want = r.absentOutputs(o, id)
 		}
 		if err := r.perform(writer, want, true); err != nil {
 			return err
@@ -300,9 +300,9 @@ func (r *runtime) writersUpTo(s *storage) int {
 	panic("dtr: no op makes the version that a storage has")
 }
 
-// wanted is the set of outputs that an op makes when one of them is needed again: those that are away. simrd makes all,
-// and frees those at once that are there.
-func (r *runtime) wanted(o *op, id graph.StorageID) (set plan.Outputs) {
+// absentOutputs is the set of outputs that an op makes when one of them is needed again: those that are away. simrd
+// makes all, and frees those at once that are there.
+func (r *runtime) absentOutputs(o *op, id graph.StorageID) (set plan.Outputs) {
 	for i, w := range o.writes {
 		s := &r.storages[w.Storage]
 		if w.Storage == id || s.evicted() && !s.building && s.version == w.Number && len(s.writers) == 1 {

@@ -236,7 +236,7 @@ func TestRefusals(t *testing.T) {
 		return err
 	}
 	over, ok := errors.AsType[*scheduler.OverBudgetError](plan())
-	if !ok || !strings.Contains(over.Why, "job chain by policy dtr: repetitions take longer") {
+	if !ok || !strings.Contains(over.Reason, "job chain by policy dtr: repetitions take longer") {
 		t.Fatalf("five tensors: %v", over)
 	}
 	if r.Budget = over.Need; plan() != nil {

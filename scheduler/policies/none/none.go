@@ -10,12 +10,12 @@ import (
 
 // Live frees every storage after its last use and moves nothing else.
 func Live(s *draft.Session) (scheduler.Result, error) {
-	return unplanned(s, func(d *draft.Draft) *plan.Plan { return d.Plan(s.Request.Policy) })
+	return planUnchanged(s, func(d *draft.Draft) *plan.Plan { return d.Plan(s.Request.Policy) })
 }
 
 // All frees nothing before the iteration ends.
 func All(s *draft.Session) (scheduler.Result, error) {
-	return unplanned(s, func(d *draft.Draft) *plan.Plan {
+	return planUnchanged(s, func(d *draft.Draft) *plan.Plan {
 		p := d.Plan(s.Request.Policy)
 		for i := range p.Moves {
 			if p.Moves[i].Kind == plan.Drop {
@@ -27,7 +27,7 @@ func All(s *draft.Session) (scheduler.Result, error) {
 	})
 }
 
-func unplanned(s *draft.Session, write func(*draft.Draft) *plan.Plan) (scheduler.Result, error) {
+func planUnchanged(s *draft.Session, write func(*draft.Draft) *plan.Plan) (scheduler.Result, error) {
 	r := &s.Request
 	var plans []*plan.Plan
 	s.Stage(scheduler.Planning)
@@ -37,7 +37,7 @@ func unplanned(s *draft.Session, write func(*draft.Draft) *plan.Plan) (scheduler
 	result, err := s.Place(plans)
 	if err == nil && r.Budget > 0 && result.Least > r.Budget {
 		err = &scheduler.OverBudgetError{Need: result.Least, Budget: r.Budget,
-			Why: fmt.Sprintf("policy %s moves nothing; policy tensile does", r.Policy)}
+			Reason: fmt.Sprintf("policy %s moves nothing; policy tensile does", r.Policy)}
 	}
 	return result, err
 }

@@ -59,17 +59,17 @@ func schedule(s *draft.Session, style draft.Style) (scheduler.Result, error) {
 		}
 		if !enough || target <= workingSets {
 			return scheduler.Result{}, &scheduler.OverBudgetError{Need: result.Least, Budget: r.Budget,
-				Why: "what the paper's method leaves packs into that" + draft.AtSwapLimit(jobs) +
+				Reason: "what the paper's method leaves packs into that" + draft.AtSwapLimit(jobs) +
 					"; policy tensile goes lower"}
 		}
-		target = max(workingSets, lower(target, result.Least-r.Budget, s.Needed(jobs)))
+		target = max(workingSets, lowerTarget(target, result.Least-r.Budget, s.Needed(jobs)))
 		s.Stage(scheduler.Planning)
 	}
 }
 
-// lower returns a target lowered by what the packed plans were over the budget, as often as it takes to come below what
-// the drafts need: until then they stay as they are, and pack as they did.
-func lower(target, over, needed graph.Bytes) graph.Bytes {
+// lowerTarget returns a target lowered by what the packed plans were over the budget, as often as it takes to come
+// below what the drafts need: until then they stay as they are, and pack as they did.
+func lowerTarget(target, over, needed graph.Bytes) graph.Bytes {
 	times := 1 + max(0, target-needed)/over
 	return target - times*over
 }
@@ -152,7 +152,8 @@ func recomputeUntil(s *draft.Session, jobs []*draft.Draft, target graph.Bytes, n
 				if _, ok := d.Covers(x, at); !ok || never || x.Kind() != scheduler.Keep {
 					continue
 				}
-				if m, ok := d.RecomputeAt(x); ok && neverReleased(d, x) && (of == nil || msps(m, d, best, of) > 0) {
+				if m, ok := d.RecomputeAt(x); ok && neverReleased(d, x) && (of == nil || compareMSPS(m, d, best,
+					of) > 0) {
 					best, of = m, d
 				}
 			}
@@ -165,8 +166,8 @@ func recomputeUntil(s *draft.Session, jobs []*draft.Draft, target graph.Bytes, n
 	return true
 }
 
-// msps compares two recomputations of two jobs by bytes saved per second.
-func msps(a draft.Remedy, d *draft.Draft, b draft.Remedy, e *draft.Draft) int {
+// compareMSPS compares two recomputations of two jobs by bytes saved per second.
+func compareMSPS(a draft.Remedy, d *draft.Draft, b draft.Remedy, e *draft.Draft) int {
 	high, low := bits.Mul64(uint64(d.Bytes(a.Gap.Storage())), uint64(max(1, b.Cost)))
 	otherHigh, otherLow := bits.Mul64(uint64(e.Bytes(b.Gap.Storage())), uint64(max(1, a.Cost)))
 	return cmp.Or(cmp.Compare(high, otherHigh), cmp.Compare(low, otherLow))

@@ -21,7 +21,7 @@ func TestLeast(t *testing.T) {
 	}}
 	m := machine{job: j}
 	for op, want := range []int{1, 1, 0} {
-		if got := m.least(graph.OpID(op)); got != want {
+		if got := m.leastScratch(graph.OpID(op)); got != want {
 			t.Errorf("op %d takes variant %d, want %d", op, got, want)
 		}
 	}

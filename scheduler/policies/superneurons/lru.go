@@ -33,8 +33,8 @@ func (l *lru) remove(s graph.StorageID) {
 	l.next[at], l.prev[at] = absent, absent
 }
 
-// last returns the least recently used storage that may leave, or absent.
-func (l *lru) last(may func(graph.StorageID) bool) graph.StorageID {
+// leastRecent returns the least recently used storage that may leave, or absent.
+func (l *lru) leastRecent(may func(graph.StorageID) bool) graph.StorageID {
 	for at := l.prev[0]; at != 0; at = l.prev[at] {
 		if s := graph.StorageID(at - 1); may(s) {
 			return s

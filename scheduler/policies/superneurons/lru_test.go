@@ -15,7 +15,7 @@ func TestLRU(t *testing.T) {
 	}
 	l.remove(3)
 	for _, want := range []graph.StorageID{2, 0, 1, absent} {
-		got := l.last(func(graph.StorageID) bool { return true })
+		got := l.leastRecent(func(graph.StorageID) bool { return true })
 		if got != want {
 			t.Fatalf("storage %d is the least recently used, want %d", got, want)
 		}

@@ -81,7 +81,7 @@ func newMemory(n *network, m machine, o Options, steps []step) *memory {
 		for _, x := range r.touched[k] {
 			r.uses[x] = append(r.uses[x], int32(k))
 		}
-		r.choice[k] = m.least(s.op)
+		r.choice[k] = m.leastScratch(s.op)
 	}
 	m.count(8 * len(steps))
 	r.findDeaths()
@@ -89,8 +89,8 @@ func newMemory(n *network, m machine, o Options, steps []step) *memory {
 	return r
 }
 
-// least returns the variant of an op that needs the least scratch, the fastest of these.
-func (m *machine) least(op graph.OpID) int {
+// leastScratch returns the variant of an op that needs the least scratch, the fastest of these.
+func (m *machine) leastScratch(op graph.OpID) int {
 	best := 0
 	for k := range m.variants(op) {
 		a, b := m.job.Variant(op, k), m.job.Variant(op, best)
@@ -117,7 +117,7 @@ func (r *memory) findDeaths() {
 			continue
 		}
 		for i, k := range uses {
-			if i+1 == len(uses) || r.fresh(r.steps[uses[i+1]], s) {
+			if i+1 == len(uses) || r.makesFirst(r.steps[uses[i+1]], s) {
 				r.dies[k] = append(r.dies[k], s)
 			}
 		}
@@ -227,7 +227,7 @@ func (r *memory) settle(k int) {
 // layers are executed again, joins and forks are as well: with these on the device the peak would not be that of one
 // layer (3.4).
 func (r *memory) checkpoint(x graph.StorageID) bool {
-	return r.convolved(x) || !r.options.NoRecompute && r.kept(x)
+	return r.convolved(x) || !r.options.NoRecompute && r.isKept(x)
 }
 
 // offload begins the copy out of what a checkpoint has made in step k: if there is no cache, or if that will evict it.
@@ -259,7 +259,7 @@ func (r *memory) prepare(k int) error {
 	if r.used+need > r.capacity {
 		if !r.grows {
 			return &scheduler.OverBudgetError{Need: r.used + need, Budget: r.capacity,
-				Why: fmt.Sprintf("%s of job %s needs that beside parameters and what cannot leave",
+				Reason: fmt.Sprintf("%s of job %s needs that beside parameters and what cannot leave",
 					r.g.Ops[s.op].Name, r.job.Name)}
 		}
 		r.capacity = r.used + need
@@ -268,7 +268,7 @@ func (r *memory) prepare(k int) error {
 		if r.resident[x] {
 			continue
 		}
-		if r.fresh(s, x) {
+		if r.makesFirst(s, x) {
 			r.resident[x] = true
 			r.used += r.bytes[x]
 		} else {
@@ -279,7 +279,7 @@ func (r *memory) prepare(k int) error {
 }
 
 func (r *memory) scratch(k int) graph.Bytes {
-	return scheduler.RoundUp(r.job.Variant(r.steps[k].op, r.least(r.steps[k].op)).Scratch, r.align)
+	return scheduler.RoundUp(r.job.Variant(r.steps[k].op, r.leastScratch(r.steps[k].op)).Scratch, r.align)
 }
 
 // makeRoom has something leave before step k. It reports false if nothing can.
@@ -295,7 +295,7 @@ func (r *memory) makeRoom(k int) bool {
 	if r.options.NoOffload || r.options.NoCache {
 		return false
 	}
-	victim := r.cache.last(func(x graph.StorageID) bool { return !slices.Contains(r.touched[k], x) })
+	victim := r.cache.leastRecent(func(x graph.StorageID) bool { return !slices.Contains(r.touched[k], x) })
 	if victim < 0 {
 		return false
 	}
@@ -386,7 +386,7 @@ func (r *memory) prefetch(k int) {
 // nextUse returns the first step from k on that uses the present content of a storage, or -1.
 func (r *memory) nextUse(x graph.StorageID, k int) int {
 	i, _ := slices.BinarySearch(r.uses[x], int32(k))
-	if i == len(r.uses[x]) || r.fresh(r.steps[r.uses[x][i]], x) {
+	if i == len(r.uses[x]) || r.makesFirst(r.steps[r.uses[x][i]], x) {
 		return absent
 	}
 	return int(r.uses[x][i])
@@ -456,7 +456,7 @@ func (r *memory) plan(policy string) *plan.Plan {
 	plan.Sort(p.Moves)
 	for k, s := range r.steps {
 		v := r.job.Variant(s.op, r.choice[k])
-		p.Steps = append(p.Steps, plan.Step{Op: s.op, Want: r.wanted(s), Variant: v.Name, Scratch: v.Scratch})
+		p.Steps = append(p.Steps, plan.Step{Op: s.op, Want: r.outputsOf(s), Variant: v.Name, Scratch: v.Scratch})
 		p.Made = append(p.Made, v.Latency)
 	}
 	for i := range r.g.Storages {

@@ -123,11 +123,11 @@ func (n *network) convolved(s graph.StorageID) bool {
 func (n *network) segments() {
 	g := n.g
 	n.segment = slices.Repeat([]int{absent}, len(g.Storages))
-	until := n.needed()
+	until := n.lastNeeds()
 	for op := range n.forward {
 		for _, w := range g.Writes(graph.OpID(op)) {
 			s := w.Storage
-			if writers := n.writers[s]; writers[len(writers)-1] != graph.OpID(op) || !n.again(s, until[s]) {
+			if writers := n.writers[s]; writers[len(writers)-1] != graph.OpID(op) || !n.isRemade(s, until[s]) {
 				continue
 			}
 			at := absent
@@ -181,9 +181,9 @@ func (n *network) cheapLayers(s graph.StorageID) bool {
 	return true
 }
 
-// needed returns, per storage, the last op before which it may have to be there if all that cheap layers make is made
-// again: its own last use, and that of what is made of it.
-func (n *network) needed() []int {
+// lastNeeds returns, per storage, the last op before which it may have to be there if all that cheap layers make is
+// made again: its own last use, and that of what is made of it.
+func (n *network) lastNeeds() []int {
 	until := slices.Clone(n.last)
 	for op := n.forward - 1; op >= 0; op-- {
 		for _, w := range n.g.Writes(graph.OpID(op)) {
@@ -197,15 +197,15 @@ func (n *network) needed() []int {
 	return until
 }
 
-// again reports whether a storage is dropped after the forward pass and made again, until some op: cheap layers make
+// isRemade reports whether a storage is dropped after the forward pass and made again, until some op: cheap layers make
 // it, one layer reads it there, the backward pass needs it, and what it is made of is the same until then.
-func (n *network) again(s graph.StorageID, until int) bool {
-	return n.cheapLayers(s) && n.last[s] >= n.forward && n.once(s) && n.steady(s, until)
+func (n *network) isRemade(s graph.StorageID, until int) bool {
+	return n.cheapLayers(s) && n.last[s] >= n.forward && n.isReadOnce(s) && n.steady(s, until)
 }
 
-// once reports whether each version of a storage is read in the forward pass by one layer at most beside the one that
-// makes it, and one of them is: neither a fork nor what a layer keeps for itself.
-func (n *network) once(s graph.StorageID) bool { return n.readers(s) == 1 }
+// isReadOnce reports whether each version of a storage is read in the forward pass by one layer at most beside the one
+// that makes it, and one of them is: neither a fork nor what a layer keeps for itself.
+func (n *network) isReadOnce(s graph.StorageID) bool { return n.readers(s) == 1 }
 
 // readers is the largest number of layers that read one version of a storage in the forward pass, beside the layer that
 // makes it: 0, 1, or 2 for more.
@@ -229,8 +229,8 @@ func (n *network) readers(s graph.StorageID) int {
 	return min(len(reader), 1)
 }
 
-// kept reports whether a storage is a join or a fork: not made again though it is no checkpoint.
-func (n *network) kept(s graph.StorageID) bool {
+// isKept reports whether a storage is a join or a fork: not made again though it is no checkpoint.
+func (n *network) isKept(s graph.StorageID) bool {
 	if n.g.Storages[s].Role != graph.Activation || len(n.writers[s]) == 0 {
 		return false
 	}

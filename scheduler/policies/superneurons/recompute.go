@@ -24,9 +24,9 @@ func (n *network) touches(s step) []graph.StorageID {
 	})
 }
 
-// wanted returns the outputs that a step makes: of a recomputation by an op that updates nothing in place, those in one
-// storage.
-func (n *network) wanted(s step) (set plan.Outputs) {
+// outputsOf returns the outputs that a step makes: of a recomputation by an op that updates nothing in place, those in
+// one storage.
+func (n *network) outputsOf(s step) (set plan.Outputs) {
 	if s.want < 0 || !n.g.Pure(s.op) {
 		return 0
 	}
@@ -38,8 +38,8 @@ func (n *network) wanted(s step) (set plan.Outputs) {
 	return set
 }
 
-// fresh reports whether a step makes the first content of a storage.
-func (n *network) fresh(s step, x graph.StorageID) bool {
+// makesFirst reports whether a step makes the first content of a storage.
+func (n *network) makesFirst(s step, x graph.StorageID) bool {
 	return n.made(s.op, x) == 0 && !n.g.Storages[x].Role.FromHost() && (s.want < 0 || s.want == x)
 }
 
@@ -71,7 +71,7 @@ func (n *network) steps(count func(int)) (steps []step, extra int) {
 			r.steps = append(r.steps, step{op, absent})
 			r.shed(group.needs)
 		}
-		r.pass(groups, i)
+		r.endGroup(groups, i)
 	}
 	return r.steps, r.extra
 }
@@ -161,8 +161,8 @@ func (r *repeater) shed(needs []graph.StorageID) {
 	r.spare = r.spare[:0]
 }
 
-// pass ends group i: of memory-centric segments that stays which the next group in the segment needs.
-func (r *repeater) pass(groups []group, i int) {
+// endGroup ends group i: of memory-centric segments that stays which the next group in the segment needs.
+func (r *repeater) endGroup(groups []group, i int) {
 	for _, s := range groups[i].needs {
 		at := r.segment[s]
 		if !r.chains[at].memory {

@@ -48,7 +48,7 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 			study, err = m.study(o, 0) // without a cache more room may take more: what leaves when goes by the clock
 			if err == nil && study.Capacity > capacity && r.Budget > 0 {
 				err = &scheduler.OverBudgetError{Need: r.Budget + study.Capacity - capacity, Budget: r.Budget,
-					Why: fmt.Sprintf("job %s needs %v of it by policy %s; policy tensile goes lower", m.job.Name,
+					Reason: fmt.Sprintf("job %s needs %v of it by policy %s; policy tensile goes lower", m.job.Name,
 						study.Capacity, r.Policy)}
 			}
 		}
@@ -87,20 +87,20 @@ func Of(j *scheduler.Job, out, in cost.Link, align, capacity graph.Bytes, o Opti
 func (m machine) study(o Options, capacity graph.Bytes) (Study, error) {
 	n := newNetwork(m.job.Graph, o.Strategy)
 	if o.NoRecompute {
-		return m.within(newMemory(n, m, o, n.firstSteps()), capacity)
+		return m.runWithin(newMemory(n, m, o, n.firstSteps()), capacity)
 	}
 	live, enough := Study{}, false
 	if !o.Always {
 		alone := o
 		alone.NoOffload = true
 		var err error
-		live, err = m.within(newMemory(n, m, alone, n.firstSteps()), capacity)
+		live, err = m.runWithin(newMemory(n, m, alone, n.firstSteps()), capacity)
 		if enough = err == nil; enough && capacity > 0 {
 			return live, nil
 		}
 	}
 	steps, extra := n.steps(m.count)
-	study, err := m.within(newMemory(n, m, o, steps), capacity)
+	study, err := m.runWithin(newMemory(n, m, o, steps), capacity)
 	if err == nil && enough && live.Capacity <= study.Capacity {
 		return live, nil
 	}
@@ -111,8 +111,8 @@ func (m machine) study(o Options, capacity graph.Bytes) (Study, error) {
 	return study, err
 }
 
-// within goes through the steps with a capacity, or, if that is 0, with as little as lets it through.
-func (m machine) within(r *memory, capacity graph.Bytes) (Study, error) {
+// runWithin goes through the steps with a capacity, or, if that is 0, with as little as lets it through.
+func (m machine) runWithin(r *memory, capacity graph.Bytes) (Study, error) {
 	r.capacity, r.grows = capacity, capacity == 0
 	for {
 		before := r.capacity

@@ -95,8 +95,8 @@ func (c *chains) repeatable(s graph.StorageID) bool {
 	return len(made) > 0
 }
 
-// takes is how long the ops take that make a storage.
-func (c *chains) takes(s graph.StorageID) (sum time.Duration) {
+// remakeTime is how long the ops take that make a storage.
+func (c *chains) remakeTime(s graph.StorageID) (sum time.Duration) {
 	for _, slot := range c.Writes(s) {
 		sum += c.Latency(c.Steps()[slot].Op)
 	}

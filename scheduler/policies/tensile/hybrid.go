@@ -161,7 +161,7 @@ func (h *hybrid) reach(target graph.Bytes) {
 	h.stretchSome(tried, target)
 }
 
-func (h *hybrid) found() *trial { return h.best }
+func (h *hybrid) bestTrial() *trial { return h.best }
 
 func (h *hybrid) hasMissed() bool { return h.missed }
 
@@ -330,7 +330,7 @@ func (h *hybrid) try(k int, target graph.Bytes) *trial { return h.keep(h.plan(k,
 
 // keep remembers what reaches the target and loses least, or else what is lowest.
 func (h *hybrid) keep(jobs []*draft.Draft, k int, target graph.Bytes) *trial {
-	t := &trial{jobs: jobs, k: k, peak: draft.SumOfPeaks(jobs), lost: h.lost(jobs)}
+	t := &trial{jobs: jobs, k: k, peak: draft.SumOfPeaks(jobs), lost: h.lostTime(jobs)}
 	switch b := h.best; {
 	case b == nil, t.peak <= target && (b.peak > target || t.lost < b.lost), b.peak > target && t.peak < b.peak:
 		h.best = t
@@ -338,8 +338,8 @@ func (h *hybrid) keep(jobs []*draft.Draft, k int, target graph.Bytes) *trial {
 	return t
 }
 
-// unplanned is what an iteration of the jobs of a group takes without a plan, in the time of drafts.
-func (h *hybrid) unplanned(group int) time.Duration {
+// unplannedTime is what an iteration of the jobs of a group takes without a plan, in the time of drafts.
+func (h *hybrid) unplannedTime(group int) time.Duration {
 	if h.took == nil {
 		for _, group := range h.groups {
 			h.took = append(h.took, h.s.Serial(h.s.Groups()[group][0]))
@@ -348,9 +348,9 @@ func (h *hybrid) unplanned(group int) time.Duration {
 	return h.took[group]
 }
 
-// lost is what drafts take more than the steps without a plan, by weight: what is planned, or, where copies are not
+// lostTime is what drafts take more than the steps without a plan, by weight: what is planned, or, where copies are not
 // booked exactly, what a replay says.
-func (h *hybrid) lost(jobs []*draft.Draft) (sum int64) {
+func (h *hybrid) lostTime(jobs []*draft.Draft) (sum int64) {
 	for i, d := range jobs {
 		var lost time.Duration
 		for _, s := range d.Steps() {
@@ -360,7 +360,7 @@ func (h *hybrid) lost(jobs []*draft.Draft) (sum int64) {
 			}
 		}
 		if !d.Exact() {
-			lost = d.Replay() - h.unplanned(i)
+			lost = d.Replay() - h.unplannedTime(i)
 		}
 		sum += int64(lost) * int64(d.Job().Worth()) * int64(d.Copies())
 	}

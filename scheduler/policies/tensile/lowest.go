@@ -13,10 +13,10 @@ import (
 // allowance is the part of a job's time that may be lost where no budget asks for it: a hundredth.
 const allowance = 100
 
-// lowest plans as low as swaps go that cost no time, and recomputations within the allowance of each job. Parts of the
-// allowance are tried too: what is recomputed early may lie in the way later. The lowest that keeps to the allowance by
-// program.Time is taken.
-func (p *planner) lowest() (scheduler.Result, error) {
+// planLowest plans as low as swaps go that cost no time, and recomputations within the allowance of each job. Parts of
+// the allowance are tried too: what is recomputed early may lie in the way later. The lowest that keeps to the
+// allowance by program.Time is taken.
+func (p *planner) planLowest() (scheduler.Result, error) {
 	order := p.EarlyUpdates
 	if p.options.KeepOrder {
 		order = p.GraphOrder
@@ -33,7 +33,7 @@ func (p *planner) lowest() (scheduler.Result, error) {
 		}
 		last := -1
 		for part := parts; part >= 0; part-- {
-			if k := h.within(part, parts); k != last {
+			if k := h.sequenceWithin(part, parts); k != last {
 				last = k
 				tried = append(tried, p.Ungroup(h.plan(k, 0)))
 			}
@@ -88,7 +88,8 @@ func (p *planner) lowestTogether(order func(job int) []graph.OpID) (scheduler.Re
 func (t *together) affordable() bool {
 	for i, d := range t.best.jobs {
 		m := t.members[i].search
-		if m.lost([]*draft.Draft{d}) > int64(m.unplanned(0)/allowance)*int64(d.Job().Worth())*int64(d.Copies()) {
+		allowed := int64(m.unplannedTime(0)/allowance) * int64(d.Job().Worth()) * int64(d.Copies())
+		if m.lostTime([]*draft.Draft{d}) > allowed {
 			return false
 		}
 	}
@@ -105,12 +106,12 @@ func affordable(s *draft.Session, result *scheduler.Result) bool {
 	return true
 }
 
-// within returns how much of the sequence takes no job more than so many parts of its allowance.
-func (h *hybrid) within(part, parts int) int {
+// sequenceWithin returns how much of the sequence takes no job more than so many parts of its allowance.
+func (h *hybrid) sequenceWithin(part, parts int) int {
 	low, high := 0, len(h.sequence)
 	for low < high {
 		k := (low + high + 1) / 2
-		if h.takes(k, part, parts) {
+		if h.exceedsAllowance(k, part, parts) {
 			low = k
 		} else {
 			high = k - 1
@@ -119,7 +120,7 @@ func (h *hybrid) within(part, parts int) int {
 	return low
 }
 
-func (h *hybrid) takes(k, part, parts int) bool {
+func (h *hybrid) exceedsAllowance(k, part, parts int) bool {
 	h.choose(k)
 	for _, c := range h.chains {
 		if _, took := c.insert(); took > c.Period()/allowance*time.Duration(part)/time.Duration(parts) {

@@ -19,7 +19,7 @@ func TestAffordable(t *testing.T) {
 		h := newHybrid(s, o, s.EarlyUpdates, allGroups(s))
 		h.prepare(roomy)
 		target := draft.SumOfPeaks(s.Drafts(draft.EarlyUpdates, o.style())) * 7 / 10
-		jobs := s.Ungroup(h.plan(h.within(4+rng.IntN(300), 8), target))
+		jobs := s.Ungroup(h.plan(h.sequenceWithin(4+rng.IntN(300), 8), target))
 		result, err := s.Finish(jobs, draft.SumOfPeaks(jobs))
 		if err != nil {
 			continue

@@ -13,7 +13,7 @@ import (
 // perGiB is the cost of freeing bytes: time for 2^30 of them.
 type perGiB time.Duration
 
-func (p perGiB) of(b graph.Bytes) time.Duration {
+func (p perGiB) cost(b graph.Bytes) time.Duration {
 	high, low := bits.Mul64(uint64(b), uint64(p))
 	return time.Duration(high<<34 | low>>30)
 }
@@ -49,7 +49,7 @@ func (c *chains) sequence(group int, goal graph.Bytes, weight, minWeight int) []
 				continue
 			}
 			c.trial = recomputable{group: group, storage: s, class: class, bytes: c.Bytes(s)}
-			allowed := limit.of(c.Bytes(s)) * time.Duration(minWeight) / time.Duration(weight)
+			allowed := limit.cost(c.Bytes(s)) * time.Duration(minWeight) / time.Duration(weight)
 			if c.try(s, allowed, limit) {
 				c.choose(s)
 				all = append(all, c.trial)
@@ -92,7 +92,7 @@ const maxDepth = 16
 // false if that is not possible or takes longer than the limit. What was found is in the trial.
 func (c *chains) price(s graph.StorageID, at, depth int, limit time.Duration, rate perGiB) (time.Duration, bool) {
 	c.Count(len(c.Writes(s)))
-	sum := c.takes(s)
+	sum := c.remakeTime(s)
 	if sum > limit {
 		return 0, false
 	}
@@ -105,7 +105,7 @@ func (c *chains) price(s graph.StorageID, at, depth int, limit time.Duration, ra
 				continue
 			}
 			how := c.absent(y, int(slot), at)
-			if how == away && c.back(y) <= at {
+			if how == away && c.backSlot(y) <= at {
 				how = present
 			}
 			switch {
@@ -132,21 +132,21 @@ func (c *chains) priceInput(y graph.StorageID, how absence, at, depth int, limit
 	rate perGiB) (more time.Duration, ok bool) {
 	made, read, before := len(c.made), len(c.read), c.trial
 	if depth < maxDepth && c.repeatable(y) {
-		stays := how == away && !c.brief[y] && c.fits(y, at, c.back(y))
+		stays := how == away && !c.brief[y] && c.fits(y, at, c.backSlot(y))
 		if stays {
-			limit += c.takes(y)
+			limit += c.remakeTime(y)
 		}
 		more, ok = c.price(y, at, depth+1, limit, rate)
 		switch {
 		case ok && stays:
 			c.trial.since = append(c.trial.since, need{y, at})
-			return more - c.takes(y), true
+			return more - c.remakeTime(y), true
 		case ok && how == away:
 			c.trial.brief = append(c.trial.brief, y)
 			return more, true
 		}
 	}
-	if keep := rate.of(c.Bytes(y)); how == dead && (!ok || keep < more) {
+	if keep := rate.cost(c.Bytes(y)); how == dead && (!ok || keep < more) {
 		c.made, c.read, c.trial = c.made[:made], c.read[:read], before
 		c.trial.alive = append(c.trial.alive, y)
 		return keep, true
@@ -154,8 +154,8 @@ func (c *chains) priceInput(y graph.StorageID, how absence, at, depth int, limit
 	return more, ok
 }
 
-// back is the slot from which on a chosen storage is there again, by what is chosen and by the trial.
-func (c *chains) back(s graph.StorageID) int {
+// backSlot is the slot from which on a chosen storage is there again, by what is chosen and by the trial.
+func (c *chains) backSlot(s graph.StorageID) int {
 	at := c.since[s]
 	for _, n := range c.trial.since {
 		if n.storage == s {

@@ -29,7 +29,7 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 	p := &planner{s, scheduler.OptionsOf[Options](r)}
 	p.Stage(scheduler.Planning)
 	if r.Budget == 0 && r.Lowest {
-		return p.lowest()
+		return p.planLowest()
 	}
 	plain := p.Drafts(draft.GraphOrder, p.options.style())
 	if r.Budget == 0 || p.Needed(plain) <= r.Budget {
@@ -39,11 +39,11 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 		}
 		p.Stage(scheduler.Planning)
 	}
-	return p.within(workingSets)
+	return p.planWithin(workingSets)
 }
 
-// within plans until the packed plans fit the budget.
-func (p *planner) within(workingSets graph.Bytes) (scheduler.Result, error) {
+// planWithin plans until the packed plans fit the budget.
+func (p *planner) planWithin(workingSets graph.Bytes) (scheduler.Result, error) {
 	orders := []func(job int) []graph.OpID{p.EarlyUpdates, p.GraphOrder}
 	if p.options.KeepOrder {
 		orders = orders[1:]
@@ -87,8 +87,8 @@ type searcher interface {
 	// reach looks for drafts that need at most the target and lose as little time as can be found, or else for the
 	// lowest.
 	reach(target graph.Bytes)
-	found() *trial   // by the last reach; nil: it did not come so far
-	hasMissed() bool // a reach was above its target with all that recomputation can do
+	bestTrial() *trial // by the last reach; nil: it did not come so far
+	hasMissed() bool   // a reach was above its target with all that recomputation can do
 }
 
 // search looks for drafts with the ops in some order. If tight, what is recomputed is chosen for the first target.
@@ -135,7 +135,7 @@ func (p *planner) tighten(h searcher, workingSets graph.Bytes) (scheduler.Result
 	var last error
 	for round := 1; ; round++ {
 		p.Search(func() { h.reach(target) })
-		found := h.found()
+		found := h.bestTrial()
 		if found == nil || p.Spent() && found.peak > target {
 			if best.Jobs != nil {
 				return best, nil
@@ -166,9 +166,9 @@ func (p *planner) tighten(h searcher, workingSets graph.Bytes) (scheduler.Result
 		if found.peak > target || target <= workingSets || round == rounds {
 			_, largest := r.FirstWorkingSets()
 			return scheduler.Result{}, &scheduler.OverBudgetError{Need: result.Least, Budget: r.Budget,
-				Why: why + draft.AtSwapLimit(p.Ungroup(found.jobs)) + "; the largest steps alone: " + largest}
+				Reason: why + draft.AtSwapLimit(p.Ungroup(found.jobs)) + "; the largest steps alone: " + largest}
 		}
-		last = &scheduler.OverBudgetError{Need: result.Least, Budget: r.Budget, Why: why}
+		last = &scheduler.OverBudgetError{Need: result.Least, Budget: r.Budget, Reason: why}
 		target = max(workingSets, min(target, found.peak)-max(result.Least-r.Budget, r.Budget/least))
 		p.Stage(scheduler.Planning)
 	}

@@ -39,7 +39,7 @@ func newTogether(s *draft.Session, o Options, order func(job int) []graph.OpID, 
 	return t
 }
 
-func (t *together) found() *trial { return t.best }
+func (t *together) bestTrial() *trial { return t.best }
 
 func (t *together) hasMissed() bool { return t.missed }
 

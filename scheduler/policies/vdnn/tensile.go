@@ -23,7 +23,7 @@ func Tensile(s *draft.Session) (scheduler.Result, error) {
 		return scheduler.Result{}, err
 	}
 	s.Stage(scheduler.Planning)
-	return first(s, []choice{fastest}, func(i int, c choice) *plan.Plan {
+	return firstFitting(s, []choice{fastest}, func(i int, c choice) *plan.Plan {
 		j := &s.Request.Jobs[i]
 		style := draft.Style{Variants: variants(j, c)}
 		p := s.Draft(i, draft.FirstSteps(s.GraphOrder(i)), style).Plan(s.Request.Policy)

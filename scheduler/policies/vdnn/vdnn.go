@@ -31,7 +31,7 @@ func Static(o Options) func(*draft.Session) (scheduler.Result, error) {
 		if s.Request.Lowest && s.Request.Budget == 0 || !several(&s.Request) {
 			choices = choices[1:]
 		}
-		return first(s, choices, func(i int, c choice) *plan.Plan {
+		return firstFitting(s, choices, func(i int, c choice) *plan.Plan {
 			return o.plan(s, i, variants(&s.Request.Jobs[i], c))
 		})
 	}
@@ -69,11 +69,11 @@ func Dynamic(o Options) func(*draft.Session) (scheduler.Result, error) {
 
 // alike plans all jobs by one trial.
 func alike(s *draft.Session, t trial) (scheduler.Result, error) {
-	return first(s, []trial{t}, func(i int, t trial) *plan.Plan { return t.plan(s, i, s.Request.Budget) })
+	return firstFitting(s, []trial{t}, func(i int, t trial) *plan.Plan { return t.plan(s, i, s.Request.Budget) })
 }
 
-// first returns the first plans of some choices that fit the budget.
-func first[T any](s *draft.Session, choices []T, write func(int, T) *plan.Plan) (scheduler.Result, error) {
+// firstFitting returns the first plans of some choices that fit the budget.
+func firstFitting[T any](s *draft.Session, choices []T, write func(int, T) *plan.Plan) (scheduler.Result, error) {
 	r := &s.Request
 	var need graph.Bytes
 	for _, c := range choices {
@@ -95,7 +95,7 @@ func first[T any](s *draft.Session, choices []T, write func(int, T) *plan.Plan) 
 		s.Stage(scheduler.Planning)
 	}
 	return scheduler.Result{}, &scheduler.OverBudgetError{Need: need, Budget: r.Budget,
-		Why: fmt.Sprintf("what policy %s leaves packs into that; policy tensile goes lower", r.Policy)}
+		Reason: fmt.Sprintf("what policy %s leaves packs into that; policy tensile goes lower", r.Policy)}
 }
 
 // trial is one of the trials of vdnn-dyn.
@@ -156,7 +156,7 @@ func firstFit(s *draft.Session, i int, trials []trial, a *askedFor) (*plan.Plan,
 	least := trials[0].plan(s, i, capacity)
 	if peak := peakOf(s, i, least); peak > capacity {
 		return nil, &scheduler.OverBudgetError{Need: r.Budget + peak - capacity, Budget: r.Budget,
-			Why: fmt.Sprintf("job %s needs %v of it by policy %s; policy tensile goes lower", r.Jobs[i].Name, peak,
+			Reason: fmt.Sprintf("job %s needs %v of it by policy %s; policy tensile goes lower", r.Jobs[i].Name, peak,
 				r.Policy)}
 	}
 	for a.trial = max(1, a.trial); a.trial < len(trials)-1; a.skip(trials) {

@@ -28,8 +28,10 @@ var (
 	classifiers = []graph.Kind{graph.Linear, graph.MatMul, graph.Bias}
 )
 
-// passive reports whether layers of a kind take no part in the copies of vDNN.
-func passive(k graph.Kind) bool { return slices.Contains(activations, k) || slices.Contains(losses, k) }
+// isPassive reports whether layers of a kind take no part in the copies of vDNN.
+func isPassive(k graph.Kind) bool {
+	return slices.Contains(activations, k) || slices.Contains(losses, k)
+}
 
 // offloads reports whether layers of a kind offload their inputs. The paper knows convolutions and poolings; batch
 // norms, and what else is no activation, loss or classifier, do so in shriramsb/vdnn-plus-plus.
@@ -38,7 +40,7 @@ func (o Offload) offloads(k graph.Kind) bool {
 	case Conv:
 		return k == graph.Conv2D
 	case All:
-		return !passive(k) && !slices.Contains(classifiers, k)
+		return !isPassive(k) && !slices.Contains(classifiers, k)
 	}
 	return false
 }
@@ -106,7 +108,7 @@ func (w *walk) findInputs(which Offload) {
 		}
 	}
 	last := len(w.layers) - 1
-	for last >= 0 && passive(w.layers[last].Kind) {
+	for last >= 0 && isPassive(w.layers[last].Kind) {
 		last--
 	}
 	for n := range w.features() {
@@ -192,7 +194,7 @@ func (w *walk) begin(n, slot int) {
 	for _, op := range l.Backward {
 		w.need(w.g.Touches(op), slot)
 	}
-	if passive(l.Kind) {
+	if isPassive(l.Kind) {
 		return
 	}
 	p := w.findPrefetchLayer(n)
