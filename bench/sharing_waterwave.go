@@ -18,16 +18,17 @@ const (
 const byHalves = "waterwave-s"
 
 var waterwaveTables = []sharingTable{
-	{"waterwave-2", waterwave + ", figure 2: the most memory of an iteration of ResNet-50, by when blocks are freed. " +
+	{"waterwave-2", waterwavePaper + ", figure 2: the most memory of an iteration of ResNet-50, " +
+		"by when blocks are freed. " +
 		"The batch and the host's time for a step are chosen such that memory is at its peak of 5.4 GB after 50 ms",
 		oneScene(waveFreed), waveFreedSigns, nil},
-	{"waterwave-t1", waterwave + ", table 1 and section 5.5: the largest batch of each of some copies, of the " +
+	{"waterwave-t1", waterwavePaper + ", table 1 and section 5.5: the largest batch of each of some copies, of the " +
 		"largest alone", waveLargest, waveLargestSigns, nil},
-	{"waterwave-t2", waterwave + ", table 2: the same of two networks", waveTwo, waveTwoSigns, nil},
-	{"waterwave-7", waterwave + ", figure 7: throughput of two copies of a network", waveSame, waveSameSigns,
+	{"waterwave-t2", waterwavePaper + ", table 2: the same of two networks", waveTwo, waveTwoSigns, nil},
+	{"waterwave-7", waterwavePaper + ", figure 7: throughput of two copies of a network", waveSame, waveSameSigns,
 		waveSameSums},
-	{"waterwave-8", waterwave + ", figure 8: the largest batch by how much memory a node group allocates", waveSplits,
-		waveSplitsSigns, nil},
+	{"waterwave-8", waterwavePaper + ", figure 8: the largest batch by how much memory a node group allocates",
+		waveSplits, waveSplitsSigns, nil},
 }
 
 // waveSameSums are those that section 5.3 gives.

@@ -17,19 +17,22 @@ const (
 )
 
 var zicoTables = []sharingTable{
-	{"zico-3.1", zico + ", section 3.1: two ResNet-50 that take 70 % of a V100 each. The cost of a page fault is " +
+	{"zico-3.1", zicoPaper + ", section 3.1: " +
+		"two ResNet-50 that take 70 % of a V100 each. The cost of a page fault is " +
 		"chosen such that this number comes out", oneScene(zicoSeventy), zicoSeventySigns, nil},
-	{"zico-5", zico + ", figures 5, 6 and 7: throughput of two copies of a network, and the memory that they hold. " +
+	{"zico-5", zicoPaper + ", figures 5, 6 and 7: throughput of two copies of a network, " +
+		"and the memory that they hold. " +
 		"The batches are small, as the networks of the paper leave the device idle; the capacity is such that the " +
 		"demand is the paper's", zicoSmallBatches, zicoSameSigns, zicoSameSums},
-	{"zico-5-full", zico + ", figure 5, with batches that fill the memory of the device", zicoSame, zicoSameSigns,
+	{"zico-5-full", zicoPaper + ", figure 5, with batches that fill the memory of the device", zicoSame, zicoSameSigns,
 		zicoSameSums},
-	{"zico-8", zico + ", figures 8 and 9: throughput of two networks, with small batches", zicoMixedSmall,
+	{"zico-8", zicoPaper + ", figures 8 and 9: throughput of two networks, with small batches", zicoMixedSmall,
 		zicoMixedSigns, zicoMixedSums},
-	{"zico-8-full", zico + ", figure 8, with batches that fill the memory of the device", zicoMixed, zicoMixedSigns,
-		zicoMixedSums},
-	{"zico-10", zico + ", figure 10: two NASNet, whose budget changes", oneScene(zicoBudgets), zicoBudgetSigns, nil},
-	{"zico-t1", zico + ", tables 1 and 2: what it costs to track and to share in small pieces", zicoPieces,
+	{"zico-8-full", zicoPaper + ", figure 8, with batches that fill the memory of the device", zicoMixed,
+		zicoMixedSigns, zicoMixedSums},
+	{"zico-10", zicoPaper + ", figure 10: two NASNet, whose budget changes", oneScene(zicoBudgets), zicoBudgetSigns,
+		nil},
+	{"zico-t1", zicoPaper + ", tables 1 and 2: what it costs to track and to share in small pieces", zicoPieces,
 		zicoPiecesSigns, nil},
 }
 

@@ -100,9 +100,9 @@ func wholeGroups(p *program.Program, page graph.Bytes) *program.Groups {
 
 // part is a group of a run.
 type part struct {
-	pending          int // commands that have not ended
-	pendingKernels      int // of those on the compute lane
-	asked, issued time.Duration
+	pending        int // commands that have not ended
+	pendingKernels int // of those on the compute lane
+	asked, issued  time.Duration
 }
 
 // partialRun returns the run of which some groups are to be issued yet, or nil.
@@ -129,8 +129,8 @@ func (m *Machine) gatesOf(s *program.Section) []gate {
 	return m.gates.body
 }
 
-// askNextGroup asks for the next group, of a section that has begun or is to begin, unless enough of them are in flight. While
-// it waits what the job would hold with it may fall; then it asks again.
+// askNextGroup asks for the next group, of a section that has begun or is to begin, unless enough of them are in
+// flight. While it waits what the job would hold with it may fall; then it asks again.
 func (m *Machine) askNextGroup(out []Output, s *program.Section) []Output {
 	if m.want == nil && m.busyGroups >= ahead {
 		return out
@@ -156,7 +156,8 @@ func (m *Machine) askNextGroup(out []Output, s *program.Section) []Output {
 	return append(out, Output{Lease: &lease.Input{Want: &w}})
 }
 
-// handleGrant goes on with what the lease has granted. A job that goes Home does not begin the iteration that it asked for.
+// handleGrant goes on with what the lease has granted. A job that goes Home does not begin the iteration that it asked
+// for.
 func (m *Machine) handleGrant(ask int64, out []Output) []Output {
 	if ask != m.lastAsk {
 		return out
@@ -190,7 +191,8 @@ func (m *Machine) handleGrant(ask int64, out []Output) []Output {
 	m.swap.Issued(commands)
 	r.parts, r.issued, m.want = append(r.parts, p), g.To, nil
 	m.heldPages = m.neededPages()
-	return append(out, Output{Hold: &hold{m.heldPages}}, Output{Issue: &Issue{r.section, g.From, g.To, r.iteration, false}})
+	return append(out, Output{Hold: &hold{m.heldPages}}, Output{Issue: &Issue{r.section, g.From, g.To, r.iteration,
+		false}})
 }
 
 // countEnded counts a command of a group that has ended.

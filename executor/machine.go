@@ -87,49 +87,49 @@ type Machine struct {
 	iterations int
 	until      int // complete iterations after which the job rests
 
-	state   state
-	program *program.Program
-	next    *program.Program // for the next stay in Home
-	now     time.Duration
-	stop    bool
-	resting   bool  // in Home, until more iterations are wanted or it is resumed
-	parked  int64 // number of the last Park; 0: since then there was a Resume
-	parkReported    bool  // that it is parked
-	parkAt  int   // complete iterations before which it does not rest
-	snapshotWanted  bool  // a snapshot
-	snapshotAt  int   // complete iterations before which that is not taken
-	snapshotEvery   int   // iterations after which the job waits until a snapshot is wanted; 0: it never does
+	state          state
+	program        *program.Program
+	next           *program.Program // for the next stay in Home
+	now            time.Duration
+	stop           bool
+	resting        bool  // in Home, until more iterations are wanted or it is resumed
+	parked         int64 // number of the last Park; 0: since then there was a Resume
+	parkReported   bool  // that it is parked
+	parkAt         int   // complete iterations before which it does not rest
+	snapshotWanted bool  // a snapshot
+	snapshotAt     int   // complete iterations before which that is not taken
+	snapshotEvery  int   // iterations after which the job waits until a snapshot is wanted; 0: it never does
 	noSnapshotUpTo int   // it waits for none after so many, or fewer
 
-	issued   int    // iterations handed over, with those before the job began
-	endedAtDeparture     int    // iterations complete when it left Home last
-	ended    int    // iterations complete
-	runs     []*run // in flight, oldest first
+	issued           int    // iterations handed over, with those before the job began
+	endedAtDeparture int    // iterations complete when it left Home last
+	ended            int    // iterations complete
+	runs             []*run // in flight, oldest first
 	previousEvents   []device.Event
-	nextBegin    time.Duration // of the next iteration: when the last one's kernels ended
-	lastEnd     time.Duration // end of the last section
-	pausedSince time.Duration // since when the job has not been training
-	paused     time.Duration // sum of those times
-	plans    int
-	swap     swapexec.Machine
-	traceLeft   int // iterations still to be told of
-	skipped  int // iterations that count in all that is told, and in no other field
+	nextBegin        time.Duration // of the next iteration: when the last one's kernels ended
+	lastEnd          time.Duration // end of the last section
+	pausedSince      time.Duration // since when the job has not been training
+	paused           time.Duration // sum of those times
+	plans            int
+	swap             swapexec.Machine
+	traceLeft        int // iterations still to be told of
+	skipped          int // iterations that count in all that is told, and in no other field
 
 	// Under a lease.
-	weight    int
-	gates     *gates // of the program; nil: there is no lease
-	nextGates *gates
-	joinGates     *gates // with which it has joined, or asked to; nil: it has not
-	joined    bool
-	drainWanted    bool
-	lastAsk       int64            // number of what was asked for last
-	lastGrant      int64            // of the last grant
-	want      *lease.Want      // that was not granted yet
-	wantSection    *program.Section // of which that is
-	askedSince     time.Duration    // when something was asked for first that was not granted yet
-	heldPages      program.Pages
-	busyGroups      int  // groups in flight with commands of the compute lane that have not ended
-	mayRelease    bool // something has ended, after which the job may need less
+	weight      int
+	gates       *gates // of the program; nil: there is no lease
+	nextGates   *gates
+	joinGates   *gates // with which it has joined, or asked to; nil: it has not
+	joined      bool
+	drainWanted bool
+	lastAsk     int64            // number of what was asked for last
+	lastGrant   int64            // of the last grant
+	want        *lease.Want      // that was not granted yet
+	wantSection *program.Section // of which that is
+	askedSince  time.Duration    // when something was asked for first that was not granted yet
+	heldPages   program.Pages
+	busyGroups  int  // groups in flight with commands of the compute lane that have not ended
+	mayRelease  bool // something has ended, after which the job may need less
 }
 
 // run is a section in flight.
@@ -137,7 +137,7 @@ type run struct {
 	section   *program.Section
 	iteration int
 	events    []device.Event
-	pending      int
+	pending   int
 	issued    int    // commands
 	gates     []gate // nil: it is issued as a whole
 	parts     []part // of the gates, those that were issued
@@ -381,8 +381,8 @@ func (m *Machine) mustPark() bool { return m.parked != 0 && m.issued+m.skipped >
 // snapshotDue reports whether a snapshot is to be taken before the next iteration begins.
 func (m *Machine) snapshotDue() bool { return m.snapshotWanted && m.issued+m.skipped >= m.snapshotAt }
 
-// awaitsSnapshot reports whether the next iteration may not begin, since the state before it is to be taken and there is no room
-// for that yet.
+// awaitsSnapshot reports whether the next iteration may not begin, since the state before it is to be taken and there
+// is no room for that yet.
 func (m *Machine) awaitsSnapshot() bool {
 	at := m.issued + m.skipped
 	return m.snapshotEvery > 0 && at%m.snapshotEvery == 0 && at > m.noSnapshotUpTo && !m.snapshotDue()

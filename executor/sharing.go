@@ -126,7 +126,8 @@ func (h *Host) tick() error {
 	return h.carryOutGrants()
 }
 
-// waitEvents waits for the device, or until the lease wants to know the time. Virtual time does not pass while nothing ends.
+// waitEvents waits for the device, or until the lease wants to know the time. Virtual time does not pass while nothing
+// ends.
 func (h *Host) waitEvents(ctx context.Context) ([]device.Event, error) {
 	l, ok := h.sharing.Lease.(sleeper)
 	if !ok || strings.HasPrefix(h.device.Name(), "sim:") {

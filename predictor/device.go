@@ -72,7 +72,8 @@ func (d *Device) bounds(c *Call) (arithmetic, traffic float64) {
 // Roofline is the time of a call at the device's peak rates, without a launch, in seconds.
 func (d *Device) Roofline(c *Call) float64 { return max(d.bounds(c)) }
 
-// baseSeconds is what the learned efficiency is relative to: the roofline, and a part that keeps tiny ops from 0. In seconds.
+// baseSeconds is what the learned efficiency is relative to: the roofline, and a part that keeps tiny ops from 0. In
+// seconds.
 func (d *Device) baseSeconds(c *Call) float64 { return d.Roofline(c) + d.Launch.Seconds() }
 
 // DeviceOf describes a device of which only the facts of the roofline are known. What is missing is taken as it is on

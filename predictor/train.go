@@ -230,8 +230,8 @@ func median(v []float64) float64 {
 // holdBack: one sample in so many is held back from training, to calibrate p95.
 const holdBack = 50
 
-// launchTimes estimates the launch time of each device: the latency that half a percent of its stream samples are below. 0
-// for a device without such samples.
+// launchTimes estimates the launch time of each device: the latency that half a percent of its stream samples are
+// below. 0 for a device without such samples.
 func launchTimes(samples []Sample, devices []Device) []Device {
 	const enough = 200
 	streams := make([][]float64, len(devices))

@@ -17,7 +17,7 @@ var ErrStopped = errors.New("planning was stopped")
 type OverBudgetError struct {
 	Need   graph.Bytes
 	Budget graph.Bytes
-	Reason    string
+	Reason string
 }
 
 func (e *OverBudgetError) Error() string {
@@ -30,7 +30,7 @@ func (e *OverBudgetError) Unwrap() error { return ErrNoPlan }
 type OverHostError struct {
 	Need   graph.Bytes // with which there is a plan, or below which there is none
 	Budget graph.Bytes
-	Reason    string
+	Reason string
 }
 
 func (e *OverHostError) Error() string {

@@ -42,7 +42,8 @@ func Account(s *program.Section, events, before []device.Event, gated []time.Dur
 			continue
 		}
 		for nth, i := range commands {
-			last, stall := a.longestWait(program.Point{Stream: program.Stream(stream), Count: nth}, i, s.Commands[i].Waits)
+			last, stall := a.longestWait(program.Point{Stream: program.Stream(stream), Count: nth}, i,
+				s.Commands[i].Waits)
 			if place, ok := at[last]; ok {
 				copies[place].Stall += stall
 			}
@@ -66,9 +67,10 @@ func streamsOf(s *program.Section) [][]int {
 	return streams
 }
 
-// longestWait returns the command of this section that a command waited for longest, and how long; -1 if it waited for none,
-// or longest for one of the section before. previous is the point that its stream reaches before it.
-func (a *accountant) longestWait(previous program.Point, command int, waits []program.Point) (last int, stall time.Duration) {
+// longestWait returns the command of this section that a command waited for longest, and how long; -1 if it waited for
+// none, or longest for one of the section before. previous is the point that its stream reaches before it.
+func (a *accountant) longestWait(previous program.Point, command int, waits []program.Point) (last int,
+	stall time.Duration) {
 	start := a.events[command].Start
 	_, free, ok := a.lastBefore(previous)
 	if !ok {
@@ -88,8 +90,8 @@ func (a *accountant) longestWait(previous program.Point, command int, waits []pr
 	return last, stall
 }
 
-// lastBefore returns the command that reaches a point, -1 if it is of the section before, and when it ended; false if there
-// was no such command or its end is not known.
+// lastBefore returns the command that reaches a point, -1 if it is of the section before, and when it ended; false if
+// there was no such command or its end is not known.
 func (a *accountant) lastBefore(p program.Point) (i int, end time.Duration, ok bool) {
 	if p.Count > 0 {
 		i = a.streams[p.Stream][p.Count-1]

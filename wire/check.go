@@ -324,7 +324,8 @@ func (r Record) check() error {
 
 func (c *checker) record(r *Record) {
 	c.spec(&r.Spec)
-	checkAmong(c, "phase", r.State, JobQueued, JobStarting, JobRunning, JobUnknown, JobParking, JobParked, JobStopping, JobFinished, JobStopped, JobFailed)
+	checkAmong(c, "phase", r.State, JobQueued, JobStarting, JobRunning, JobUnknown, JobParking, JobParked, JobStopping,
+		JobFinished, JobStopped, JobFailed)
 	checkAmong(c, "place to park", r.Park, "", InMemory, OnDisk)
 	checkAmong(c, "memory sharing", r.Sharing, NoSharing, Gates, Zico, Waterwave, Slices)
 	c.checkpoint(r.Checkpoint)

@@ -526,7 +526,7 @@ func TestPathsOfSpec(t *testing.T) {
 
 // Messages with the older words of the lease's methods keep their meaning.
 func TestOldSharing(t *testing.T) {
-	for word, want := range map[string]Sharing{"shift": Zico, "pairs": Waterwave, "zico": Zico, "gates": Gates, "": ""} {
+	for word, want := range map[string]Sharing{"shift": Zico, "pairs": Waterwave, "zico": Zico, "gates": Gates} {
 		var l Lease
 		if err := json.Unmarshal([]byte(`{"memory_sharing":"`+word+`"}`), &l); err != nil || l.Sharing != want {
 			t.Errorf("%q is %q (%v), want %q", word, l.Sharing, err, want)

@@ -14,7 +14,8 @@ func TestHides(t *testing.T) {
 		{Record{Order: 1, State: JobStopped}, Record{Order: 3, State: JobFinished}, false},
 	} {
 		if got := test.first.Hides(&test.job); got != test.want {
-			t.Errorf("replicas %d (%s) hide job %d (%s): %v, want %v", test.first.Order, test.first.State, test.job.Order,
+			t.Errorf("replicas %d (%s) hide job %d (%s): %v, want %v", test.first.Order, test.first.State,
+				test.job.Order,
 				test.job.State, got, test.want)
 		}
 	}

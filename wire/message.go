@@ -131,8 +131,8 @@ type Lease struct {
 
 // Refusal tells a process that it is not wanted: another of its name runs, or its device is another.
 type Refusal struct {
-	Life string `json:"life"` // of the process
-	Reason  string `json:"why"`  // in one line
+	Life   string `json:"life"` // of the process
+	Reason string `json:"why"`  // in one line
 }
 
 // Rates are limits of copies, in bytes a second; 0: none but the device's own.
@@ -164,7 +164,8 @@ func ParseSharing(word string) Sharing {
 	return Sharing(word)
 }
 
-// UnmarshalText implements [encoding.TextUnmarshaler]. It accepts the aliases of ParseSharing, which older messages have.
+// UnmarshalText implements [encoding.TextUnmarshaler]. It accepts the aliases of ParseSharing, which older messages
+// have.
 func (s *Sharing) UnmarshalText(text []byte) error {
 	*s = ParseSharing(string(text))
 	return nil
@@ -449,13 +450,13 @@ type JobState string
 const (
 	JobQueued   JobState = "queued"   // it does not fit beside the others yet
 	JobStarting JobState = "starting" // planned; its executor, or its bytes, are not there yet
-	JobRunning JobState = "running"
+	JobRunning  JobState = "running"
 	JobUnknown  JobState = "unknown" // its executor cannot be reached, and may be training
 	JobParking  JobState = "parking"
 	JobParked   JobState = "parked"
-	JobStopping   JobState = "stopping"
-	JobFinished     JobState = "finished"
-	JobStopped   JobState = "stopped"
+	JobStopping JobState = "stopping"
+	JobFinished JobState = "finished"
+	JobStopped  JobState = "stopped"
 	JobFailed   JobState = "failed"
 )
 
@@ -465,9 +466,9 @@ func (p JobState) Over() bool { return p == JobFinished || p == JobStopped || p 
 // Record is what a controller knows about a job, and finds again after a restart.
 type Record struct {
 	Spec     Spec        `json:"spec"`
-	Order      int64       `json:"order" bound:"count"` // of submission
+	Order    int64       `json:"order" bound:"count"` // of submission
 	State    JobState    `json:"phase"`
-	Reason      string      `json:"why,omitzero"`                    // it waits, or failed
+	Reason   string      `json:"why,omitzero"`                    // it waits, or failed
 	Diverged bool        `json:"diverged,omitzero"`               // it has failed: see JobStatus
 	Need     graph.Bytes `json:"need_bytes,omitzero" bound:"sum"` // that it waits for
 	Executor string      `json:"executor,omitzero"`
@@ -521,9 +522,9 @@ type Record struct {
 	// of all jobs together, when it was last planned for; 0: no limit
 	Budget graph.Bytes `json:"budget_bytes,omitzero" bound:"sum"`
 	// the newest layout is planned for: "cold-start", as predicted, or "updated", as measured
-	Latencies string  `json:"latencies,omitzero"`
-	PlanReason    string  `json:"replan_reason,omitzero"` // of the last plan
-	Result    *Result `json:"result,omitempty"`
+	Latencies  string  `json:"latencies,omitzero"`
+	PlanReason string  `json:"replan_reason,omitzero"` // of the last plan
+	Result     *Result `json:"result,omitempty"`
 	// of a script
 	Script *Allocated `json:"script,omitempty"`
 	// likewise: why there is no plan for its newest graph, and what helps; it trains without one

@@ -149,7 +149,8 @@ const MaxDeviceName = 64
 // CheckDevice reports whether a device may be called so.
 func CheckDevice(name string) error {
 	if len(name) > MaxDeviceName {
-		return fmt.Errorf("the name %s of a device has %d bytes, and %d at most", quoted(name), len(name), MaxDeviceName)
+		return fmt.Errorf("the name %s of a device has %d bytes, and %d at most", quoted(name), len(name),
+			MaxDeviceName)
 	}
 	return CheckName(name)
 }

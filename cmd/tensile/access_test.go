@@ -89,7 +89,8 @@ func TestClusterPathsOfUsers(t *testing.T) {
 		}
 		lacks := func(part string) bool { return !strings.Contains(r.Reason, part) }
 		if slices.ContainsFunc(want, lacks) || r.Iteration > 0 {
-			t.Errorf("after %d iterations job %s with %q is over: %q, want %q", r.Iteration, name, flags, r.Reason, want)
+			t.Errorf("after %d iterations job %s with %q is over: %q, want %q", r.Iteration, name, flags, r.Reason,
+				want)
 		}
 	}
 	if !bytes.Equal(read(t, secret), before) || !bytes.Equal(read(t, precious), kept) {

@@ -213,8 +213,8 @@ memory (none), in turns of ten iterations from host memory to host memory (slice
 and at 1.3 times of it. With plans by policy tensile (gates+plans): at capacities that save so much. Throughput is
 compared with the same jobs one after the other, and side by side.
 
---schedulers measures Zico's scheduler (zico) and Waterwave's (waterwave) beside gates, at 1.15 times the least capacity as
-well, and nothing with plans.
+--schedulers measures the schedulers of Zico and Waterwave (zico, waterwave) beside gates, at 1.15 times the least
+capacity as well, and nothing with plans.
 
 --largest-batch asks for how large a batch two or four copies of a network can have each, and one copy alone.
 

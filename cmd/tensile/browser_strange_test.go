@@ -36,7 +36,8 @@ func strangeJobs(t *testing.T) string {
 	bus := localbus.New()
 	loss := wire.Loss(0.5)
 	a := wire.Answer{Device: "sim:a6000", Budget: 8 * graph.GiB, Trouble: "<b>the disk</b> is full"}
-	states := []wire.JobState{wire.JobRunning, wire.JobQueued, wire.JobParked, wire.JobFinished, wire.JobRunning, wire.JobRunning,
+	states := []wire.JobState{wire.JobRunning, wire.JobQueued, wire.JobParked, wire.JobFinished, wire.JobRunning,
+		wire.JobRunning,
 		wire.JobFailed}
 	for i, name := range strangeNames {
 		if err := wire.CheckName(name); err != nil {

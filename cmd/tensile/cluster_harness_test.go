@@ -83,7 +83,8 @@ func (c *cluster) answered(job, said string) string {
 	if said != fmt.Sprintf("job %s is queued: %s\n", job, early) {
 		return said
 	}
-	r := c.until("plans with job "+job, func(jobs map[string]wire.Record) bool { return jobs[job].Reason != early })[job]
+	r := c.until("plans with job "+job,
+		func(jobs map[string]wire.Record) bool { return jobs[job].Reason != early })[job]
 	return submitted(r) + "\n"
 }
 

@@ -249,8 +249,8 @@ func (f *planFlags) registerSharing(c *cobra.Command, without string) {
 	c.Flags().Var(&f.sharing, "memory-sharing",
 		"how jobs share memory: none, each has an arena of its own; gates, one at a time has its peak, and each of "+
 			"the others what it holds between two iterations; zico, as gates, with iterations that begin when the "+
-			"scheduler of Zico would begin them; waterwave, as gates, with groups in the pairs of Waterwave; or slices, "+
-			"one at a time has its arena, and the others rest (default: "+without+")")
+			"scheduler of Zico would begin them; waterwave, as gates, with groups in the pairs of Waterwave; or "+
+			"slices, one at a time has its arena, and the others rest (default: "+without+")")
 	complete(c, "memory-sharing", "gates", "zico", "waterwave", "slices", "none")
 }
 

@@ -64,10 +64,12 @@ var signalled = map[string]signalledRow{
 		{signal: syscall.SIGCONT, to: "s"}}, 143, "signal: terminated|" + toldToEnd},
 	"script suspended, then killed": {[]sent{{signal: syscall.SIGSTOP, to: "s"}, {signal: syscall.SIGKILL, to: "s"}},
 		137, "signal: killed"},
-	"command killed, script ended": {[]sent{{syscall.SIGKILL, "c", wire.JobUnknown}, {signal: syscall.SIGTERM, to: "s"}},
+	"command killed, script ended": {[]sent{{syscall.SIGKILL, "c", wire.JobUnknown}, {signal: syscall.SIGTERM,
+		to: "s"}},
 		-1, "its executor has ended"},
 	"script suspended, command killed": {[]sent{{signal: syscall.SIGSTOP, to: "s"},
-		{syscall.SIGKILL, "c", wire.JobUnknown}, {signal: syscall.SIGTERM, to: "s"}, {signal: syscall.SIGCONT, to: "s"}},
+		{syscall.SIGKILL, "c", wire.JobUnknown}, {signal: syscall.SIGTERM, to: "s"}, {signal: syscall.SIGCONT,
+			to: "s"}},
 		-1, "its executor has ended"},
 }
 

@@ -24,22 +24,22 @@ import (
 
 // livePlan is what a job that a controller runs trains with.
 type livePlan struct {
-	Job      string          `json:"job"`
-	Model    string          `json:"model"`
-	State    wire.JobState   `json:"state"`
-	Reason      string          `json:"why,omitempty"`
-	Epoch    int64           `json:"epoch"`
-	Newest   int64           `json:"newest_epoch"`     // another, if that waits for bytes of other jobs
-	PlanReason   string          `json:"reason"`           // of the newest plan
-	Phase    string          `json:"phase"`            // and for which latencies: cold-start, updated
-	Passes   []string        `json:"passes,omitempty"` // that the graph has been through
-	Steps    int             `json:"steps"`
-	Ops      int             `json:"ops"`
-	Swaps    int             `json:"swaps"`
-	SlotPeak graph.Bytes     `json:"slot_peak_bytes"`
-	Arena    graph.Bytes     `json:"arena_bytes"`
-	Since    int64           `json:"since_epoch,omitempty"` // what Changes are against
-	Changes  []report.Change `json:"changes"`
+	Job        string          `json:"job"`
+	Model      string          `json:"model"`
+	State      wire.JobState   `json:"state"`
+	Reason     string          `json:"why,omitempty"`
+	Epoch      int64           `json:"epoch"`
+	Newest     int64           `json:"newest_epoch"`     // another, if that waits for bytes of other jobs
+	PlanReason string          `json:"reason"`           // of the newest plan
+	Phase      string          `json:"phase"`            // and for which latencies: cold-start, updated
+	Passes     []string        `json:"passes,omitempty"` // that the graph has been through
+	Steps      int             `json:"steps"`
+	Ops        int             `json:"ops"`
+	Swaps      int             `json:"swaps"`
+	SlotPeak   graph.Bytes     `json:"slot_peak_bytes"`
+	Arena      graph.Bytes     `json:"arena_bytes"`
+	Since      int64           `json:"since_epoch,omitempty"` // what Changes are against
+	Changes    []report.Change `json:"changes"`
 
 	Decisions []explain.Decision `json:"decisions,omitempty"` // if they are asked for
 
@@ -189,8 +189,9 @@ func readLayouts(ctx context.Context, conn wire.Bus, r wire.Record) (*livePlan, 
 	if r.Granted == 0 || r.State.Over() {
 		return nil, fmt.Errorf("%s, and trains with no plan", submitted(r))
 	}
-	p := &livePlan{Job: job, Model: r.Spec.Model, State: r.State, Reason: r.Reason, Newest: r.Epoch, PlanReason: r.PlanReason,
-		Phase: r.Latencies, Changes: []report.Change{}}
+	p := &livePlan{Job: job, Model: r.Spec.Model, State: r.State, Reason: r.Reason, Newest: r.Epoch,
+		PlanReason: r.PlanReason,
+		Phase:      r.Latencies, Changes: []report.Change{}}
 	text, err := conn.Load(ctx, wire.Graphs, wire.GraphObject(r.Spec.Graph))
 	if err != nil {
 		return nil, fmt.Errorf("the graph of job %s: %w", job, err)

@@ -12,18 +12,19 @@ import (
 type checkpointStage int
 
 const (
-	none    checkpointStage = iota
-	armed          // the host was told to take the state of the job after some iterations that are still to come
-	asked          // the host was told to take the state of the job
-	writing        // the file is being written
+	none checkpointStage = iota
+	// the host was told to take the state of the job after some iterations that are still to come
+	armed
+	asked   // the host was told to take the state of the job
+	writing // the file is being written
 )
 
 // checkpointTry is when a checkpoint was begun.
 type checkpointTry struct {
 	at        time.Duration
 	iteration int
-	retryDue     bool // since then there was a heartbeat
-	final      bool // it failed, and the process is to end
+	retryDue  bool // since then there was a heartbeat
+	final     bool // it failed, and the process is to end
 }
 
 // takesCheckpoints reports whether checkpoints are taken of a job while it trains, so that it can go on elsewhere.
@@ -60,7 +61,8 @@ func (m *Machine) askForState(j *job) {
 	m.emit(Output{Take: &Take{Job: j.spec.Name}})
 }
 
-// handleSnapshot has a state written that is still wanted: not that of a job which ends, but for one that goes on elsewhere.
+// handleSnapshot has a state written that is still wanted: not that of a job which ends, but for one that goes on
+// elsewhere.
 func (m *Machine) handleSnapshot(j *job, s *executor.Snapshot) {
 	if s.Err != nil && j.checkpointing == armed {
 		j.lastTry.iteration = j.armedAt
@@ -94,7 +96,8 @@ func (m *Machine) handleWritten(w *Written) {
 	}
 	j.status.Since = j.checkpointsSince(w.Checkpoint.Iteration)
 	j.status.Checkpoint = w.Checkpoint
-	m.emitEvent(Event{Kind: Checkpointed, Job: j.spec.Name, Iterations: w.Checkpoint.Iteration, File: w.Checkpoint.File})
+	m.emitEvent(Event{Kind: Checkpointed, Job: j.spec.Name, Iterations: w.Checkpoint.Iteration,
+		File: w.Checkpoint.File})
 }
 
 // noteMissedCheckpoint notes that a checkpoint could not be taken.
@@ -103,8 +106,8 @@ func (m *Machine) noteMissedCheckpoint(j *job, err error) {
 	m.emitEvent(Event{Kind: Troubled, Job: j.spec.Name, Reason: j.checkpointError})
 }
 
-// followParkOrder has a job rest in Home, or go on, as it was ordered. It goes on with the layout that was ordered with that: the
-// memory of the one before may be another job's by now.
+// followParkOrder has a job rest in Home, or go on, as it was ordered. It goes on with the layout that was ordered with
+// that: the memory of the one before may be another job's by now.
 func (m *Machine) followParkOrder(j *job) {
 	switch {
 	case j.park != "" && !j.parkSent:

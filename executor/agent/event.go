@@ -48,7 +48,7 @@ type Event struct {
 	Loss       *wire.Loss    `json:"loss,omitzero"`
 	Saved      string        `json:"saved,omitzero"`
 	File       string        `json:"file,omitzero"` // a checkpoint
-	Reason        string        `json:"why,omitzero"`
+	Reason     string        `json:"why,omitzero"`
 }
 
 // Log is the event as a line of its job's log; "": it has no line there.

@@ -16,61 +16,61 @@ import (
 
 // job is what a machine knows about a job.
 type job struct {
-	ticket Ticket
-	spec   wire.Spec
+	ticket      Ticket
+	spec        wire.Spec
 	incarnation int64 // of the incarnation
-	ordered  bool  // by the newest orders
-	epoch  int64 // that it is to train with
-	stop   bool  // ordered
+	ordered     bool  // by the newest orders
+	epoch       int64 // that it is to train with
+	stop        bool  // ordered
 	// it goes on elsewhere, from its checkpoints
 	continuesElsewhere bool
-	knownCheckpoint      int              // iterations of the newest checkpoint that the controller knows of
-	park      wire.Place       // ordered: where it is to rest; "": it is to train
-	wantsCopies    bool             // ordered: reports say what each copy took
-	unplanned string           // why there is no plan for a script's graph; "": there is, or will be
-	hostUnplanned     string           // of that, the host was told
-	trace     wire.Trace       // the newest that was ordered
-	successor      *wire.Assignment // of another job of its name, which begins when this one is gone
+	knownCheckpoint    int              // iterations of the newest checkpoint that the controller knows of
+	park               wire.Place       // ordered: where it is to rest; "": it is to train
+	wantsCopies        bool             // ordered: reports say what each copy took
+	unplanned          string           // why there is no plan for a script's graph; "": there is, or will be
+	hostUnplanned      string           // of that, the host was told
+	trace              wire.Trace       // the newest that was ordered
+	successor          *wire.Assignment // of another job of its name, which begins when this one is gone
 
-	task    *task.Task // nil: not there yet
-	stale   bool       // the task is not of the spec's graph, which is a script's newest
-	begin   *Begin     // nil: with no iteration
-	fetching    bool       // something is being fetched for it
-	retryDue   bool       // that failed, and is tried again at the next heartbeat
+	task         *task.Task // nil: not there yet
+	stale        bool       // the task is not of the spec's graph, which is a script's newest
+	begin        *Begin     // nil: with no iteration
+	fetching     bool       // something is being fetched for it
+	retryDue     bool       // that failed, and is tried again at the next heartbeat
 	settledEpoch int64      // newest epoch that was handed to the host or refused
 
-	hosted  bool            // the host has it, or may have
-	stopSent    bool            // the host was told to stop it
+	hosted     bool            // the host has it, or may have
+	stopSent   bool            // the host was told to stop it
 	removeSent bool            // the host was told to remove it
-	lingers bool            // it has failed, and the host may have it train until it is removed
-	keeping bool            // what it has come to is being taken
-	ending  *executor.Ended // with keeping: that
-	unsaved  *Kept           // with keeping: it is on no disk yet, as was found; nil: that was not tried
+	lingers    bool            // it has failed, and the host may have it train until it is removed
+	keeping    bool            // what it has come to is being taken
+	ending     *executor.Ended // with keeping: that
+	unsaved    *Kept           // with keeping: it is on no disk yet, as was found; nil: that was not tried
 	keepSent   bool            // with keeping: that is under way
-	status  wire.JobStatus
-	outcome outcome
-	result  *wire.Result // with losses and weights, which is still to be stored; nil: nothing is
-	storing bool         // that is being done
+	status     wire.JobStatus
+	outcome    outcome
+	result     *wire.Result // with losses and weights, which is still to be stored; nil: nothing is
+	storing    bool         // that is being done
 
-	parkSent    bool  // the host was told to park it, and not to resume it since
+	parkSent   bool  // the host was told to park it, and not to resume it since
 	parkNumber int64 // how often it was told so
 	resting    bool  // it is in Home since the last time
 	// of a replica, see inStep
-	actAt        int           // ordered: complete iterations after which it does what it is to do
+	actAt     int           // ordered: complete iterations after which it does what it is to do
 	neighbour *wire.Meeting // ordered: where the replica before it listens; nil: it is not known
-	joinSent     wire.Meeting  // the neighbour that it was told
-	meetSent     bool          // it was told to listen for the next one
-	partSent     bool          // it was told to close its connections
+	joinSent  wire.Meeting  // the neighbour that it was told
+	meetSent  bool          // it was told to listen for the next one
+	partSent  bool          // it was told to close its connections
 	parkAt    int           // with parks: at
 	armedAt   int           // with armed: complete iterations after which the state is taken
 
-	checkpointing checkpointStage // how far the present checkpoint is
-	lastTry  checkpointTry  // the newest one
-	checkpointError string // why it was not written, in a line; "": it was
+	checkpointing   checkpointStage // how far the present checkpoint is
+	lastTry         checkpointTry   // the newest one
+	checkpointError string          // why it was not written, in a line; "": it was
 }
 
-// isSameJob reports whether two specs are those of one job. What only planners look at may change, and what a script was
-// seen to do.
+// isSameJob reports whether two specs are those of one job. What only planners look at may change, and what a script
+// was seen to do.
 func isSameJob(a, b wire.Spec) bool {
 	a.Priority, a.SwapRate = b.Priority, b.SwapRate
 	if a.Script && b.Script {
@@ -387,8 +387,8 @@ func (m *Machine) handleEnded(j *job, e *executor.Ended) {
 	}
 }
 
-// keepResult has what a job has come to taken when no checkpoint of it is being written, and again at a heartbeat as long as
-// it is on no disk. A job that is to end whatever becomes of that, or that nobody wants, ends without.
+// keepResult has what a job has come to taken when no checkpoint of it is being written, and again at a heartbeat as
+// long as it is on no disk. A job that is to end whatever becomes of that, or that nobody wants, ends without.
 func (m *Machine) keepResult(j *job) {
 	switch {
 	case j.keepSent || j.checkpointing == writing || j.status.State.Over():
@@ -448,11 +448,12 @@ func (m *Machine) handleStored(s *Stored) {
 		j.retryDue = true
 		return
 	}
-	j.status.Result.Stored, j.result, m.changed = wire.ResultKey(m.process.Executor, j.spec.ID, j.incarnation), nil, true
+	j.status.Result.Stored, j.result, m.changed = wire.ResultKey(m.process.Executor, j.spec.ID, j.incarnation), nil,
+		true
 }
 
-// reportedStatus is what is said of a job: that it is over when its result is stored and the host has given back what it had, and
-// not before; and that it has failed when no checkpoint of it is being written, which would be its newest.
+// reportedStatus is what is said of a job: that it is over when its result is stored and the host has given back what
+// it had, and not before; and that it has failed when no checkpoint of it is being written, which would be its newest.
 func (j *job) reportedStatus() wire.JobStatus {
 	s := j.status
 	if s.Error == "" && !s.State.Over() {

@@ -15,24 +15,24 @@ type Machine struct {
 	process Process
 	now     time.Duration // of the newest input
 
-	jobs    []*job // in the order in which they were ordered
-	ticket  Ticket // of the youngest
-	orders  int64  // number of the newest
-	link    wire.Rates
-	lease   wire.Lease // zero: jobs share no memory
-	waits   map[lease.Job]string
-	leaveOrdered   bool     // ordered
-	refusal    string   // away: why this process is refused
-	interruption   error    // the process was interrupted: jobs end, and none begins
-	account []string // what has become of jobs since then, a line each
-	hasLeft    bool
+	jobs         []*job // in the order in which they were ordered
+	ticket       Ticket // of the youngest
+	orders       int64  // number of the newest
+	link         wire.Rates
+	lease        wire.Lease // zero: jobs share no memory
+	waits        map[lease.Job]string
+	leaveOrdered bool     // ordered
+	refusal      string   // away: why this process is refused
+	interruption error    // the process was interrupted: jobs end, and none begins
+	account      []string // what has become of jobs since then, a line each
+	hasLeft      bool
 
-	online bool
-	offlineSince   time.Duration // since when there is no connection
-	idleSince  time.Duration // since when there is neither a connection nor work
-	statusNumber   int64         // number of the newest status
-	changed   bool          // something is not in that status
-	out    []Output
+	online       bool
+	offlineSince time.Duration // since when there is no connection
+	idleSince    time.Duration // since when there is neither a connection nor work
+	statusNumber int64         // number of the newest status
+	changed      bool          // something is not in that status
+	out          []Output
 }
 
 // Process is the process of an executor.
@@ -171,7 +171,8 @@ func (m *Machine) handleOrders(o *wire.Orders) {
 			if next := o.Jobs[i].Spec; next.Graph != j.spec.Graph {
 				j.spec.Graph, j.spec.Held, j.spec.Least, j.stale = next.Graph, next.Held, next.Least, true
 			}
-			j.actAt, j.neighbour, j.knownCheckpoint = o.Jobs[i].At, o.Jobs[i].Neighbour, max(j.knownCheckpoint, o.Jobs[i].From)
+			j.actAt, j.neighbour, j.knownCheckpoint = o.Jobs[i].At, o.Jobs[i].Neighbour, max(j.knownCheckpoint,
+				o.Jobs[i].From)
 			m.trace(j, o.Jobs[i].Trace)
 			m.weigh(j, o.Jobs[i].Spec.Priority)
 		default: // another of the name, or another incarnation
@@ -216,8 +217,9 @@ func (m *Machine) trace(j *job, t wire.Trace) {
 // addJob takes a job up.
 func (m *Machine) addJob(w wire.Assignment) {
 	m.ticket++
-	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, incarnation: w.Incarnation, ordered: true, epoch: w.Epoch,
-		stop: w.Stop, wantsCopies: w.Copies, knownCheckpoint: w.From, park: w.Park,
+	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, incarnation: w.Incarnation, ordered: true,
+		epoch: w.Epoch,
+		stop:  w.Stop, wantsCopies: w.Copies, knownCheckpoint: w.From, park: w.Park,
 		trace: w.Trace, unplanned: w.Unplanned, actAt: w.At, neighbour: w.Neighbour,
 		status: wire.JobStatus{Name: w.Spec.Name, ID: w.Spec.ID, Incarnation: w.Incarnation, State: wire.Waiting}})
 	m.changed = true
@@ -271,8 +273,8 @@ func (m *Machine) close() {
 	}
 }
 
-// reportStatus says all that is being done. What it says of a job that the newest orders name is about that very job: where
-// one of its name is not gone yet, the new one waits.
+// reportStatus says all that is being done. What it says of a job that the newest orders name is about that very job:
+// where one of its name is not gone yet, the new one waits.
 func (m *Machine) reportStatus() {
 	m.statusNumber, m.changed = m.statusNumber+1, false
 	p := &m.process

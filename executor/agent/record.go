@@ -33,7 +33,7 @@ type record struct {
 	Machine string            `json:"machine,omitzero"`
 	Process *Process          `json:"process,omitzero"`
 	Now     time.Duration     `json:"now_ns,omitzero"`
-	In      *recordedInput             `json:"in,omitzero"`
+	In      *recordedInput    `json:"in,omitzero"`
 	Out     []json.RawMessage `json:"out,omitzero"`
 }
 

@@ -45,8 +45,8 @@ func (m *Machine) advanceReplica(j *job) {
 	}
 }
 
-// connectReplica has a replica listen for the next one, when it is known where it begins, and find the one before it, when it is
-// known where that listens.
+// connectReplica has a replica listen for the next one, when it is known where it begins, and find the one before it,
+// when it is known where that listens.
 func (m *Machine) connectReplica(j *job) {
 	if j.task == nil {
 		return
@@ -115,8 +115,10 @@ func (m *Machine) takeAt(j *job) {
 		at = (j.lastTry.iteration/every + 1) * every
 	}
 	switch {
-	case !j.takesCheckpoints() || at <= j.lastTry.iteration || at >= j.spec.Iterations || j.status.Iteration < j.lastTry.iteration:
-	case j.mustRestOrEnd() && (every == 0 || at > j.actAt): // the controller says when to rest, or it does not come so far
+	case !j.takesCheckpoints() || at <= j.lastTry.iteration || at >= j.spec.Iterations ||
+		j.status.Iteration < j.lastTry.iteration:
+	// the controller says when to rest, or it does not come so far
+	case j.mustRestOrEnd() && (every == 0 || at > j.actAt):
 	case every == 0 && at < j.status.Begun: // too late, as the status says
 	case j.checkpointing == none, j.checkpointing == armed && at != j.armedAt:
 		j.checkpointing, j.armedAt = armed, at

@@ -93,7 +93,8 @@ func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p := Process{Executor: o.Executor, Life: cmp.Or(o.Life, rand.Text()), Dead: o.Dead, Device: o.Device.Identity(),
-		Host: ProcessName(), Since: int64(clock.Now()), Alone: o.Alone, Orphan: o.Orphan, Brings: o.Brings, Place: o.Place}
+		Host: ProcessName(), Since: int64(clock.Now()), Alone: o.Alone, Orphan: o.Orphan, Brings: o.Brings,
+		Place: o.Place}
 	if o.Checkpoints.Dir != "" {
 		var err error
 		if p.Folder, err = o.Checkpoints.Identity(); err != nil {

@@ -126,8 +126,9 @@ func beginIn(t *testing.T, d device.Device, folder string) *setting {
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancelCause(t.Context())
 	go func() {
-		s.ended <- agent.Run(ctx, agent.Options{Executor: executorName, Device: s.device, Host: agent.HostMaker(s.device),
-			Bus: s.bus, Heartbeat: time.Millisecond,
+		s.ended <- agent.Run(ctx, agent.Options{Executor: executorName, Device: s.device,
+			Host: agent.HostMaker(s.device),
+			Bus:  s.bus, Heartbeat: time.Millisecond,
 			Checkpoints: checkpoint.Folder{Dir: folder}, Interrupt: s.interrupt,
 			Notice: slog.New(slog.NewTextHandler(&s.notices, nil))})
 	}()

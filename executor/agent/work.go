@@ -124,8 +124,8 @@ func (k *Keep) Take(losses []float32) *Kept {
 	return kept
 }
 
-// keepResult takes what a job has come to, while it rests in Home, and saves its weights. If they cannot be saved they go to
-// a checkpoint.
+// keepResult takes what a job has come to, while it rests in Home, and saves its weights. If they cannot be saved they
+// go to a checkpoint.
 func (c *Checkpoints) keepResult(k *Keep, l *losses) *Kept {
 	kept := k.Take(l.list())
 	if kept.Err = k.Task.Check(k.Ended.Iterations, k.Ended.Weights); kept.Err != nil {

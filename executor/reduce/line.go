@@ -170,8 +170,8 @@ func (l *Line) reduceUp(iteration int, name string, data []float32) error {
 	return nil
 }
 
-// passDown takes the results from above and hands them on. It always reads, so that no replica waits with a result for one
-// that waits with a sum. A result replaces elements that were added before it was made.
+// passDown takes the results from above and hands them on. It always reads, so that no replica waits with a result for
+// one that waits with a sum. A result replaces elements that were added before it was made.
 func (l *Line) passDown(data []float32) error {
 	if l.above == nil {
 		return nil

@@ -139,9 +139,9 @@ func (t *conversation) handleApplied(a *external.Applied) (*sent, error) {
 	return p, nil
 }
 
-// handleIteration takes what an iteration took, and returns the plan that it followed; nil: none. What its allocator had
-// reserved beyond the plan, from the second iteration on, is the reserve, and a part of the plan more where allocations
-// failed beside it: what they lacked is not told.
+// handleIteration takes what an iteration took, and returns the plan that it followed; nil: none. What its allocator
+// had reserved beyond the plan, from the second iteration on, is the reserve, and a part of the plan more where
+// allocations failed beside it: what they lacked is not told.
 func (t *conversation) handleIteration(i *external.Iteration) (*sent, error) {
 	s := &t.summary
 	if i.Graph > len(t.graphs) || i.Plan > int64(len(t.sent)) {

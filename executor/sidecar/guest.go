@@ -23,7 +23,7 @@ type GuestInput struct {
 	Park    int64 // the number of this wish; see executor.Host.Park
 	Resume  bool
 	Remove  bool
-	Reason     *string          // there is no plan for what the script does, for this reason; "": that is over
+	Reason  *string          // there is no plan for what the script does, for this reason; "": that is over
 	Message external.Message // of the script
 	Closed  bool             // the script has closed its end, or says what cannot be read
 	Exited  *Exit            // the command has ended, and all that it has said was heard
@@ -187,8 +187,8 @@ func (g *Guest) advance() {
 	}
 }
 
-// coversPassive reports whether the newest program is for what a script has that follows no plan any more. It is in force
-// then: there is nothing that the script would have to do, or could be told if it has left.
+// coversPassive reports whether the newest program is for what a script has that follows no plan any more. It is in
+// force then: there is nothing that the script would have to do, or could be told if it has left.
 func (g *Guest) coversPassive() bool {
 	return g.alone > 0 && g.shapeOf(g.program) == nil && g.claimOf(g.program) >= g.alone &&
 		(g.page == 0 || g.pages() <= g.joined)
@@ -299,7 +299,7 @@ func (g *Guest) handleMessage(message external.Message) error {
 		}
 		g.record(s.Number)
 	case external.Applied:
-		return g.handleApplied(&s)
+		return g.takeAnswer(&s)
 	case external.Iteration:
 		return g.iteration(&s)
 	case external.Passive:
@@ -338,9 +338,9 @@ func (g *Guest) record(number int) {
 	g.emit(Output{Record: &external.Recorded{Graph: all, Latency: make([]time.Duration, len(all.Ops))}})
 }
 
-// handleApplied takes the answer to a plan. One that takes less than the one before is in force when an iteration has followed
-// it: until then what was above it may still be there.
-func (g *Guest) handleApplied(a *external.Applied) error {
+// takeAnswer takes the answer to a plan. One that takes less than the one before is in force when an iteration has
+// followed it: until then what was above it may still be there.
+func (g *Guest) takeAnswer(a *external.Applied) error {
 	s, err := g.handleApplied(a)
 	switch {
 	case err != nil:

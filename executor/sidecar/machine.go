@@ -248,7 +248,8 @@ func (m *Machine) handlePlanned(p *Planned) {
 		m.sendPlan(external.Plan{Why: reasonLine(why)}, nil)
 	default:
 		m.summary.Unmet = reasonLine(why)
-		m.addNote("no plan, so the script ends before its next step (--anyway has it train on without a limit): %s", why)
+		m.addNote("no plan, so the script ends before its next step (--anyway has it train on without a limit): %s",
+			why)
 		m.sendPlan(external.Plan{Why: reasonLine(why)}, nil)
 		m.emit(Output{Send: external.Stop{}})
 	}

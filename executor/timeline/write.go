@@ -185,8 +185,8 @@ func (t *tracer) span(j *traced, s *Section, sp *Span, thread int, from, to time
 		Duration: lasts(to - from), Args: args})
 }
 
-// writeWait writes for how long the compute lane stood still before a span, and what it waited for: first at the gate, then
-// for other commands.
+// writeWait writes for how long the compute lane stood still before a span, and what it waited for: first at the gate,
+// then for other commands.
 func (t *tracer) writeWait(j *traced, sp *Span, lane int) {
 	if sp.Gate+sp.Stall == 0 {
 		return

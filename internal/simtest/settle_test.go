@@ -52,7 +52,8 @@ func (w *world) settle() {
 				}
 				noPlan := i > 1000 && strings.Contains(r.Reason, "no plan was found") // within so much work
 				small := strings.HasPrefix(r.Reason, "waits for a larger budget")
-				beside := strings.Contains(r.Reason, " contexts of ") // of executors that were started by hand, and stay
+				// of executors that were started by hand, and stay
+				beside := strings.Contains(r.Reason, " contexts of ")
 				if r.Spec.Replica.Of > 0 && (noPlan || small) || (small || beside) && r.On != "" && i > 1000 {
 					w.step(controller.Input{Request: &wire.Request{Verb: wire.Stop, Job: r.Spec.Name}})
 				}
@@ -98,7 +99,8 @@ func (w *world) tell() {
 	w.t.Helper()
 	for _, r := range w.controller.Records() {
 		w.t.Logf("job %s is %s on %q: %s; incarnation %d at %s, parked %q, epochs %d and %d in force, claims %s and "+
-			"%s, held %v", r.Spec.Name, r.State, r.On, r.Reason, r.Incarnation, r.Executor, r.Park, r.Granted, r.Applied,
+			"%s, held %v", r.Spec.Name, r.State, r.On, r.Reason, r.Incarnation, r.Executor, r.Park, r.Granted,
+			r.Applied,
 			r.Claim, r.Host, r.Held)
 	}
 	for _, d := range w.controller.Devices() {

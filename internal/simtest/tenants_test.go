@@ -239,7 +239,8 @@ func (ts *tenants) alone(at *site, r *wire.Report) (sum time.Duration) {
 func (ts *tenants) live(of map[string]bool) map[string]bool {
 	names := make(map[string]bool)
 	for _, r := range ts.w.controller.Records() {
-		if !r.State.Over() && (of == nil || of[r.Spec.Name]) && !strings.HasPrefix(r.Reason, "waits for a larger budget") {
+		if !r.State.Over() && (of == nil || of[r.Spec.Name]) && !strings.HasPrefix(r.Reason,
+			"waits for a larger budget") {
 			names[r.Spec.Owner] = true
 		}
 	}

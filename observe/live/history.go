@@ -180,7 +180,8 @@ func (h *History) Plan(r *wire.Record, g *graph.Graph, l *wire.Layout) {
 	_, without := peak.Vanilla(g)
 	out, in := p.Copied(g)
 	j.facts = facts{out: out, in: in, alone: p.Length() - p.Recomputation(), without: without}
-	entry := Planned{At: h.at.Milliseconds(), Epoch: p.Epoch, Reason: r.PlanReason, Latencies: r.Latencies, Arena: l.Arena,
+	entry := Planned{At: h.at.Milliseconds(), Epoch: p.Epoch, Reason: r.PlanReason, Latencies: r.Latencies,
+		Arena: l.Arena,
 		Steps: len(p.Steps), Swaps: report.Swaps(g, p), Again: len(p.Steps) - len(g.Ops), Passes: p.Passes,
 		Changes: []report.Change{}}
 	if j.layout != nil && j.layout.Plan.Graph == p.Graph {

@@ -52,7 +52,8 @@ func TestParts(t *testing.T) {
 		used := make(map[string]graph.Bytes)
 		claims := make(map[string]controller.ClaimSum)
 		for i := range r.IntN(6) {
-			states := []wire.JobState{wire.JobQueued, wire.JobRunning, wire.JobParked, wire.JobFinished, wire.JobStarting}
+			states := []wire.JobState{wire.JobQueued, wire.JobRunning, wire.JobParked, wire.JobFinished,
+				wire.JobStarting}
 			job := wire.Record{Spec: wire.Spec{Name: string(rune('a' + i))}, State: states[r.IntN(len(states))]}
 			if len(names) > 0 && r.IntN(5) > 0 {
 				job.On, job.Executor, job.Claim = names[r.IntN(len(names))], "x", graph.Bytes(r.IntN(1000))

@@ -52,12 +52,12 @@ const (
 
 // Storage is what a plan does with a storage.
 type Storage struct {
-	Name  string      `json:"name"`
-	Role  graph.Role  `json:"role"`
-	Bytes graph.Bytes `json:"bytes"`
-	Does  string      `json:"does"`
-	Reason   string      `json:"why"`
-	Peak  bool        `json:"at_peak"` // it is on the device when the plan's steps need most
+	Name   string      `json:"name"`
+	Role   graph.Role  `json:"role"`
+	Bytes  graph.Bytes `json:"bytes"`
+	Does   string      `json:"does"`
+	Reason string      `json:"why"`
+	Peak   bool        `json:"at_peak"` // it is on the device when the plan's steps need most
 }
 
 // PictureOf draws a proven plan whose job has a link for itself. before is what is on the device during each op without
@@ -171,7 +171,8 @@ func storages(g *graph.Graph, p *plan.Plan, after, before []graph.Bytes) []Stora
 			on[r.Storage] = append(on[r.Storage], pair{s.From, s.To})
 		}
 	}
-	w := &reasoner{g: g, p: p, top: largest(after), first: make([]int, len(g.Ops)), used: make([][]int, len(g.Storages))}
+	w := &reasoner{g: g, p: p, top: largest(after), first: make([]int, len(g.Ops)), used: make([][]int,
+		len(g.Storages))}
 	for i := range w.first {
 		w.first[i] = -1
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // states are those of jobs, so that a state without jobs is 0 and not missing.
-var states = []wire.JobState{wire.JobQueued, wire.JobStarting, wire.JobRunning, wire.JobUnknown, wire.JobParking, wire.JobParked,
+var states = []wire.JobState{wire.JobQueued, wire.JobStarting, wire.JobRunning, wire.JobUnknown, wire.JobParking,
+	wire.JobParked,
 	wire.JobStopping, wire.JobFinished, wire.JobStopped, wire.JobFailed}
 
 // ofDevice are the series of one of the devices.

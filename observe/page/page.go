@@ -103,7 +103,8 @@ func (p *Page) Report(r *wire.Report) {
 	p.history.Heard(r)
 }
 
-// refresh asks the controller for its jobs, and loads plans that are new. What does not work is tried again the next time.
+// refresh asks the controller for its jobs, and loads plans that are new. What does not work is tried again the next
+// time.
 func (p *Page) refresh(ctx context.Context) {
 	a, err := p.ask(ctx, wire.Request{Verb: wire.Jobs})
 	if err != nil {

@@ -37,8 +37,8 @@ func Sharing(jobs []wire.Record) (n int) {
 	return n
 }
 
-// UsedBudget is what of a budget is taken, by jobs, by processes that have the device open, and by executors that cannot be
-// reached. Where jobs share memory the sum of their parts is more than that.
+// UsedBudget is what of a budget is taken, by jobs, by processes that have the device open, and by executors that
+// cannot be reached. Where jobs share memory the sum of their parts is more than that.
 func UsedBudget(a *wire.Answer) (taken, parts graph.Bytes) {
 	taken, _ = controller.UsedBytes(a)
 	parts = a.Contexts.Sum()

@@ -112,7 +112,7 @@ type Repetition struct {
 	First   int    `json:"first_event"`
 	Events  int    `json:"events"`
 	Repeats int    `json:"repeats"`
-	Reason     string `json:"why"` // a clause that goes on after "but"
+	Reason  string `json:"why"` // a clause that goes on after "but"
 }
 
 // BlocksBefore are blocks from before a record.

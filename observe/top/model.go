@@ -129,7 +129,8 @@ func (m *Model) setJobs(a answered) {
 	there := make(map[string]bool)
 	for i := range a.Answer.Jobs {
 		r := &a.Answer.Jobs[i]
-		r.Reason, r.PlanReason, r.Spec.Model, r.Spec.Owner = text.Shown(r.Reason), text.Shown(r.PlanReason), text.Shown(r.Spec.Model),
+		r.Reason, r.PlanReason, r.Spec.Model, r.Spec.Owner = text.Shown(r.Reason), text.Shown(r.PlanReason),
+			text.Shown(r.Spec.Model),
 			text.Shown(r.Spec.Owner)
 		there[r.Spec.Name] = true
 		h := m.jobs[r.Spec.Name]

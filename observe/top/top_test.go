@@ -256,7 +256,8 @@ func TestHostile(t *testing.T) {
 		}
 		states := []wire.JobState{wire.JobRunning, wire.JobQueued, wire.JobFailed}
 		a.Jobs = append(a.Jobs, wire.Record{Spec: wire.Spec{Name: name, ID: int64(i + 1), Model: "m" + control,
-			Owner: "o" + control, Iterations: 10}, State: states[i%3], Reason: "w" + control, PlanReason: "r" + control})
+			Owner: "o" + control, Iterations: 10}, State: states[i%3], Reason: "w" + control, PlanReason: "r" +
+			control})
 	}
 	for _, name := range []string{"a" + control, "a\u202eb", "a\u200fb", strings.Repeat("w", 200)} {
 		if wire.CheckName(name) == nil {

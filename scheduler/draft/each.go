@@ -255,8 +255,8 @@ func (d *division) tighten(result *scheduler.Result) bool {
 	return lowered
 }
 
-// planLeast plans for as little as the jobs need at least, which is above the budget by what the method says, and returns
-// what that packs into as an error.
+// planLeast plans for as little as the jobs need at least, which is above the budget by what the method says, and
+// returns what that packs into as an error.
 func (d *division) planLeast(refused *scheduler.OverBudgetError) (scheduler.Result, error) {
 	r := &d.Request
 	need, why := graph.Bytes(0), make([]string, len(d.claims))

@@ -50,7 +50,8 @@ func (d *Draft) keptDecisions() []scheduler.Decision {
 		d.meter.count(fitSteps)
 		s := &d.g.Storages[i]
 		last := int(d.lastUse[s.ID])
-		if last < 0 || !s.Role.Persistent() && (at > last || s.Role != graph.Input && at < int(d.writes.slotsOf(s.ID)[0])) {
+		if last < 0 || !s.Role.Persistent() && (at > last || s.Role != graph.Input &&
+			at < int(d.writes.slotsOf(s.ID)[0])) {
 			continue
 		}
 		y := scheduler.Decision{Storage: s.ID, Kind: keep, From: at, To: at, Reason: "the step at the peak uses it"}

@@ -134,7 +134,7 @@ func (w *idler) place(x *Gap, at int) late {
 			p.drop = min(at-1, w.firstEndedAt(p.send+p.sendTakes, x.from))
 		} else {
 			l.out = p.sendTakes
-			l.before = max(0, l.out-w.room(x.made+1, at, false))
+			l.before = max(0, l.out-w.roomBefore(x.made+1, at, false))
 		}
 	}
 	var ok bool
@@ -142,7 +142,7 @@ func (w *idler) place(x *Gap, at int) late {
 		p.in = max(at, w.lastEndedBy(p.fetch, x.to-1))
 	} else {
 		l.in = p.fetchTakes
-		l.behind = max(0, l.in-w.room(at+1, x.to, true))
+		l.behind = max(0, l.in-w.roomBefore(at+1, x.to, true))
 	}
 	l.placed = p
 	return l
@@ -157,12 +157,12 @@ func (w *idler) widen(l late) late {
 		l.placed.drop = x.from
 		if x.copied {
 			l.out = w.out.Time(l.size)
-			l.before = max(0, l.out-w.room(x.made+1, l.at, false))
+			l.before = max(0, l.out-w.roomBefore(x.made+1, l.at, false))
 		}
 	}
 	if l.placed.in < l.at {
 		l.placed.in, l.in = x.to-1, w.in.Time(l.size)
-		l.behind = max(0, l.in-w.room(l.at+1, x.to, true))
+		l.behind = max(0, l.in-w.roomBefore(l.at+1, x.to, true))
 	}
 	return l
 }
@@ -201,8 +201,8 @@ func (w *idler) wait(slot int, t time.Duration) {
 	w.room[i].in += t
 }
 
-// room is the room on a lane before the unrolled slots from to to, both included.
-func (w *idler) room(from, to int, in bool) (t time.Duration) {
+// roomBefore is the room on a lane before the unrolled slots from to to, both included.
+func (w *idler) roomBefore(from, to int, in bool) (t time.Duration) {
 	w.each(from, to, func(r *room) {
 		if in {
 			t += r.in

@@ -194,8 +194,8 @@ func (p *placing) packUntil(i int, enough graph.Bytes) (err error) {
 	return err
 }
 
-// firstEquals returns for each plan the first one that moves and executes the same of the same graph, which may be itself:
-// both have one footprint and one layout. Copies of a model most often share a few plans.
+// firstEquals returns for each plan the first one that moves and executes the same of the same graph, which may be
+// itself: both have one footprint and one layout. Copies of a model most often share a few plans.
 func (s *Session) firstEquals(plans []*plan.Plan) []int {
 	twins := make([]int, len(plans))
 	var different []int

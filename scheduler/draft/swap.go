@@ -329,7 +329,8 @@ func (c *candidate) find() {
 	}
 }
 
-// largestCandidate returns the candidate that is largest for its job's weight, the first of equals; nil: no job has one.
+// largestCandidate returns the candidate that is largest for its job's weight, the first of equals; nil: no job has
+// one.
 func largestCandidate(all []candidate) *candidate {
 	var best *candidate
 	for i := range all {

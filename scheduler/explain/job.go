@@ -12,7 +12,7 @@ type Job struct {
 	Model     string      `json:"model"`
 	Device    string      `json:"device"`
 	State     string      `json:"state"`
-	Reason       string      `json:"why,omitempty"` // it waits
+	Reason    string      `json:"why,omitempty"` // it waits
 	Iteration int         `json:"iteration"`     // that it has come to
 	Of        int         `json:"of"`
 	Budget    graph.Bytes `json:"budget_bytes"`     // of all jobs; 0: no limit

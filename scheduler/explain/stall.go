@@ -93,8 +93,8 @@ func Stalls(p *program.Program, d program.Durations) ([]Stall, program.Timing) {
 	return stalls, t
 }
 
-// longestWait is the command of a body for which another waits longest: by index, in this iteration or the one before; -1 if
-// it waits for none.
+// longestWait is the command of a body for which another waits longest: by index, in this iteration or the one before;
+// -1 if it waits for none.
 func longestWait(c *program.Command, lanes [][]int, t *program.Timing) int {
 	by, last := -1, time.Duration(-1<<63)
 	for _, w := range c.Waits {

@@ -40,7 +40,9 @@ func (j *Job) WriteText(out io.Writer) error {
 }
 
 // asSentence is a text with a capital letter and a full stop.
-func asSentence(s string) string { return strings.ToUpper(s[:1]) + strings.TrimSuffix(s[1:], ".") + "." }
+func asSentence(s string) string {
+	return strings.ToUpper(s[:1]) + strings.TrimSuffix(s[1:], ".") + "."
+}
 
 // memory says who has the device's.
 func (j *Job) memory(l *lines) {

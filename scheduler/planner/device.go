@@ -119,7 +119,8 @@ func (p Profile) Variant(op graph.OpID, name string) scheduler.Variant {
 	return scheduler.Variant{}
 }
 
-// FirstVariantTime returns what a step of a plan would have taken in the first variant of its op, which latencies are of.
+// FirstVariantTime returns what a step of a plan would have taken in the first variant of its op, which latencies are
+// of.
 func (p Profile) FirstVariantTime(s plan.Step, took time.Duration) time.Duration {
 	return p.Variant(s.Op, s.Variant).FirstTime(took)
 }

@@ -107,7 +107,8 @@ func expect(courses []Course, capacity int, sharing cost.Sharing, iterations flo
 		}
 		f.jobs[i].took = max(1, f.jobs[i].took)
 		base := courses[i].Base.Count()
-		f.stepLease(lease.Input{Join: &lease.Join{Job: f.jobs[i].name, Ask: 1, Base: base, Peak: max(base, courses[i].Peak),
+		f.stepLease(lease.Input{Join: &lease.Join{Job: f.jobs[i].name, Ask: 1, Base: base, Peak: max(base,
+			courses[i].Peak),
 			Weight: courses[i].Weight}})
 	}
 	for i := range f.jobs {
@@ -288,7 +289,8 @@ func (f *fold) askNext(i int) {
 	}
 	j.asking = true
 	n := j.granted % len(j.Parts)
-	f.stepLease(lease.Input{Want: &lease.Want{Job: j.name, Ask: j.askNumber() + 1, First: n == 0, Last: n == len(j.Parts)-1,
+	f.stepLease(lease.Input{Want: &lease.Want{Job: j.name, Ask: j.askNumber() + 1, First: n == 0,
+		Last: n == len(j.Parts)-1,
 		Rest: j.part(n).Rest, Hold: j.heldCount(j.granted + 1)}})
 }
 

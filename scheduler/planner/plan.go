@@ -50,7 +50,10 @@ func (p *Planned) prove(ctx context.Context, r *scheduler.Request) error {
 		}
 		var proven program.Proven
 		var err error
-		if stopped := runUnlessDone(ctx, func(tick func(int)) { proven, err = prove(r.Jobs[i].Graph, j, tick) }); stopped {
+		if stopped := runUnlessDone(ctx, func(tick func(int)) {
+			proven, err = prove(r.Jobs[i].Graph, j,
+				tick)
+		}); stopped {
 			return context.Cause(ctx)
 		}
 		if err != nil {

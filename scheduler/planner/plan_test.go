@@ -35,7 +35,8 @@ func twoJobs(t *testing.T, policy string, budget graph.Bytes) scheduler.Request 
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Describe(sim.New(facts, sim.Options{}), Roofline(facts)).FirstRequest([]task.Task{{Name: "lenet.1", Graph: g},
+	r, err := Describe(sim.New(facts, sim.Options{}), Roofline(facts)).FirstRequest([]task.Task{{Name: "lenet.1",
+		Graph: g},
 		{Name: "lenet.2", Graph: g}})
 	if err != nil {
 		t.Fatal(err)

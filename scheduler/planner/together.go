@@ -50,9 +50,9 @@ func slackOf(j *scheduler.Job) *time.Duration {
 	return &j.Slack[0]
 }
 
-// contendedLatency returns what the ops of a job take beside so many others that are at work in the mean, and by how much that
-// may be off. A model that was trained under such a load says it of latencies that were predicted; of others, work is
-// stretched.
+// contendedLatency returns what the ops of a job take beside so many others that are at work in the mean, and by how
+// much that may be off. A model that was trained under such a load says it of latencies that were predicted; of others,
+// work is stretched.
 func (d Device) contendedLatency(j *scheduler.Job, others float64) (latency, slack []time.Duration) {
 	stretch := d.Sharing.Stretch(others)
 	var of stretching = func(_ int, alone time.Duration) time.Duration { return d.Sharing.Beside(alone, stretch) }

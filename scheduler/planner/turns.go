@@ -19,7 +19,8 @@ func (d Device) Plan(ctx context.Context, r scheduler.Request) (*Planned, error)
 	return Plan(ctx, r)
 }
 
-// planInTurns plans for each job of a request as if it were alone, within all of the budget. The jobs share host memory.
+// planInTurns plans for each job of a request as if it were alone, within all of the budget. The jobs share host
+// memory.
 func planInTurns(ctx context.Context, r scheduler.Request) (*Planned, error) {
 	all := new(Planned)
 	one := r

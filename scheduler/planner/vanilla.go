@@ -43,7 +43,8 @@ func peaks(ctx context.Context, r scheduler.Request, policy string) ([]graph.Byt
 	return peaks, nil
 }
 
-// scheduleUnplanned schedules by a policy that moves nothing, and packs by the quickest method: peaks do not depend on it.
+// scheduleUnplanned schedules by a policy that moves nothing, and packs by the quickest method: peaks do not depend on
+// it.
 func scheduleUnplanned(ctx context.Context, r scheduler.Request, policy string) (*Planned, error) {
 	r.Policy, r.Budget, r.HostBudget = policy, 0, 0
 	r.Options.Pack = "size"

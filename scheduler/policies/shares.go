@@ -66,8 +66,8 @@ func planLessLost(s *draft.Session, policy Policy) (scheduler.Result, error) {
 	return best, nil
 }
 
-// settleShares gives the jobs their shares by weight and demand, or those planned with if these lose less time, and returns
-// what is lost. A single job has the whole link.
+// settleShares gives the jobs their shares by weight and demand, or those planned with if these lose less time, and
+// returns what is lost. A single job has the whole link.
 func settleShares(s *draft.Session, result *scheduler.Result) (lost int64) {
 	assign(s, result, s.Shares())
 	if len(s.Request.Jobs) < 2 || s.Request.Together {
@@ -168,7 +168,8 @@ func portions(parts []int64) []int64 {
 	return all
 }
 
-// sharesDiffer reports whether a share is so far from what was planned with, by a sixteenth, that planning again may help.
+// sharesDiffer reports whether a share is so far from what was planned with, by a sixteenth, that planning again may
+// help.
 func sharesDiffer(planned, shares []scheduler.Share) bool {
 	far := func(a, b int64) bool { return max(a-b, b-a) > a/16 }
 	for i, s := range shares {

@@ -204,8 +204,8 @@ func unpackFile(path string, from io.Reader) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// makeLocks makes the lock of each executor that the controller has started, also of one that had none yet: nobody holds
-// it, and so the executor has ended.
+// makeLocks makes the lock of each executor that the controller has started, also of one that had none yet: nobody
+// holds it, and so the executor has ended.
 func makeLocks(state string) error {
 	_, values, err := journal.Read(state)
 	if err != nil {

@@ -189,7 +189,8 @@ func (w *writer) checkpoints(state, job string) error {
 	const tries = 100
 	done := make(map[string]bool)
 	for range tries {
-		found, _ := filepath.Glob(filepath.Join(literalPattern(state), checkpoints, literalPattern(job), "*.safetensors"))
+		found, _ := filepath.Glob(filepath.Join(literalPattern(state), checkpoints, literalPattern(job),
+			"*.safetensors"))
 		gone := false
 		for _, file := range found {
 			name := filepath.Join(checkpoints, job, filepath.Base(file))

@@ -164,10 +164,10 @@ func (c *Conn) callAPI(ctx context.Context, what string, request, into any) erro
 	return json.Unmarshal(m.Data, into)
 }
 
-// requestWithRetry sends a request and looks at its answer. Where nobody answers at servers of others, or JetStream is not
-// there for now, a stream or JetStream has no leader: it asks again for as long as an answer may take. What a client
-// or an executor wants to read it asks for again, too, when no answer came: a server that ended had it, perhaps. A
-// controller does not, for its lease does not wait.
+// requestWithRetry sends a request and looks at its answer. Where nobody answers at servers of others, or JetStream is
+// not there for now, a stream or JetStream has no leader: it asks again for as long as an answer may take. What a
+// client or an executor wants to read it asks for again, too, when no answer came: a server that ended had it, perhaps.
+// A controller does not, for its lease does not wait.
 func (c *Conn) requestWithRetry(ctx context.Context, m *nats.Msg, look func(*nats.Msg) error) (*nats.Msg, error) {
 	lost := 0
 	for end := time.Now().Add(answerTimeout); ; {

@@ -145,8 +145,8 @@ func (c *Conn) newestMessage(ctx context.Context, p place) (message, error) {
 	return parseStored(c.getDirect(ctx, &nats.Msg{Subject: directGet + p.stream + "." + p.subject}))
 }
 
-// firstMessage returns the first message of a place, which may have wildcards, from a sequence number on, and how many follow
-// it; or ErrNotFound.
+// firstMessage returns the first message of a place, which may have wildcards, from a sequence number on, and how many
+// follow it; or ErrNotFound.
 func (c *Conn) firstMessage(ctx context.Context, p place, from uint64) (m message, more uint64, err error) {
 	// A batch comes with the number of messages that follow, and with an end marker, which is dropped.
 	got, err := c.getDirect(ctx, newQuery(p, from, `,"batch":1`))

@@ -96,8 +96,8 @@ func (r *runtime) leastBound() graph.Bytes {
 	return r.persist + most
 }
 
-// sufficientCapacity is a capacity with which a job fits that one does not do for: the least, to a 16th of what there is between
-// them and what the job needs live, with which it does.
+// sufficientCapacity is a capacity with which a job fits that one does not do for: the least, to a 16th of what there
+// is between them and what the job needs live, with which it does.
 func sufficientCapacity(s *draft.Session, j *scheduler.Job, heuristic string, capacity, live graph.Bytes) graph.Bytes {
 	r := &s.Request
 	low := max(capacity, newRuntime(j, heuristic, capacity, r.Align, s.Count).leastBound()-1)

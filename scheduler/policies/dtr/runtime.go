@@ -300,8 +300,8 @@ func (r *runtime) writersUpTo(s *storage) int {
 	panic("dtr: no op makes the version that a storage has")
 }
 
-// absentOutputs is the set of outputs that an op makes when one of them is needed again: those that are away. simrd makes all,
-// and frees those at once that are there.
+// absentOutputs is the set of outputs that an op makes when one of them is needed again: those that are away. simrd
+// makes all, and frees those at once that are there.
 func (r *runtime) absentOutputs(o *op, id graph.StorageID) (set plan.Outputs) {
 	for i, w := range o.writes {
 		s := &r.storages[w.Storage]

@@ -67,8 +67,8 @@ func schedule(s *draft.Session, style draft.Style) (scheduler.Result, error) {
 	}
 }
 
-// lowerTarget returns a target lowered by what the packed plans were over the budget, as often as it takes to come below what
-// the drafts need: until then they stay as they are, and pack as they did.
+// lowerTarget returns a target lowered by what the packed plans were over the budget, as often as it takes to come
+// below what the drafts need: until then they stay as they are, and pack as they did.
 func lowerTarget(target, over, needed graph.Bytes) graph.Bytes {
 	times := 1 + max(0, target-needed)/over
 	return target - times*over
@@ -152,7 +152,8 @@ func recomputeUntil(s *draft.Session, jobs []*draft.Draft, target graph.Bytes, n
 				if _, ok := d.Covers(x, at); !ok || never || x.Kind() != scheduler.Keep {
 					continue
 				}
-				if m, ok := d.RecomputeAt(x); ok && neverReleased(d, x) && (of == nil || compareMSPS(m, d, best, of) > 0) {
+				if m, ok := d.RecomputeAt(x); ok && neverReleased(d, x) && (of == nil || compareMSPS(m, d, best,
+					of) > 0) {
 					best, of = m, d
 				}
 			}

@@ -181,8 +181,8 @@ func (n *network) cheapLayers(s graph.StorageID) bool {
 	return true
 }
 
-// lastNeeds returns, per storage, the last op before which it may have to be there if all that cheap layers make is made
-// again: its own last use, and that of what is made of it.
+// lastNeeds returns, per storage, the last op before which it may have to be there if all that cheap layers make is
+// made again: its own last use, and that of what is made of it.
 func (n *network) lastNeeds() []int {
 	until := slices.Clone(n.last)
 	for op := n.forward - 1; op >= 0; op-- {
@@ -203,8 +203,8 @@ func (n *network) isRemade(s graph.StorageID, until int) bool {
 	return n.cheapLayers(s) && n.last[s] >= n.forward && n.isReadOnce(s) && n.steady(s, until)
 }
 
-// isReadOnce reports whether each version of a storage is read in the forward pass by one layer at most beside the one that
-// makes it, and one of them is: neither a fork nor what a layer keeps for itself.
+// isReadOnce reports whether each version of a storage is read in the forward pass by one layer at most beside the one
+// that makes it, and one of them is: neither a fork nor what a layer keeps for itself.
 func (n *network) isReadOnce(s graph.StorageID) bool { return n.readers(s) == 1 }
 
 // readers is the largest number of layers that read one version of a storage in the forward pass, beside the layer that

@@ -24,8 +24,8 @@ func (n *network) touches(s step) []graph.StorageID {
 	})
 }
 
-// outputsOf returns the outputs that a step makes: of a recomputation by an op that updates nothing in place, those in one
-// storage.
+// outputsOf returns the outputs that a step makes: of a recomputation by an op that updates nothing in place, those in
+// one storage.
 func (n *network) outputsOf(s step) (set plan.Outputs) {
 	if s.want < 0 || !n.g.Pure(s.op) {
 		return 0

@@ -13,9 +13,9 @@ import (
 // allowance is the part of a job's time that may be lost where no budget asks for it: a hundredth.
 const allowance = 100
 
-// planLowest plans as low as swaps go that cost no time, and recomputations within the allowance of each job. Parts of the
-// allowance are tried too: what is recomputed early may lie in the way later. The lowest that keeps to the allowance by
-// program.Time is taken.
+// planLowest plans as low as swaps go that cost no time, and recomputations within the allowance of each job. Parts of
+// the allowance are tried too: what is recomputed early may lie in the way later. The lowest that keeps to the
+// allowance by program.Time is taken.
 func (p *planner) planLowest() (scheduler.Result, error) {
 	order := p.EarlyUpdates
 	if p.options.KeepOrder {
@@ -88,7 +88,8 @@ func (p *planner) lowestTogether(order func(job int) []graph.OpID) (scheduler.Re
 func (t *together) affordable() bool {
 	for i, d := range t.best.jobs {
 		m := t.members[i].search
-		if m.lostTime([]*draft.Draft{d}) > int64(m.unplannedTime(0)/allowance)*int64(d.Job().Worth())*int64(d.Copies()) {
+		allowed := int64(m.unplannedTime(0)/allowance) * int64(d.Job().Worth()) * int64(d.Copies())
+		if m.lostTime([]*draft.Draft{d}) > allowed {
 			return false
 		}
 	}

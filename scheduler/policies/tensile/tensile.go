@@ -87,8 +87,8 @@ type searcher interface {
 	// reach looks for drafts that need at most the target and lose as little time as can be found, or else for the
 	// lowest.
 	reach(target graph.Bytes)
-	found() *trial   // by the last reach; nil: it did not come so far
-	hasMissed() bool // a reach was above its target with all that recomputation can do
+	bestTrial() *trial // by the last reach; nil: it did not come so far
+	hasMissed() bool   // a reach was above its target with all that recomputation can do
 }
 
 // search looks for drafts with the ops in some order. If tight, what is recomputed is chosen for the first target.
@@ -135,7 +135,7 @@ func (p *planner) tighten(h searcher, workingSets graph.Bytes) (scheduler.Result
 	var last error
 	for round := 1; ; round++ {
 		p.Search(func() { h.reach(target) })
-		found := h.found()
+		found := h.bestTrial()
 		if found == nil || p.Spent() && found.peak > target {
 			if best.Jobs != nil {
 				return best, nil

@@ -29,7 +29,9 @@ var (
 )
 
 // isPassive reports whether layers of a kind take no part in the copies of vDNN.
-func isPassive(k graph.Kind) bool { return slices.Contains(activations, k) || slices.Contains(losses, k) }
+func isPassive(k graph.Kind) bool {
+	return slices.Contains(activations, k) || slices.Contains(losses, k)
+}
 
 // offloads reports whether layers of a kind offload their inputs. The paper knows convolutions and poolings; batch
 // norms, and what else is no activation, loss or classifier, do so in shriramsb/vdnn-plus-plus.
