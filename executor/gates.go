@@ -16,18 +16,25 @@ const ahead = 2
 // gates is how a program is issued under a lease.
 type gates struct {
 	*program.Groups
-	asks           bool // some group needs more than Base
+	// asks says that some group needs more than Base, so that groups ask the lease.
+	asks bool
+	// body and snapshot are the groups of the two sections.
 	body, snapshot []gate
-	join           lease.Join // without what differs from Join to Join
+	// join is what the Join says that does not differ from one Join to the next.
+	join lease.Join
 }
 
 // gate is a group.
 type gate struct {
 	program.Group
-	stays program.Pages // of those it needs, what may hold content for the groups after it
-	rest  int           // the most pages that the job needs from this one on, with copies in flight
-	last  bool          // of its section
-	time  time.Duration // of its kernels, as the plan expects it
+	// stays are the pages of Need that may hold content for later groups.
+	stays program.Pages
+	// rest is the largest number of pages that the job needs from this group on, copies in flight included.
+	rest int
+	// last says that the group is the last of its section.
+	last bool
+	// time is how long the group's kernels are expected to take; 0: unknown.
+	time time.Duration
 }
 
 func newGates(p *program.Program, d *program.Groups) *gates {
@@ -100,9 +107,12 @@ func wholeGroups(p *program.Program, page graph.Bytes) *program.Groups {
 
 // part is a group of a run.
 type part struct {
-	pending        int // commands that have not ended
-	pendingKernels int // of those on the compute lane
-	asked, issued  time.Duration
+	// pending is how many of the group's commands have not ended.
+	pending int
+	// pendingKernels is how many of these are on the compute lane.
+	pendingKernels int
+	// asked and issued are when the group was asked for and when it was issued.
+	asked, issued time.Duration
 }
 
 // partialRun returns the run of which some groups are to be issued yet, or nil.

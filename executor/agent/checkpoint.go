@@ -21,10 +21,14 @@ const (
 
 // checkpointTry is when a checkpoint was begun.
 type checkpointTry struct {
-	at        time.Duration
+	// at is the time, by the machine's clock.
+	at time.Duration
+	// iteration is how many iterations were complete.
 	iteration int
-	retryDue  bool // since then there was a heartbeat
-	final     bool // it failed, and the process is to end
+	// retryDue says that there was a heartbeat since then.
+	retryDue bool
+	// final says that the checkpoint failed and the process is to end, so that none is tried again.
+	final bool
 }
 
 // takesCheckpoints reports whether checkpoints are taken of a job while it trains, so that it can go on elsewhere.

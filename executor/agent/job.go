@@ -16,57 +16,104 @@ import (
 
 // job is what a machine knows about a job.
 type job struct {
-	ticket      Ticket
-	spec        wire.Spec
-	incarnation int64 // of the incarnation
-	ordered     bool  // by the newest orders
-	epoch       int64 // that it is to train with
-	stop        bool  // ordered
-	// it goes on elsewhere, from its checkpoints
+	// ticket tells the job apart from all others of this process.
+	ticket Ticket
+	// spec is what its owner wants.
+	spec wire.Spec
+	// incarnation is that of the assignment.
+	incarnation int64
+	// ordered says that the newest orders have the job. If not, it is to end and to be forgotten.
+	ordered bool
+	// epoch numbers the layout that it is to train with; 0: there is none yet.
+	epoch int64
+	// stop says that the orders have it end.
+	stop bool
+	// continuesElsewhere says that it goes on at another executor from its checkpoints, which stay therefore.
 	continuesElsewhere bool
-	knownCheckpoint    int              // iterations of the newest checkpoint that the controller knows of
-	park               wire.Place       // ordered: where it is to rest; "": it is to train
-	wantsCopies        bool             // ordered: reports say what each copy took
-	unplanned          string           // why there is no plan for a script's graph; "": there is, or will be
-	hostUnplanned      string           // of that, the host was told
-	trace              wire.Trace       // the newest that was ordered
-	successor          *wire.Assignment // of another job of its name, which begins when this one is gone
+	// knownCheckpoint is how many iterations the newest checkpoint has that the controller knows of; 0: it knows none.
+	knownCheckpoint int
+	// park is where the orders have it rest; "": it is to train.
+	park wire.Place
+	// wantsCopies says that its reports have the time of each copy.
+	wantsCopies bool
+	// unplanned is why there is no plan for a script's graph; "": there is one, or it is being made.
+	unplanned string
+	// hostUnplanned is the value of unplanned that the host was told last.
+	hostUnplanned string
+	// trace is the newest trace that was ordered.
+	trace wire.Trace
+	// successor is another job of its name, or another incarnation, which begins when this one is gone; nil: there is
+	// none.
+	successor *wire.Assignment
 
-	task         *task.Task // nil: not there yet
-	stale        bool       // the task is not of the spec's graph, which is a script's newest
-	begin        *Begin     // nil: with no iteration
-	fetching     bool       // something is being fetched for it
-	retryDue     bool       // that failed, and is tried again at the next heartbeat
-	settledEpoch int64      // newest epoch that was handed to the host or refused
+	// task is the graph with its data; nil: it is not fetched yet.
+	task *task.Task
+	// stale says that the script has another graph than task since.
+	stale bool
+	// begin is the checkpoint that it goes on from; nil: it begins with no iteration.
+	begin *Begin
+	// fetching says that the task or a layout is being fetched.
+	fetching bool
+	// retryDue says that a fetch, a store or a save has failed and is tried again at the next heartbeat.
+	retryDue bool
+	// settledEpoch numbers the newest layout that the host was given or that was refused.
+	settledEpoch int64
 
-	hosted     bool            // the host has it, or may have
-	stopSent   bool            // the host was told to stop it
-	removeSent bool            // the host was told to remove it
-	lingers    bool            // it has failed, and the host may have it train until it is removed
-	keeping    bool            // what it has come to is being taken
-	ending     *executor.Ended // with keeping: that
-	unsaved    *Kept           // with keeping: it is on no disk yet, as was found; nil: that was not tried
-	keepSent   bool            // with keeping: that is under way
-	status     wire.JobStatus
-	outcome    outcome
-	result     *wire.Result // with losses and weights, which is still to be stored; nil: nothing is
-	storing    bool         // that is being done
+	// hosted says that the host has the job, or may have it.
+	hosted bool
+	// stopSent says that the host was told to stop it.
+	stopSent bool
+	// removeSent says that the host was told to remove it.
+	removeSent bool
+	// lingers says that the job has failed, while the host may have it train until it is removed.
+	lingers bool
+	// keeping says that the job has ended and that its result is being taken. It counts until its state is over.
+	keeping bool
+	// ending is, while keeping, what the host said of the end.
+	ending *executor.Ended
+	// unsaved is, while keeping, a result that could not be saved; nil: it was saved, or that was not tried yet.
+	unsaved *Kept
+	// keepSent says, while keeping, that the attempt to save is under way.
+	keepSent bool
+	// status is what the controller is told of the job.
+	status wire.JobStatus
+	// outcome is what the job has come to so far.
+	outcome outcome
+	// result is, once the job is over, its result with losses and weights, which is still to be stored; nil: it is
+	// stored.
+	result *wire.Result
+	// storing says that this is under way.
+	storing bool
 
-	parkSent   bool  // the host was told to park it, and not to resume it since
-	parkNumber int64 // how often it was told so
-	resting    bool  // it is in Home since the last time
-	// of a replica, see inStep
-	actAt     int           // ordered: complete iterations after which it does what it is to do
-	neighbour *wire.Meeting // ordered: where the replica before it listens; nil: it is not known
-	joinSent  wire.Meeting  // the neighbour that it was told
-	meetSent  bool          // it was told to listen for the next one
-	partSent  bool          // it was told to close its connections
-	parkAt    int           // with parks: at
-	armedAt   int           // with armed: complete iterations after which the state is taken
+	// parkSent says that the host was told to park the job and was not told to resume it since.
+	parkSent bool
+	// parkNumber is the number of the newest Park that the host was sent.
+	parkNumber int64
+	// resting says that the job is in Home since that Park. It counts while parkSent is set.
+	resting bool
+	// actAt is, for a replica, the number of complete iterations after which it parks, stops or takes a checkpoint as
+	// ordered; 0: there is nothing to do.
+	actAt int
+	// neighbour is, for a replica, where the one before it listens, as ordered; nil: unknown.
+	neighbour *wire.Meeting
+	// joinSent is the neighbour that the replica was told.
+	joinSent wire.Meeting
+	// meetSent says that the replica was told to listen for the next one.
+	meetSent bool
+	// partSent says that the replica was told to close its connections.
+	partSent bool
+	// parkAt is actAt as it was when the host was told to park a replica. It counts while parkSent is set.
+	parkAt int
+	// armedAt is the number of complete iterations after which the host takes the state. It counts while checkpointing
+	// is armed.
+	armedAt int
 
-	checkpointing   checkpointStage // how far the present checkpoint is
-	lastTry         checkpointTry   // the newest one
-	checkpointError string          // why it was not written, in a line; "": it was
+	// checkpointing is how far the present checkpoint is.
+	checkpointing checkpointStage
+	// lastTry is when the newest checkpoint was begun.
+	lastTry checkpointTry
+	// checkpointError is why the newest checkpoint was not written, in a line; "": it was.
+	checkpointError string
 }
 
 // isSameJob reports whether two specs are those of one job. What only planners look at may change, and what a script

@@ -12,44 +12,73 @@ import (
 
 // Machine decides for all jobs of one executor.
 type Machine struct {
+	// process is the process that the machine decides for.
 	process Process
-	now     time.Duration // of the newest input
+	// now is the time of the newest input.
+	now time.Duration
 
-	jobs         []*job // in the order in which they were ordered
-	ticket       Ticket // of the youngest
-	orders       int64  // number of the newest
-	link         wire.Rates
-	lease        wire.Lease // zero: jobs share no memory
-	waits        map[lease.Job]string
-	leaveOrdered bool     // ordered
-	refusal      string   // away: why this process is refused
-	interruption error    // the process was interrupted: jobs end, and none begins
-	account      []string // what has become of jobs since then, a line each
-	hasLeft      bool
+	// jobs are the executor's jobs, in the order in which they were ordered.
+	jobs []*job
+	// ticket is that of the youngest job; 0: there was none.
+	ticket Ticket
+	// orders is the Number of the newest orders; 0: none have come.
+	orders int64
+	// link limits the copies of all jobs together.
+	link wire.Rates
+	// lease is how the jobs share memory; zero: each has an arena of its own.
+	lease wire.Lease
+	// waits are, by job, what it has waited for long at the lease, as of the last heartbeat.
+	waits map[lease.Job]string
+	// leaveOrdered says that the orders have the process end when its jobs are gone.
+	leaveOrdered bool
+	// refusal is why the controller does not want this process; "": it does.
+	refusal string
+	// interruption is why the process was interrupted; nil: it was not. Since then jobs end and none begins.
+	interruption error
+	// account is what has become of jobs since the interruption, a line each.
+	account []string
+	// hasLeft says that the process was told to end. Nothing but Closed counts since then.
+	hasLeft bool
 
-	online       bool
-	offlineSince time.Duration // since when there is no connection
-	idleSince    time.Duration // since when there is neither a connection nor work
-	statusNumber int64         // number of the newest status
-	changed      bool          // something is not in that status
-	out          []Output
+	// online says that there is a connection to the controller.
+	online bool
+	// offlineSince is the time since when there is no connection. It counts while online is false.
+	offlineSince time.Duration
+	// idleSince is the time since when there is neither a connection nor work.
+	idleSince time.Duration
+	// statusNumber is the Number of the newest status.
+	statusNumber int64
+	// changed says that something has happened that the newest status does not say.
+	changed bool
+	// out are the outputs of the present Step.
+	out []Output
 }
 
 // Process is the process of an executor.
 type Process struct {
-	Executor string        `json:"executor"`
-	Life     string        `json:"life"` // another for each process that is called so
-	Dead     []string      `json:"dead,omitzero"`
-	Device   string        `json:"device"`           // its identity
-	Host     string        `json:"host"`             // the machine on which it runs
-	Folder   string        `json:"folder,omitzero"`  // identity of its folder of checkpoints; "": it is not known
-	Place    string        `json:"place,omitzero"`   // where leases of its host are
-	Since    int64         `json:"since_ns"`         // when it began: since the Unix epoch
-	Origin   time.Duration `json:"origin_ns"`        // of the device's clock, since the Unix epoch; 0: it is virtual
-	Brings   *wire.Device  `json:"brings,omitempty"` // its device; nil: it is that of the controller
-	// how long it waits without work for a controller that is away; 0: an hour
+	// Executor is the executor's name.
+	Executor string `json:"executor"`
+	// Life names the process: each process of that name has another.
+	Life string `json:"life"`
+	// Dead are the lives of that name that are known to have ended.
+	Dead []string `json:"dead,omitzero"`
+	// Device is the identity of the device.
+	Device string `json:"device"`
+	// Host is the name of the machine on which the process runs.
+	Host string `json:"host"`
+	// Folder is the identity of its folder of checkpoints; "": unknown.
+	Folder string `json:"folder,omitzero"`
+	// Place is where the leases of its host are.
+	Place string `json:"place,omitzero"`
+	// Since is when the process began, in nanoseconds since the Unix epoch.
+	Since int64 `json:"since_ns"`
+	// Origin is the zero of the device's clock, since the Unix epoch; 0: the clock is virtual.
+	Origin time.Duration `json:"origin_ns"`
+	// Brings describes the device that it brings; nil: it trains on that of the controller's process.
+	Brings *wire.Device `json:"brings,omitempty"`
+	// Alone is how long the process waits without work for a controller that is away; 0: an hour.
 	Alone time.Duration `json:"alone_ns,omitzero"`
-	// how long its jobs train without a controller before they leave with a checkpoint; 0: for ever
+	// Orphan is how long its jobs train without a controller before they leave with a checkpoint; 0: for ever.
 	Orphan time.Duration `json:"orphan_ns,omitzero"`
 }
 
