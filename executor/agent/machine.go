@@ -223,7 +223,7 @@ func leaseOf(o *wire.Orders) wire.Lease {
 	return *o.Lease
 }
 
-// weigh takes down what a job is worth where that counts.
+// weigh records what a job is worth, where jobs share memory.
 func (m *Machine) weigh(j *job, priority int) {
 	if m.lease.Sharing == wire.NoSharing || priority == j.spec.Priority {
 		return

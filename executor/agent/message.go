@@ -232,7 +232,7 @@ type Unplanned struct{ Job, Reason string }
 type Fetch struct {
 	Ticket Ticket
 	Job    string
-	ID     int64 // of the spec
+	ID     int64 // the ID of the job's Spec
 	Epoch  int64
 	Task   task.Task
 
@@ -244,7 +244,7 @@ type Fetched struct {
 	Ticket Ticket
 	Epoch  int64
 	Proven program.Proven
-	Peak   graph.Bytes // of its slots
+	Peak   graph.Bytes // the slot peak of the layout's plan
 	Err    error
 	Again  bool
 }
@@ -300,14 +300,21 @@ type Keep struct {
 
 // Kept answers it.
 type Kept struct {
-	Ticket  Ticket
-	Losses  []float32        // per iteration; nil without data
-	Weights map[int32]string // digests of persistent storages; nil without data
-	Saved   string           // the file that holds them; "": they were not to be saved
-	Err     error            // they could not be saved, or are not worth it
+	// Ticket is that of the Keep.
+	Ticket Ticket
+	// Losses are the losses per iteration; nil without data.
+	Losses []float32
+	// Weights are the digests of the persistent storages; nil without data.
+	Weights map[int32]string
+	// Saved is the file that holds the weights; "": they were not to be saved.
+	Saved string
+	// Err is why they could not be saved, or are not worth it; nil: neither is so.
+	Err error
 
-	Checkpoint *wire.Checkpoint // of a job that could not be saved, written in its place; nil: none was
-	Again      bool             // it is on no disk, and may be the next time
+	// Checkpoint was written in place of weights that could not be saved; nil: none was.
+	Checkpoint *wire.Checkpoint
+	// Again says that the result is on no disk, and may be the next time.
+	Again bool
 }
 
 // Store asks for a result to be stored where the controller finds it.

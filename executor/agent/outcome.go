@@ -38,7 +38,7 @@ type outcome struct {
 	logged time.Duration
 }
 
-// recordPlan takes down a plan that may come into force.
+// recordPlan records a plan that may come into force.
 func (o *outcome) recordPlan(f *Fetched) {
 	if o.peaks == nil {
 		o.peaks = make(map[int64]graph.Bytes)
@@ -46,7 +46,7 @@ func (o *outcome) recordPlan(f *Fetched) {
 	o.peaks[f.Epoch] = f.Peak
 }
 
-// recordApplied takes down the plan that is in force.
+// recordApplied records the plan that has come into force.
 func (o *outcome) recordApplied(a *executor.Applied) {
 	o.peak, o.arena = max(o.peak, o.peaks[a.Epoch]), max(o.arena, a.Arena)
 }

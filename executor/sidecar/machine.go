@@ -16,7 +16,7 @@ import (
 
 // Input is what a machine is told: exactly one of the fields is set.
 type Input struct {
-	Message external.Message // of the script
+	Message external.Message // what the script has said
 	Planned *Planned
 	Stop    bool // the script is to end
 	Closed  bool // the script has closed its end, or is dead
@@ -24,22 +24,30 @@ type Input struct {
 
 // Output is what is to be done: exactly one of the fields is set.
 type Output struct {
+	// Send is a message for the script.
 	Send external.Message
+	// Plan asks for a plan.
 	Plan *Errand
-	Note string // for people, in one line
-	Fail error  // close the connection: nothing follows
+	// Note is a line for people.
+	Note string
+	// Fail closes the connection. Nothing follows it.
+	Fail error
 
 	// of a Guest alone:
 
-	Start  bool               // the command is to be started
-	Event  *executor.Event    // for whoever has opened the job
-	Record *external.Recorded // the job is to be planned for by this graph; its number is 0 if that is a claim
-	Lease  *lease.Input       // for the lease of the device's memory
+	// Start starts the command. This and the following fields are of a Guest only.
+	Start bool
+	// Event is for whoever has opened the job.
+	Event *executor.Event
+	// Record has the job planned for by this graph, whose number is 0 if it is a claim.
+	Record *external.Recorded
+	// Lease is for the lease of the device's memory.
+	Lease *lease.Input
 }
 
 // Errand asks for a plan of a recorded graph.
 type Errand struct {
-	Number  int // of the graph
+	Number  int // the number of the graph
 	Graph   *graph.Graph
 	Latency []time.Duration
 	Held    graph.Bytes

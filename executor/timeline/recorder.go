@@ -25,15 +25,15 @@ type Recorder struct {
 type history struct {
 	program  *program.Program
 	sections int
-	streams  []ended // of the program
+	streams  []ended // the program's streams
 	contents map[*program.Section][]program.Content
 }
 
 // ended are the newest commands of a stream.
 type ended struct {
-	count  int // of all that were recorded
+	count  int // how many were recorded
 	newest []Cause
-	ends   []time.Duration // of those
+	ends   []time.Duration // when those that are kept ended
 }
 
 // Add records what a section of a job has done. Sections of a job come in the order in which they were issued.

@@ -266,7 +266,7 @@ func (p *Page) helloEvent(steer bool) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return encode(struct {
-		Version string        `json:"version"` // of the files
+		Version string        `json:"version"` // the version of the page's files
 		Steer   bool          `json:"steer"`   // buttons may be used
 		Samples []live.Sample `json:"samples"`
 	}{version, steer, slices.Clip(p.history.Samples())})

@@ -84,7 +84,7 @@ func (c *Conn) storeObject(ctx context.Context, in, name string, data []byte) er
 	if len(data) > maxObject {
 		return fmt.Errorf("%d bytes are over the limit of %d for an object", len(data), maxObject)
 	}
-	old, _ := c.objectInfo(ctx, b, name) // one that cannot be read leaves no chunks to remove
+	old, _ := c.objectInfo(ctx, b, name) // an object that cannot be read leaves no chunks to remove
 	info := jetstream.ObjectInfo{Bucket: b.name, NUID: nuid.Next(), Size: uint64(len(data))}
 	info.Name, info.Opts = name, &jetstream.ObjectMetaOptions{ChunkSize: chunkBytes}
 	info.Chunks = uint32((len(data) + chunkBytes - 1) / chunkBytes)
@@ -238,7 +238,7 @@ func (c *Conn) removeObject(ctx context.Context, in, name string) error {
 		c.mu.Unlock()
 		return c.manageStream(ctx, "DELETE", b.stream(), nil)
 	}
-	info, _ := c.objectInfo(ctx, b, name) // one that cannot be read is removed all the same
+	info, _ := c.objectInfo(ctx, b, name) // an object that cannot be read is removed all the same
 	if err := c.purge(ctx, b.info(name)); err != nil || info.NUID == "" {
 		return err
 	}

@@ -22,7 +22,7 @@ const (
 	gib = 1 << 30
 
 	maxLine  = 16 << 10 // bytes of a line in a log
-	maxLines = 10_000   // of a log; the oldest are dropped
+	maxLines = 10_000   // lines of a log; the oldest are dropped
 )
 
 // streams are all that is stored, apart from the buckets of executors, which are made when something is stored in them.

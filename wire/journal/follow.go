@@ -115,7 +115,7 @@ func (j *Journal) storedValues(ctx context.Context, bus wire.Bus, settings []str
 // history collects what is to be told, by what has happened.
 type history struct {
 	told  map[string][]string
-	quiet int // of them
+	quiet int // how many of them are quiet
 }
 
 // add says what has happened to a value. That of the newest write may not have been stored when the process was
