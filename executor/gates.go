@@ -59,7 +59,7 @@ func newGates(p *program.Program, d *program.Groups) *gates {
 	return g
 }
 
-// kernelTime is how long the kernels of a group take, as the plan expects it; 0 if it does not.
+// kernelTime returns how long the plan expects the kernels of a group to take; 0: it does not say.
 func kernelTime(p *program.Program, s *program.Section, group program.Group) (sum time.Duration) {
 	if len(p.Plan.Made) == 0 {
 		return 0
@@ -72,7 +72,8 @@ func kernelTime(p *program.Program, s *program.Section, group program.Group) (su
 	return sum
 }
 
-// addExpectations has the Join say what the groups need, unless they are more than a lease takes.
+// addExpectations adds to the Join what the groups are expected to need, unless there are more groups than a lease
+// takes.
 func (g *gates) addExpectations() {
 	of := func(all []gate) (groups []lease.Group) {
 		if len(all) > lease.MaxGroups {
@@ -166,8 +167,8 @@ func (m *Machine) askNextGroup(out []Output, s *program.Section) []Output {
 	return append(out, Output{Lease: &lease.Input{Want: &w}})
 }
 
-// handleGrant goes on with what the lease has granted. A job that goes Home does not begin the iteration that it asked
-// for.
+// handleGrant continues with what the lease has granted. A job that goes Home does not begin the iteration that it
+// asked for.
 func (m *Machine) handleGrant(ask int64, out []Output) []Output {
 	if ask != m.lastAsk {
 		return out
@@ -234,7 +235,8 @@ func (m *Machine) release(out []Output) []Output {
 			Hold: pages.Count()}}})
 }
 
-// neededPages is what the sections and groups in flight need, and what may hold content for those after them.
+// neededPages returns the pages that sections and groups in flight need, and those that may hold content for later
+// groups.
 func (m *Machine) neededPages() program.Pages {
 	pages := m.gates.Base
 	if r := m.partialRun(); r != nil {
@@ -266,7 +268,7 @@ func (m *Machine) join(out []Output) ([]Output, bool) {
 	return append(out, Output{Lease: &lease.Input{Join: &join}}), false
 }
 
-// leaveLease tells the lease that the job holds nothing, and asks for nothing.
+// leaveLease tells the lease that the job holds nothing and asks for nothing.
 func (m *Machine) leaveLease(out []Output) []Output {
 	if m.joinGates == nil {
 		return out

@@ -332,7 +332,7 @@ func (h *Host) carry(j *job, in Input) error {
 	return nil
 }
 
-// backPages has the device back pages of a job's arena.
+// backPages has the device back these pages of a job's arena, and no others.
 func (h *Host) backPages(j *job, pages program.Pages) error {
 	if !h.pages() {
 		return nil

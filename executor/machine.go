@@ -324,7 +324,7 @@ func (m *Machine) inFlight() bool {
 	return slices.ContainsFunc(m.runs, func(r *run) bool { return r.issued+r.pending > len(r.section.Commands) })
 }
 
-// complete takes finished sections off the front.
+// complete removes the finished sections from the front of runs.
 func (m *Machine) complete() []Output {
 	var out []Output
 	for len(m.runs) > 0 && m.runs[0].pending == 0 {
@@ -481,7 +481,7 @@ func (m *Machine) Begun() int {
 	return begun
 }
 
-// takeSnapshot has the state of a job in Home taken if that is wanted.
+// takeSnapshot emits the state of a job in Home if a Checkpoint has asked for it.
 func (m *Machine) takeSnapshot(out []Output) []Output {
 	if m.snapshotDue() {
 		m.snapshotWanted, m.noSnapshotUpTo = false, max(m.noSnapshotUpTo, m.Iterations())

@@ -103,7 +103,7 @@ func (m *Machine) report(r *run) (*Report, []time.Duration) {
 	return rep, gated
 }
 
-// departureEnd is when the way out of Home ended: when the first command of the first body that computes started.
+// departureEnd returns when the way out of Home ended: when the first kernel of the first body started.
 func (m *Machine) departureEnd(r *run) time.Duration {
 	for i := range r.section.Commands {
 		if r.section.Commands[i].Kind.Unit() == program.Compute {

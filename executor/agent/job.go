@@ -116,8 +116,8 @@ type job struct {
 	checkpointError string
 }
 
-// isSameJob reports whether two specs are those of one job. What only planners look at may change, and what a script
-// was seen to do.
+// isSameJob reports whether two specs are those of one job. They may differ in what only planners look at, and in what
+// a script was seen to do.
 func isSameJob(a, b wire.Spec) bool {
 	a.Priority, a.SwapRate = b.Priority, b.SwapRate
 	if a.Script && b.Script {
@@ -126,7 +126,7 @@ func isSameJob(a, b wire.Spec) bool {
 	return a == b
 }
 
-// advance has every job do what it can do next.
+// advance takes every job as far as it can go now.
 func (m *Machine) advance() {
 	for i := 0; i < len(m.jobs); {
 		j := m.jobs[i]
@@ -137,7 +137,7 @@ func (m *Machine) advance() {
 	}
 }
 
-// advanceJob has a job do what it can do next.
+// advanceJob takes a job as far as it can go now.
 func (m *Machine) advanceJob(j *job) {
 	over := j.status.State.Over()
 	if over || !j.ordered {
@@ -202,14 +202,14 @@ func (m *Machine) fetch(j *job) {
 	}
 }
 
-// setState notes where a job is.
+// setState records where a job is.
 func (m *Machine) setState(j *job, s wire.State) {
 	if j.status.State != s {
 		j.status.State, m.changed = s, true
 	}
 }
 
-// endJob ends a job. why may be empty.
+// endJob ends a job in a state that is over. reason may be empty.
 func (m *Machine) endJob(j *job, s wire.State, why string) {
 	m.endJobAs(j, Event{Kind: Over, State: s, Reason: why})
 }
@@ -235,7 +235,8 @@ func (m *Machine) fail(j *job, err error) {
 	m.endJob(j, wire.Failed, j.status.Error)
 }
 
-// failHosted has a job fail that the host has. That is said when it has it no more: until then it may have its arena.
+// failHosted fails a job that the host has. The status says so only when the host has removed the job, because until
+// then it may have its arena.
 func (m *Machine) failHosted(j *job, err error) {
 	j.lingers = true
 	m.fail(j, err)
@@ -255,7 +256,7 @@ func (m *Machine) cutShort(j *job) {
 	m.endJobAs(j, e)
 }
 
-// reportTrouble is an error that the job survives.
+// reportTrouble records an error that the job survives.
 func (m *Machine) reportTrouble(j *job, err error) {
 	if why := errorLine(err); why != j.status.Error {
 		j.status.Error, m.changed = why, true
@@ -263,7 +264,8 @@ func (m *Machine) reportTrouble(j *job, err error) {
 	}
 }
 
-// takeWaiting returns the job for which something was fetched, nil if it has no use for that any more.
+// takeWaiting returns the job for which something was fetched, which waits for nothing then; nil: the job has no use
+// for it any more.
 func (m *Machine) takeWaiting(t Ticket) *job {
 	j := m.findBy(func(j *job) bool { return j.ticket == t })
 	if j == nil {
@@ -326,7 +328,7 @@ func (m *Machine) handleFetched(f *Fetched) {
 	j.settledEpoch = f.Epoch
 }
 
-// handleHostEvent takes what the host observed.
+// handleHostEvent handles what the host has observed.
 func (m *Machine) handleHostEvent(e *executor.Event, loss *wire.Loss) {
 	j := m.find(e.Job)
 	if j == nil || !j.hosted {
@@ -386,7 +388,7 @@ func (m *Machine) handleIteration(j *job, r *executor.Report, loss *wire.Loss) {
 	}
 }
 
-// copiesOf are the copies of an iteration, if they are wanted.
+// copiesOf returns the copies of an iteration; nil if the orders do not ask for them.
 func (j *job) copiesOf(r *executor.Report) []wire.Copy {
 	if !j.wantsCopies {
 		return nil
@@ -418,7 +420,7 @@ func (m *Machine) handleApplied(j *job, a *executor.Applied) {
 	}
 }
 
-// handleEnded has what a job has come to taken, unless nobody wants it.
+// handleEnded begins to take the result of a job that has ended, unless nobody wants it.
 func (m *Machine) handleEnded(j *job, e *executor.Ended) {
 	j.status.Iteration, j.status.Arena, m.changed = max(j.status.Iteration, e.Iterations), 0, true
 	j.outcome.plans, j.outcome.transition, j.outcome.touched = e.Plans, e.Transition, e.Touched
@@ -434,8 +436,8 @@ func (m *Machine) handleEnded(j *job, e *executor.Ended) {
 	}
 }
 
-// keepResult has what a job has come to taken when no checkpoint of it is being written, and again at a heartbeat as
-// long as it is on no disk. A job that is to end whatever becomes of that, or that nobody wants, ends without.
+// keepResult takes the result of a job when no checkpoint of it is being written. While the result is on no disk, each
+// heartbeat tries again. A job that must end at once, or that nobody wants, ends without its result on disk.
 func (m *Machine) keepResult(j *job) {
 	switch {
 	case j.keepSent || j.checkpointing == writing || j.status.State.Over():
@@ -461,7 +463,7 @@ func (m *Machine) handleKept(k *Kept) {
 	m.finishJob(j, k)
 }
 
-// finishJob ends a job with what it has come to.
+// finishJob ends a job with its result.
 func (m *Machine) finishJob(j *job, k *Kept) {
 	if j.unsaved != nil {
 		j.retryDue, j.status.Error = false, ""
@@ -485,7 +487,7 @@ func (m *Machine) finishJob(j *job, k *Kept) {
 	}
 }
 
-// handleStored has a job that is over be told of, with its result.
+// handleStored lets the next status say that a job is over, now that its result is stored.
 func (m *Machine) handleStored(s *Stored) {
 	j := m.findBy(func(j *job) bool { return j.ticket == s.Ticket })
 	if j == nil || !j.storing {
@@ -499,8 +501,9 @@ func (m *Machine) handleStored(s *Stored) {
 		true
 }
 
-// reportedStatus is what is said of a job: that it is over when its result is stored and the host has given back what
-// it had, and not before; and that it has failed when no checkpoint of it is being written, which would be its newest.
+// reportedStatus returns what a status says of a job. It says that the job is over only when its result is stored and
+// the host has removed it, and that the job has failed only when no checkpoint is being written, which would be its
+// newest.
 func (j *job) reportedStatus() wire.JobStatus {
 	s := j.status
 	if s.Error == "" && !s.State.Over() {
@@ -518,5 +521,5 @@ func (j *job) reportedStatus() wire.JobStatus {
 	return s
 }
 
-// errorLine is the text of an error as a status holds it.
+// errorLine returns the text of an error as a line for a status.
 func errorLine(err error) string { return text.Line(err.Error(), 500) }

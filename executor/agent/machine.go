@@ -167,7 +167,7 @@ func (m *Machine) emit(o Output) { m.out = append(m.out, o) }
 
 func (m *Machine) emitEvent(e Event) { m.emit(Output{Event: &e}) }
 
-// handleOrders takes orders that are newer than all before.
+// handleOrders follows orders that are newer than all before.
 func (m *Machine) handleOrders(o *wire.Orders) {
 	if r := o.Refused; r != nil && o.Executor == m.process.Executor && r.Life == m.process.Life {
 		m.refusal = r.Reason
@@ -215,7 +215,7 @@ func (m *Machine) handleOrders(o *wire.Orders) {
 	}
 }
 
-// leaseOf is how jobs get memory by some orders.
+// leaseOf returns how orders have the jobs share memory.
 func leaseOf(o *wire.Orders) wire.Lease {
 	if o.Lease == nil {
 		return wire.Lease{}
@@ -233,7 +233,7 @@ func (m *Machine) weigh(j *job, priority int) {
 	}
 }
 
-// trace has the host tell what a job does, once for each time that it is wanted.
+// trace tells the host to trace a job, once for each time that the orders ask for it.
 func (m *Machine) trace(j *job, t wire.Trace) {
 	if t.Number <= j.trace.Number {
 		return
@@ -243,7 +243,7 @@ func (m *Machine) trace(j *job, t wire.Trace) {
 	}
 }
 
-// addJob takes a job up.
+// addJob adds the job of an assignment.
 func (m *Machine) addJob(w wire.Assignment) {
 	m.ticket++
 	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, incarnation: w.Incarnation, ordered: true,
@@ -254,7 +254,7 @@ func (m *Machine) addJob(w wire.Assignment) {
 	m.changed = true
 }
 
-// dropJob drops a job that the host does not have, and takes up the one of its name that was to follow.
+// dropJob removes a job that the host does not have, and adds its successor.
 func (m *Machine) dropJob(j *job) {
 	m.jobs = slices.DeleteFunc(m.jobs, func(other *job) bool { return other == j })
 	m.changed = true
@@ -264,7 +264,7 @@ func (m *Machine) dropJob(j *job) {
 	}
 }
 
-// setOnline notes whether the controller can be reached. What has failed for want of it is tried again.
+// setOnline records whether the controller can be reached. What has failed without a connection is tried again.
 func (m *Machine) setOnline(online bool) {
 	if online && !m.online {
 		m.changed = true
@@ -294,7 +294,8 @@ func (m *Machine) quit(why error) {
 	m.changed = true
 }
 
-// close says last that the life of this process is over: its name and what its jobs had are free.
+// close publishes a last status, which says that the life of this process is over: its name and the memory of its jobs
+// are free.
 func (m *Machine) close() {
 	if m.online && m.refusal == "" {
 		m.process.Dead = append(slices.Clone(m.process.Dead), m.process.Life)
@@ -302,8 +303,8 @@ func (m *Machine) close() {
 	}
 }
 
-// reportStatus says all that is being done. What it says of a job that the newest orders name is about that very job:
-// where one of its name is not gone yet, the new one waits.
+// reportStatus publishes a status. If a job of the newest orders waits until another of its name is gone, the status is
+// about the waiting one.
 func (m *Machine) reportStatus() {
 	m.statusNumber, m.changed = m.statusNumber+1, false
 	p := &m.process

@@ -62,8 +62,8 @@ func (o *outcome) recordIteration(r *executor.Report, now time.Duration) (log bo
 	return o.reports == 1 || now-o.logged >= time.Second
 }
 
-// result is all that there is to say of a job that has ended, and the same with its losses and weights, nil if there
-// are none. origin is that of the device's clock.
+// result returns the result of a job that has ended, and the same with its losses and weights; nil if there are none.
+// origin is the zero of the device's clock.
 func (o *outcome) result(k *Kept, origin time.Duration) (result, full *wire.Result) {
 	result = &wire.Result{Left: origin + o.left, Begin: origin + o.begin, First: origin + o.first,
 		End: origin + o.end, Stall: o.stall, Gate: o.gate, Touched: o.touched, Arena: o.arena, SlotPeak: o.peak,

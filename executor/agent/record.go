@@ -122,7 +122,7 @@ func (r *Recorder) step(at time.Duration, in Input, outputs []Output) {
 	}
 }
 
-// newRecordedInput is an input as it is recorded.
+// newRecordedInput returns an input as it is recorded.
 func newRecordedInput(in Input) *recordedInput {
 	t := &recordedInput{Orders: in.Orders, Loss: in.Loss, Online: in.Online, Tick: in.Tick,
 		Waits: in.Waits, Drain: in.Drain != nil,
@@ -193,7 +193,7 @@ func textOfErr(err error) *string {
 	return &text
 }
 
-// input is the input that was recorded.
+// input returns the input that was recorded.
 func (t *recordedInput) input() Input {
 	var err error
 	if t.Err != nil {

@@ -321,7 +321,7 @@ func (r *runner) takeInputs() []arrival {
 	return inputs
 }
 
-// orders hears of orders, which may be anything.
+// orders enqueues orders from the bus, which may be any message.
 func (r *runner) orders(_ string, value []byte) {
 	if value == nil {
 		return // what was ordered goes on
@@ -435,7 +435,7 @@ func (r *runner) publish(report *wire.Report) {
 	}
 }
 
-// traced tells what a section of a job has done, before anything that comes of it is told.
+// traced publishes the trace of a section, before anything that follows from it is published.
 func (r *runner) traced(job string, t *executor.Trace) {
 	data, err := timeline.Encode(r.timeline.Add(job, t))
 	if err == nil {

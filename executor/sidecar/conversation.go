@@ -127,13 +127,13 @@ func (t *conversation) checkOrder(m external.Message) error {
 	return nil
 }
 
-// handleHello takes the first message.
+// handleHello handles the first message.
 func (t *conversation) handleHello(h *external.Hello) {
 	t.device = &h.Device
 	t.addNote("%s %s on %s has joined", h.Framework, h.Release, h.Device.Name)
 }
 
-// handleRecorded takes a graph.
+// handleRecorded handles a recorded graph.
 func (t *conversation) handleRecorded(r *external.Recorded) error {
 	if r.Number != len(t.graphs)+1 {
 		return fmt.Errorf("graph %d follows %d graphs", r.Number, len(t.graphs))
@@ -151,7 +151,7 @@ func (t *conversation) send(p external.Plan, s sent) {
 	t.emit(Output{Send: p})
 }
 
-// handleApplied takes the answer to a plan, and returns that; nil: it was refused.
+// handleApplied handles the answer to a plan, and returns that plan; nil: the script has refused it.
 func (t *conversation) handleApplied(a *external.Applied) (*sent, error) {
 	if a.Plan > int64(len(t.sent)) {
 		return nil, fmt.Errorf("it has applied plan %d of %d", a.Plan, len(t.sent))
@@ -213,7 +213,7 @@ func (t *conversation) handleIteration(i *external.Iteration) (*sent, error) {
 	return p, nil
 }
 
-// handlePassive takes that no plan is followed, and reports whether that is so from now on.
+// handlePassive handles a message that no plan is followed, and reports whether that is so from now on.
 func (t *conversation) handlePassive(p *external.Passive) bool {
 	if p.Always {
 		t.summary.Passive = p.Why
@@ -222,13 +222,13 @@ func (t *conversation) handlePassive(p *external.Passive) bool {
 	return p.Always
 }
 
-// handleEnd takes the last message.
+// handleEnd handles the last message.
 func (t *conversation) handleEnd(e *external.End) {
 	t.over = true
 	t.summary.Ended, t.summary.Error = true, e.Error
 }
 
-// handleClosed takes that the script has closed its end.
+// handleClosed records that the script has closed its end.
 func (t *conversation) handleClosed() {
 	t.over = true
 	if t.device != nil {

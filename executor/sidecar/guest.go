@@ -187,7 +187,7 @@ func (g *Guest) openJob(o *Open) {
 	g.job, g.weight, g.program, g.often = o.Job, o.Weight, o.Program, 4
 }
 
-// advance has the script do what it can do next.
+// advance takes the script as far as it can go now.
 func (g *Guest) advance() {
 	switch g.place {
 	case outside, resting:
@@ -242,7 +242,7 @@ func (g *Guest) tellStop() {
 	}
 }
 
-// enter has the script begin, or go on.
+// enter tells the script to begin or to go on.
 func (g *Guest) enter() {
 	g.left = g.now
 	if g.place == outside {
@@ -276,7 +276,7 @@ func (g *Guest) sendPlan() {
 	g.send(lines, s)
 }
 
-// reportUnplanned tells the script, where it can be told, that there is no plan for what it does, and people why.
+// reportUnplanned tells the script, if it can be told, and its owner why there is no plan for what it does.
 func (g *Guest) reportUnplanned(why string) {
 	if g.why = why; why == "" || g.summary.Passive != "" || g.device == nil || g.over {
 		return
@@ -287,7 +287,7 @@ func (g *Guest) reportUnplanned(why string) {
 	}
 }
 
-// claimOf is what the job has of the device with a program: its arena, what the script holds, and the reserve.
+// claimOf returns what the job has of the device with a program: its arena, what the script holds, and the reserve.
 func (g *Guest) claimOf(p *program.Program) graph.Bytes {
 	bytes := p.Arena
 	if s := g.shapeOf(p); s != nil {
@@ -296,7 +296,7 @@ func (g *Guest) claimOf(p *program.Program) graph.Bytes {
 	return bytes
 }
 
-// shapeOf is what was recorded and a program is for; nil: it is for a claim.
+// shapeOf returns the recorded iteration that a program is for; nil: it is for a claim.
 func (g *Guest) shapeOf(p *program.Program) *shape {
 	for _, s := range g.graphs {
 		if s.digest == p.Plan.Graph {
@@ -321,7 +321,7 @@ func (g *Guest) reportPassive() {
 	}
 }
 
-// handleMessage takes what the script says.
+// handleMessage handles a message of the script.
 func (g *Guest) handleMessage(message external.Message) error {
 	if err := g.checkOrder(message); err != nil {
 		return err
@@ -378,7 +378,7 @@ func (g *Guest) record(number int) {
 	g.emit(Output{Record: &external.Recorded{Graph: all, Latency: make([]time.Duration, len(all.Ops))}})
 }
 
-// takeAnswer takes the answer to a plan. One that takes less than the one before is in force when an iteration has
+// takeAnswer handles the answer to a plan. A plan that takes less than the one before is in force when an iteration has
 // followed it: until then what was above it may still be there.
 func (g *Guest) takeAnswer(a *external.Applied) error {
 	s, err := g.handleApplied(a)
@@ -394,7 +394,7 @@ func (g *Guest) takeAnswer(a *external.Applied) error {
 	return nil
 }
 
-// iteration takes what an iteration took.
+// iteration handles what an iteration took.
 func (g *Guest) iteration(i *external.Iteration) error {
 	s, err := g.handleIteration(i)
 	if err != nil {
@@ -465,7 +465,7 @@ func (g *Guest) release() {
 	g.joined, g.granted, g.drain = 0, false, false
 }
 
-// leased takes an answer of the lease.
+// leased handles an answer of the lease.
 func (g *Guest) leased(a *lease.Output) {
 	switch {
 	case a.Kind == lease.Grant:

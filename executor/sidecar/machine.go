@@ -108,7 +108,7 @@ func (m *Machine) Step(in Input) []Output {
 	return m.out
 }
 
-// handleMessage takes what the script says.
+// handleMessage handles a message of the script.
 func (m *Machine) handleMessage(message external.Message) error {
 	if err := m.checkOrder(message); err != nil {
 		return err
@@ -144,13 +144,13 @@ func (m *Machine) handleMessage(message external.Message) error {
 	return nil
 }
 
-// sendPlan gives the script a plan of some steps, within the limit.
+// sendPlan sends the script a plan of some steps, within the limit.
 func (m *Machine) sendPlan(p external.Plan, steps []graph.OpID) {
 	p.Limit = m.limit
 	m.send(p, sent{steps: steps})
 }
 
-// requestPlan has a graph planned for.
+// requestPlan adds a graph to those that are to be planned.
 func (m *Machine) requestPlan(number int) {
 	if !slices.Contains(m.due, number) {
 		m.due = append(m.due, number)
@@ -197,7 +197,7 @@ func (m *Machine) drifts(p *sent, took []time.Duration) bool {
 	return g.reports >= enough && correct.Drift(g.latency, g.Latency) > threshold
 }
 
-// askForPlan asks for what is to be planned, unless something is being planned, or within no more was refused.
+// askForPlan asks for the next plan, unless one is being made or was refused within no more memory.
 func (m *Machine) askForPlan() {
 	budget := m.limit
 	if budget > 0 {
@@ -220,7 +220,7 @@ func (m *Machine) askForPlan() {
 		Budget: budget}})
 }
 
-// handlePlanned takes what became of an errand.
+// handlePlanned handles the answer to an Errand.
 func (m *Machine) handlePlanned(p *Planned) {
 	m.asked = false
 	r := m.graphs[p.Number-1]
@@ -262,7 +262,7 @@ func remedy(err error) string {
 	return "take a smaller batch"
 }
 
-// reasonLine is a reason as a message can have it.
+// reasonLine returns a reason as a message can have it.
 func reasonLine(why string) string {
 	const most = 1 << 10
 	text := []rune(why)

@@ -116,8 +116,8 @@ func (h *history) spans(t *executor.Trace, origin time.Duration) []Span {
 	return spans
 }
 
-// latestAfter is of the commands that one waits for the one that ended last, nil if none of those recorded ended after
-// a time.
+// latestAfter returns, of the commands that a command waits for, the one that ended last; nil: none of those recorded
+// ended after a time.
 func (h *history) latestAfter(c *program.Command, before []int, end time.Duration) (last *Cause) {
 	for _, w := range c.Waits {
 		at := before[w.Stream] + w.Count

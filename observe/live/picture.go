@@ -243,7 +243,7 @@ type reasoner struct {
 	used       [][]int // the slots that touch each storage
 }
 
-// reason says when a storage is on the device and what for. Steps count from 1, as in the picture.
+// reason says when and why a storage is on the device. Steps count from 1, as in the picture.
 func (w *reasoner) reason(s graph.StorageID, here []pair) string {
 	used := w.used[s]
 	if len(used) == 0 || len(here) == 0 {

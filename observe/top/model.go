@@ -135,7 +135,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// setJobs takes the jobs as they are now.
+// setJobs replaces the jobs by those of a new answer.
 func (m *Model) setJobs(a answered) {
 	if m.trouble = ""; a.Err != nil {
 		m.trouble = text.Shown(a.Err.Error())
@@ -173,7 +173,7 @@ func (m *Model) setJobs(a answered) {
 	}
 }
 
-// usedShare is the share of the budget that is used; without one, bytes.
+// usedShare returns the share of the budget that is used; without a budget, bytes.
 func usedShare(a *wire.Answer) float64 {
 	used, _ := report.UsedBudget(a)
 	budget, _ := report.Budgets(controller.Devices(a))

@@ -37,7 +37,7 @@ type Device struct {
 	Loaded func(g *graph.Graph, load float64) []time.Duration
 }
 
-// Unshared is the device for jobs that have each an arena for itself.
+// Unshared returns the device for jobs that have an arena each.
 func (d Device) Unshared() Device {
 	d.Gates, d.Turns = false, false
 	return d
@@ -70,7 +70,7 @@ func Roofline(facts cost.Facts) Latencies {
 	}
 }
 
-// Describe describes a device for plans. It keeps the device: profiles can be asked for until that is closed.
+// Describe returns the Device of a device. It keeps the device: profiles can be asked for until that is closed.
 func Describe(d device.Device, latencies Latencies) Device {
 	facts := d.Facts()
 	var page graph.Bytes

@@ -245,10 +245,10 @@ func (j *folded) part(group int) *Part { return &j.Parts[group%len(j.Parts)] }
 // isWorking reports whether the unit has a group of the job.
 func (j *folded) isWorking() bool { return j.begun > j.passed+len(j.ends) }
 
-// askNumber is the number of the newest grant: the Join has the first.
+// askNumber returns the number of the newest grant. The Join has the first.
 func (j *folded) askNumber() int64 { return int64(j.granted + 1) }
 
-// heldCount is how many pages the job has with groups granted up to one.
+// heldCount returns how many pages the job has with groups granted up to one.
 func (j *folded) heldCount(granted int) int {
 	of := flight{j.passed % len(j.Parts), granted - j.passed}
 	pages, known := j.holds[of]
@@ -259,7 +259,7 @@ func (j *folded) heldCount(granted int) int {
 	return pages
 }
 
-// heldPages are the pages that the job has with groups granted up to one.
+// heldPages returns the pages that the job has with groups granted up to one.
 func (j *folded) heldPages(granted int) (held program.Pages) {
 	if j.passed == granted {
 		if granted%len(j.Parts) == 0 {

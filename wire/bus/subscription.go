@@ -139,7 +139,7 @@ func (s *subscription) generationNow() uint64 {
 	return s.conn.nats.Stats().Reconnects + uint64(max(dropped, 0)) + s.lost.Load()
 }
 
-// handleRepublished takes a message that a stream has published again.
+// handleRepublished handles a message that a stream has published again.
 func (r *reader) handleRepublished(m *nats.Msg) {
 	if r.generationNow() != r.generation {
 		r.conn.mu.Lock()

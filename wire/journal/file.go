@@ -37,7 +37,7 @@ type heading struct {
 	Entries int `json:"entries"`
 }
 
-// encodeEntry is the form of a write in the file.
+// encodeEntry returns a write as a line of the file.
 func encodeEntry(key string, e entry) []byte {
 	rest := fmt.Appendf(nil, "%d %s", e.number, key)
 	if e.value != nil {

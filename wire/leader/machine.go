@@ -144,7 +144,7 @@ func (m *Machine) claim(now time.Duration, after wire.Leadership, revision uint6
 	return m.try(now, revision)
 }
 
-// read takes what the key holds.
+// read handles what the key holds.
 func (m *Machine) read(now time.Duration, got Got) []Output {
 	switch {
 	case errors.Is(got.Err, wire.ErrNotFound) && m.leads:
@@ -173,7 +173,7 @@ func (m *Machine) read(now time.Duration, got Got) []Output {
 	return nil
 }
 
-// set takes what became of a try to set the key.
+// set handles the outcome of an attempt to set the key.
 func (m *Machine) set(got Got) []Output {
 	switch {
 	case got.Err == nil:
@@ -185,7 +185,7 @@ func (m *Machine) set(got Got) []Output {
 	return nil
 }
 
-// confirm takes that the key is as it was tried last.
+// confirm records that the key is as it was tried last.
 func (m *Machine) confirm(revision uint64) []Output {
 	m.revision, m.renewed = revision, m.tried
 	if m.leads {
