@@ -65,7 +65,8 @@ func (h *Host) Park(name string, number int64, at int) {
 	})
 }
 
-// reportLate tells the observer if a job has begun more iterations than after which it was to do something.
+// reportLate tells the observer if a job has begun more iterations than those after which it was to park or be
+// checkpointed. It reports whether it has.
 func (h *Host) reportLate(j *job, at int) bool {
 	begun := j.machine.Begun()
 	if at == 0 || begun <= at {

@@ -16,18 +16,25 @@ const ahead = 2
 // gates is how a program is issued under a lease.
 type gates struct {
 	*program.Groups
-	asks           bool // some group needs more than Base
+	// asks says that some group needs more than Base, so that groups ask the lease.
+	asks bool
+	// body and snapshot are the groups of the two sections.
 	body, snapshot []gate
-	join           lease.Join // without what differs from Join to Join
+	// join is what the Join says that does not differ from one Join to the next.
+	join lease.Join
 }
 
 // gate is a group.
 type gate struct {
 	program.Group
-	stays program.Pages // of those it needs, what may hold content for the groups after it
-	rest  int           // the most pages that the job needs from this one on, with copies in flight
-	last  bool          // of its section
-	time  time.Duration // of its kernels, as the plan expects it
+	// stays are the pages of Need that may hold content for later groups.
+	stays program.Pages
+	// rest is the largest number of pages that the job needs from this group on, copies in flight included.
+	rest int
+	// last says that the group is the last of its section.
+	last bool
+	// time is how long the group's kernels are expected to take; 0: unknown.
+	time time.Duration
 }
 
 func newGates(p *program.Program, d *program.Groups) *gates {
@@ -52,7 +59,7 @@ func newGates(p *program.Program, d *program.Groups) *gates {
 	return g
 }
 
-// kernelTime is how long the kernels of a group take, as the plan expects it; 0 if it does not.
+// kernelTime returns how long the plan expects the kernels of a group to take; 0: it does not say.
 func kernelTime(p *program.Program, s *program.Section, group program.Group) (sum time.Duration) {
 	if len(p.Plan.Made) == 0 {
 		return 0
@@ -65,7 +72,8 @@ func kernelTime(p *program.Program, s *program.Section, group program.Group) (su
 	return sum
 }
 
-// addExpectations has the Join say what the groups need, unless they are more than a lease takes.
+// addExpectations adds to the Join what the groups are expected to need, unless there are more groups than a lease
+// takes.
 func (g *gates) addExpectations() {
 	of := func(all []gate) (groups []lease.Group) {
 		if len(all) > lease.MaxGroups {
@@ -100,9 +108,12 @@ func wholeGroups(p *program.Program, page graph.Bytes) *program.Groups {
 
 // part is a group of a run.
 type part struct {
-	pending        int // commands that have not ended
-	pendingKernels int // of those on the compute lane
-	asked, issued  time.Duration
+	// pending is how many of the group's commands have not ended.
+	pending int
+	// pendingKernels is how many of these are on the compute lane.
+	pendingKernels int
+	// asked and issued are when the group was asked for and when it was issued.
+	asked, issued time.Duration
 }
 
 // partialRun returns the run of which some groups are to be issued yet, or nil.
@@ -156,8 +167,8 @@ func (m *Machine) askNextGroup(out []Output, s *program.Section) []Output {
 	return append(out, Output{Lease: &lease.Input{Want: &w}})
 }
 
-// handleGrant goes on with what the lease has granted. A job that goes Home does not begin the iteration that it asked
-// for.
+// handleGrant continues with what the lease has granted. A job that goes Home does not begin the iteration that it
+// asked for.
 func (m *Machine) handleGrant(ask int64, out []Output) []Output {
 	if ask != m.lastAsk {
 		return out
@@ -224,7 +235,8 @@ func (m *Machine) release(out []Output) []Output {
 			Hold: pages.Count()}}})
 }
 
-// neededPages is what the sections and groups in flight need, and what may hold content for those after them.
+// neededPages returns the pages that sections and groups in flight need, and those that may hold content for later
+// groups.
 func (m *Machine) neededPages() program.Pages {
 	pages := m.gates.Base
 	if r := m.partialRun(); r != nil {
@@ -256,7 +268,7 @@ func (m *Machine) join(out []Output) ([]Output, bool) {
 	return append(out, Output{Lease: &lease.Input{Join: &join}}), false
 }
 
-// leaveLease tells the lease that the job holds nothing, and asks for nothing.
+// leaveLease tells the lease that the job holds nothing and asks for nothing.
 func (m *Machine) leaveLease(out []Output) []Output {
 	if m.joinGates == nil {
 		return out

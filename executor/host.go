@@ -19,21 +19,25 @@ import (
 // Spec is a job to be trained: its options for the device, and what the host does with it.
 type Spec struct {
 	device.JobOptions
+	// Graph is the graph to be trained.
 	Graph *graph.Graph
-	// complete iterations with which the job begins: Init fills in what they came to
-	Begin      int
-	Iterations int                                 // complete ones with which it ends
-	Init       func(s graph.Storage, to []float32) // fills a persistent storage's host slot
-	Weight     int                                 // its share of the device against others, under a lease; 0: 1
-	// Every is after how many iterations, and each multiple of them, the job does not go on before a Checkpoint takes
-	// its state just there; 0: it never waits
+	// Begin is how many iterations are complete when the job begins. Init fills in what they came to.
+	Begin int
+	// Iterations is how many are complete when the job ends.
+	Iterations int
+	// Init fills the host slot of a persistent storage.
+	Init func(s graph.Storage, to []float32)
+	// Weight is the job's share of the device against others, under a lease; 0: 1.
+	Weight int
+	// Every is the number of iterations after each multiple of which the job waits for a Checkpoint, which takes its
+	// state just there; 0: it never waits.
 	Every int
 
-	// Fault returns why Input could not fill an input, Mean has no mean, or the loss is no finite number, after which
-	// the job ends with that error. Any goroutine may call it. nil: there never is such a reason.
+	// Fault returns why Input could not fill an input, why Mean has no mean, or why the loss is no finite number; nil:
+	// there is no such reason. The job ends with that error. Any goroutine may call it. A nil Fault never has a reason.
 	Fault func() error
-	// Trouble returns what Input goes on in spite of, or nil, each time something else. Any goroutine may call it. nil:
-	// there never is anything.
+	// Trouble returns an error that Input survives, each time another, or nil. Any goroutine may call it. A nil Trouble
+	// never has one.
 	Trouble func() error
 }
 
@@ -62,10 +66,14 @@ func SpecOf(t task.Task, iterations int, loss func(iteration int, loss float32))
 
 // fault is the first error of a loader or of a mean, which are called on lanes of the device.
 type fault struct {
-	mu   sync.Mutex
-	err  error
-	told map[string]bool // texts of what was passed over
-	news error           // of that, what was not told yet
+	// mu guards the other fields.
+	mu sync.Mutex
+	// err is the first error after which the job ends; nil: there is none.
+	err error
+	// told are the texts of the errors that the job survives.
+	told map[string]bool
+	// news are those of them that were not fetched yet; nil: none.
+	news error
 }
 
 func (f *fault) set(err error) {
@@ -101,25 +109,40 @@ func (f *fault) get() error {
 // Stop, Remove and Until by any. It takes any program that it is given: the controller sees to it that the arenas of
 // all jobs fit together.
 type Host struct {
-	device   device.Device
-	jobs     []*job
-	wanted   []wanted // in the order in which they were asked for
+	// device is what the jobs train on.
+	device device.Device
+	// jobs are the jobs that were not dropped.
+	jobs []*job
+	// wanted are the programs that jobs are to change to, in the order in which they were asked for.
+	wanted []wanted
+	// observer is told all that becomes of jobs.
 	observer func(Event)
-	until    *int // complete iterations after which jobs rest; nil: they do not
-	sharing  Sharing
-	answers  []lease.Output // of the lease, to be carried out
-	dropped  []device.Job   // since the device was asked for events last
+	// until is the number of complete iterations after which jobs rest; nil: they do not.
+	until *int
+	// sharing is how the jobs share memory with others.
+	sharing Sharing
+	// answers are those of the lease that are still to be carried out.
+	answers []lease.Output
+	// dropped are the places that were closed since the device was asked for events last. Events of theirs are passed
+	// over.
+	dropped []device.Job
 
-	mu       sync.Mutex
+	// mu guards commands.
+	mu sync.Mutex
+	// commands are those of other goroutines that are still to be carried out.
 	commands []command
-	wake     chan struct{}
+	// wake has a value if commands has.
+	wake chan struct{}
 }
 
 // wanted is a program that a job is to train with.
 type wanted struct {
-	job    *job
+	// job is the job that is to change.
+	job *job
+	// proven is the program to change to.
 	proven program.Proven
-	groups *program.Groups // nil without a lease
+	// groups are its groups; nil without a lease.
+	groups *program.Groups
 }
 
 // NewHost returns a host for jobs on a device. The goroutine in Serve or Poll tells observer all that becomes of them.
@@ -309,7 +332,7 @@ func (h *Host) carry(j *job, in Input) error {
 	return nil
 }
 
-// backPages has the device back pages of a job's arena.
+// backPages has the device back these pages of a job's arena, and no others.
 func (h *Host) backPages(j *job, pages program.Pages) error {
 	if !h.pages() {
 		return nil

@@ -13,18 +13,30 @@ import (
 
 // job is one of a host's jobs and its place on the device.
 type job struct {
-	name    string
-	graph   *graph.Graph
+	// name is the job's name.
+	name string
+	// graph is the job's graph.
+	graph *graph.Graph
+	// machine decides for the job.
 	machine *Machine
-	place   device.Job
-	given   []program.Proven // to the machine: the one in force first, if there is one
+	// place is the job's place on the device.
+	place device.Job
+	// given are the programs that the machine was given, the one in force first.
+	given []program.Proven
+	// touched is the highest byte of an arena that a command of the job has used.
 	touched graph.Bytes
-	fault   func() error    // see Spec; nil: there is none
-	trouble func() error    // likewise
-	taking  device.Snapshot // for a Checkpoint that is under way; nil: none is
-	reduces bool            // it waits for other jobs within an iteration
-	leaves  bool            // to be removed when it has ended
-	refused bool            // parked, it was to change to a program that was refused
+	// fault is Spec.Fault; nil: there never is one.
+	fault func() error
+	// trouble is Spec.Trouble; nil: there never is any.
+	trouble func() error
+	// taking is the memory of a Checkpoint that is under way; nil: none is.
+	taking device.Snapshot
+	// reduces says that the job waits for other jobs within an iteration.
+	reduces bool
+	// leaves says that the job is to be removed when it has ended.
+	leaves bool
+	// refused says that a parked job was to change to a program that was refused.
+	refused bool
 }
 
 // runnable checks that the device can execute a program, and that the job can change to it.

@@ -45,7 +45,7 @@ func (h *Host) drop(j *job) error {
 		j.taking.Release()
 	}
 	for _, out := range j.machine.leaveLease(nil) {
-		h.stepLease(*out.Lease) // that its pages are free, now that it has closed
+		h.stepLease(*out.Lease) // the pages are free, now that the place has closed
 	}
 	return err
 }

@@ -15,11 +15,11 @@ import (
 type state string
 
 const (
-	Home     state = "home"
-	Training state = "training"
-	Draining state = "draining"
-	Epilogue state = "epilogue"
-	Finished state = "finished"
+	Home     state = "home"     // nothing is on the device, and the job may leave Home by a program
+	Training state = "training" // the prologue or bodies are in flight
+	Draining state = "draining" // no body is issued any more, and those in flight end
+	Epilogue state = "epilogue" // the epilogue is in flight
+	Finished state = "finished" // the job is in Home and stays there
 )
 
 // window is the limit of bodies in flight.
@@ -27,47 +27,73 @@ const window = 2
 
 // Input is what a machine is told.
 type Input struct {
-	Program *program.Program // train with it from the next iteration on
-	Groups  *program.Groups  // with a Program: under a lease, with these groups; nil: without one
-	Tell    bool             // with Groups: the lease is to know what they are expected to need
-	Stop    bool             // go Home after the iterations in flight and finish
-	Until   *int             // rest in Home when so many iterations are complete, until a later one is given
-	Park    int64            // go Home after the iterations in flight, rest there until a Resume: the wish's number
-	Resume  bool             // leave Home by the newest program
-	Event   *device.Event    // a command has ended
-	Granted int64            // the lease grants what was asked for by this number
-	Drain   bool             // go Home after the iterations in flight: the lease wants what the job holds
-	Trace   int              // tell all that so many more iterations do, and what comes between them
-	Skip    int              // count so many iterations that were not trained: see Host.Skip
+	// Program is the program to train with from the next iteration on.
+	Program *program.Program
+	// Groups are, with a Program, the groups in which it is issued under a lease; nil: there is no lease.
+	Groups *program.Groups
+	// Tell has, with Groups, the lease told what the groups are expected to need.
+	Tell bool
+	// Stop has the job go Home after the iterations in flight and finish.
+	Stop bool
+	// Until has the job rest in Home when so many iterations are complete, until a later Until is larger.
+	Until *int
+	// Park has the job rest in Home after the iterations in flight, until a Resume. It numbers the request; 0: there is
+	// none.
+	Park int64
+	// Resume has the job leave Home by the newest program.
+	Resume bool
+	// Event says that a command has ended.
+	Event *device.Event
+	// Granted is the number of what was asked for, which the lease grants now.
+	Granted int64
+	// Drain has the job go Home after the iterations in flight, because the lease wants its memory back.
+	Drain bool
+	// Trace asks for traces of so many more iterations and of what comes between them.
+	Trace int
+	// Skip counts so many iterations as trained, see Host.Skip.
+	Skip int
 
-	// take the state of the job at the next iteration boundary; another one before that was taken may change At
+	// Checkpoint asks for the state of the job at the next iteration boundary. Another one before that may change At.
 	Checkpoint bool
 
-	// of a Park or Checkpoint: not before so many iterations are complete. It comes too late for exactly as many if
-	// more have begun: see Machine.Begun.
+	// At is, with Park or Checkpoint, how many iterations are complete at least before the job rests or its state is
+	// taken. It comes too late if more have begun, see Machine.Begun.
 	At int
-	// with Machine.every: no state is taken after so many iterations
+	// Forgo has the job not wait for a Checkpoint after so many iterations. It counts only if Spec.Every is set.
 	Forgo int
 }
 
 // Output is what a machine wants done; exactly one field is set.
 type Output struct {
-	Load     *program.Program // bind it to the job, and make its arena as large as it wants
-	Hold     *hold            // of that arena these pages, no others
-	Issue    *Issue           // a part of a section of the program that was loaded last
-	Lease    *lease.Input     // tell the lease, with the time. At most one of these asks for something: the last
-	Report   *Report
-	Trace    *Trace
-	Home     bool // the job is in Home; a Load of the next program follows at once if there is one
+	// Load is a program to be bound to the job, with an arena of its size.
+	Load *program.Program
+	// Hold are the pages of that arena that the job needs, and no others.
+	Hold *hold
+	// Issue is a part of a section of the program that was loaded last, for the device.
+	Issue *Issue
+	// Lease is to be told to the lease, with the time. Of such outputs of one Step at most the last asks for something.
+	Lease *lease.Input
+	// Report is what an iteration took.
+	Report *Report
+	// Trace is what a section has done.
+	Trace *Trace
+	// Home says that the job is in Home. If there is a next program, its Load follows at once.
+	Home bool
+	// Snapshot is a state that a Checkpoint asked for.
 	Snapshot *taken
-	Parked   int64 // it is in Home and stays there until a Resume or Stop, as the Park of this number wants
-	Finished bool  // it has trained all iterations, or was stopped, and stays in Home
+	// Parked says that the job is in Home and stays there until a Resume or Stop. It is the number of the Park; 0: not
+	// said.
+	Parked int64
+	// Finished says that the job has trained all iterations or was stopped. It stays in Home.
+	Finished bool
 }
 
 // taken is the state that a Checkpoint wants.
 type taken struct {
-	Iteration int  // complete ones
-	Home      bool // it is in the host slots, of a job in Home; else the snapshot section has copied it out
+	// Iteration is how many iterations are complete.
+	Iteration int
+	// Home says that the state is in the host slots of a job in Home; otherwise the snapshot section has copied it out.
+	Home bool
 }
 
 // hold says which pages of its arena a job needs.
@@ -75,72 +101,128 @@ type hold struct{ Pages program.Pages }
 
 // Issue hands commands [From, To) of a section to the device.
 type Issue struct {
-	Section   *program.Section
-	From, To  int
+	// Section is the section that the commands are of.
+	Section *program.Section
+	// From and To bound the commands [From, To) of the section.
+	From, To int
+	// Iteration is the iteration that the commands belong to, from 0.
 	Iteration int
-	Drain     bool
+	// Drain says that the section is a prologue or an epilogue.
+	Drain bool
 }
 
 // Machine decides for one job. Its inputs come in the order of the device's events.
 type Machine struct {
-	name       string
+	// name is the job's name.
+	name string
+	// iterations is the number of complete iterations after which the job finishes, skipped ones left out.
 	iterations int
-	until      int // complete iterations after which the job rests
+	// until is the number of complete iterations after which the job rests in Home, skipped ones left out.
+	until int
 
-	state          state
-	program        *program.Program
-	next           *program.Program // for the next stay in Home
-	now            time.Duration
-	stop           bool
-	resting        bool  // in Home, until more iterations are wanted or it is resumed
-	parked         int64 // number of the last Park; 0: since then there was a Resume
-	parkReported   bool  // that it is parked
-	parkAt         int   // complete iterations before which it does not rest
-	snapshotWanted bool  // a snapshot
-	snapshotAt     int   // complete iterations before which that is not taken
-	snapshotEvery  int   // iterations after which the job waits until a snapshot is wanted; 0: it never does
-	noSnapshotUpTo int   // it waits for none after so many, or fewer
+	// state is where the job is.
+	state state
+	// program is the program in force, or the last one; nil before the first.
+	program *program.Program
+	// next replaces program when the job is in Home next; nil: program stays.
+	next *program.Program
+	// now is the time of the newest input.
+	now time.Duration
+	// stop says that the job is to finish after the iterations in flight.
+	stop bool
+	// resting says that a job in Home stays there until more iterations are wanted or it is resumed.
+	resting bool
+	// parked is the number of the last Park; 0: a Resume has come since then, or no Park ever.
+	parked int64
+	// parkReported says that an Output has answered that Park.
+	parkReported bool
+	// parkAt is how many iterations are begun at least before the job rests for that Park, skipped ones included.
+	parkAt int
+	// snapshotWanted says that a Checkpoint has come and its state is not taken yet.
+	snapshotWanted bool
+	// snapshotAt is how many iterations are begun at least before that state is taken, skipped ones included; 0: any
+	// number.
+	snapshotAt int
+	// snapshotEvery is the number of iterations of whose multiples each has the job wait for a Checkpoint; 0: it never
+	// waits.
+	snapshotEvery int
+	// noSnapshotUpTo is the largest number of iterations after which the job does not wait for a Checkpoint.
+	noSnapshotUpTo int
 
-	issued           int    // iterations handed over, with those before the job began
-	endedAtDeparture int    // iterations complete when it left Home last
-	ended            int    // iterations complete
-	runs             []*run // in flight, oldest first
-	previousEvents   []device.Event
-	nextBegin        time.Duration // of the next iteration: when the last one's kernels ended
-	lastEnd          time.Duration // end of the last section
-	pausedSince      time.Duration // since when the job has not been training
-	paused           time.Duration // sum of those times
-	plans            int
-	swap             swapexec.Machine
-	traceLeft        int // iterations still to be told of
-	skipped          int // iterations that count in all that is told, and in no other field
+	// issued is how many iterations were handed to the device, with those before the job began. So counts ended.
+	issued int
+	// endedAtDeparture is how many iterations were complete when the job left Home last.
+	endedAtDeparture int
+	// ended is how many iterations are complete.
+	ended int
+	// runs are the sections in flight, oldest first.
+	runs []*run
+	// previousEvents are the events of the last complete section, to which points of the next may refer.
+	previousEvents []device.Event
+	// nextBegin is when the next iteration begins: the end of the last one's kernels.
+	nextBegin time.Duration
+	// lastEnd is when the last complete section ended.
+	lastEnd time.Duration
+	// pausedSince is the time since when the job has trained no iteration. It counts outside of bodies.
+	pausedSince time.Duration
+	// paused is the sum of the times between bodies of different stays outside of Home, see Transition.
+	paused time.Duration
+	// plans is how many programs were applied.
+	plans int
+	// swap keeps account of the copies in flight.
+	swap swapexec.Machine
+	// traceLeft is how many iterations are still to be traced.
+	traceLeft int
+	// skipped is how many iterations were counted without being trained. All that is reported includes them, and no
+	// other field does unless it says so.
+	skipped int
 
-	// Under a lease.
-	weight      int
-	gates       *gates // of the program; nil: there is no lease
-	nextGates   *gates
-	joinGates   *gates // with which it has joined, or asked to; nil: it has not
-	joined      bool
+	// weight is the job's weight against others at the lease; 0: 1.
+	weight int
+	// gates are the groups of program; nil: there is no lease. So are nextGates of next.
+	gates     *gates
+	nextGates *gates
+	// joinGates are the groups with which the job has joined the lease or asked to; nil: it has left, or never joined.
+	joinGates *gates
+	// joined says that the lease has granted the join.
+	joined bool
+	// drainWanted says that the lease wants the memory of the job back.
 	drainWanted bool
-	lastAsk     int64            // number of what was asked for last
-	lastGrant   int64            // of the last grant
-	want        *lease.Want      // that was not granted yet
-	wantSection *program.Section // of which that is
-	askedSince  time.Duration    // when something was asked for first that was not granted yet
-	heldPages   program.Pages
-	busyGroups  int  // groups in flight with commands of the compute lane that have not ended
-	mayRelease  bool // something has ended, after which the job may need less
+	// lastAsk is the number of what was asked for last; 0: nothing was.
+	lastAsk int64
+	// lastGrant is the number of the last grant that was heard of.
+	lastGrant int64
+	// want is what the job asks for and was not granted yet; nil: it asks for nothing.
+	want *lease.Want
+	// wantSection is the section that want belongs to. It counts while want is set.
+	wantSection *program.Section
+	// askedSince is the time since when the job waits for a grant. It counts while want is set, or a join is not
+	// granted.
+	askedSince time.Duration
+	// heldPages are the pages that the job holds.
+	heldPages program.Pages
+	// busyGroups is how many groups in flight have kernels that have not ended.
+	busyGroups int
+	// mayRelease says that something has ended since the last release, after which the job may need less.
+	mayRelease bool
 }
 
 // run is a section in flight.
 type run struct {
-	section   *program.Section
+	// section is what is in flight.
+	section *program.Section
+	// iteration is the iteration that it belongs to.
 	iteration int
-	events    []device.Event
-	pending   int
-	issued    int    // commands
-	gates     []gate // nil: it is issued as a whole
-	parts     []part // of the gates, those that were issued
+	// events are the ends of its commands, by index; a zero event stands for a command that has not ended.
+	events []device.Event
+	// pending is how many of its commands have not ended.
+	pending int
+	// issued is how many of its commands were handed to the device.
+	issued int
+	// gates are its groups; nil: it is issued as a whole.
+	gates []gate
+	// parts are the groups that were issued.
+	parts []part
 }
 
 // NewMachine returns the machine of a job in Home that has begin complete iterations and trains until there are as many
@@ -164,8 +246,8 @@ func (m *Machine) Epoch() int64 {
 // Iterations returns how many are complete, those before the job began included.
 func (m *Machine) Iterations() int { return m.ended + m.skipped }
 
-// Plans returns how many programs were applied, and Transition the time spent between their bodies, the way out of
-// Home at first and back into it at last included, rests left out.
+// Plans returns how many programs were applied, and Transition the time spent between bodies of different stays outside
+// of Home. The first way out of Home and the last way back count, and rests do not.
 func (m *Machine) Plans() int                { return m.plans }
 func (m *Machine) Transition() time.Duration { return m.paused }
 
@@ -192,7 +274,7 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 	case in.Drain:
 		m.drainWanted = true
 	case in.Trace != 0:
-		m.traceLeft = max(m.traceLeft, in.Trace) // one who wanted more before gets it
+		m.traceLeft = max(m.traceLeft, in.Trace) // keep the larger of two requests
 	case in.Skip != 0:
 		m.skip(in.Skip)
 	case in.Stop:
@@ -236,12 +318,13 @@ func (r *run) awaits(e *device.Event) bool {
 		e.Index >= 0 && e.Index < r.issued && r.events[e.Index].Section == nil
 }
 
-// inFlight reports whether a command that was issued has not ended. A section of which none is may wait for the lease.
+// inFlight reports whether a command that was issued has not ended. A section without such a command may wait for the
+// lease.
 func (m *Machine) inFlight() bool {
 	return slices.ContainsFunc(m.runs, func(r *run) bool { return r.issued+r.pending > len(r.section.Commands) })
 }
 
-// complete takes finished sections off the front.
+// complete removes the finished sections from the front of runs.
 func (m *Machine) complete() []Output {
 	var out []Output
 	for len(m.runs) > 0 && m.runs[0].pending == 0 {
@@ -398,7 +481,7 @@ func (m *Machine) Begun() int {
 	return begun
 }
 
-// takeSnapshot has the state of a job in Home taken if that is wanted.
+// takeSnapshot emits the state of a job in Home if a Checkpoint has asked for it.
 func (m *Machine) takeSnapshot(out []Output) []Output {
 	if m.snapshotDue() {
 		m.snapshotWanted, m.noSnapshotUpTo = false, max(m.noSnapshotUpTo, m.Iterations())

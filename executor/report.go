@@ -11,20 +11,29 @@ import (
 
 // Report is what was measured of one iteration.
 type Report struct {
-	Job       string
-	Epoch     int64
+	// Job is the job's name.
+	Job string
+	// Epoch numbers the plan.
+	Epoch int64
+	// Iteration is the number of the iteration, from 0.
 	Iteration int
-	Left      time.Duration // when the job left Home last, or the way through Home began by which its plan changed
-	// end of the last kernel of the iteration before; of the first one after Home the start of its own first kernel,
-	// which may come before the end of the prologue; of the device's clock
+	// Left is when the job left Home last, or when the way through Home began by which its plan changed.
+	Left time.Duration
+	// Begin is, by the device's clock, the end of the last kernel of the iteration before. For the first iteration
+	// after Home it is the start of the iteration's own first kernel, which may come before the end of the prologue.
 	Begin time.Duration
-	End   time.Duration   // end of the last kernel
-	Steps []time.Duration // latency of each step of the plan, waits left out
-	Stall time.Duration   // of the compute stream: sum over kernels of start(k) - end(k-1), Gate left out
-	// Gate is of the compute stream: nothing was issued to it because a group waited for its grant.
-	Gate   time.Duration `json:",omitzero"`
+	// End is the end of the iteration's last kernel.
+	End time.Duration
+	// Steps are the latencies of the plan's steps, waits left out.
+	Steps []time.Duration
+	// Stall is for how long the compute stream waited: the sum over kernels of start(k) - end(k-1), Gate left out.
+	Stall time.Duration
+	// Gate is for how long nothing was issued to the compute stream because a group waited for its grant.
+	Gate time.Duration `json:",omitzero"`
+	// Copies are the copies of the iteration.
 	Copies []swapexec.Copy
-	Script *Script `json:",omitempty"` // nil of a job of ours
+	// Script is what a script says of itself; nil for other jobs.
+	Script *Script `json:",omitempty"`
 
 	// Touched is the highest byte of the arena that a command has used since the plan came into force; of a script the
 	// most that its allocator had in the iteration.
@@ -33,19 +42,30 @@ type Report struct {
 
 // Script is what a script says of itself.
 type Script struct {
-	Plan    graph.Bytes // the most that the plan in force has, with what the script holds beside it; 0: there is none
-	Reserve graph.Bytes // what its allocator had beyond plans, at most
-	Loss    *float64    `json:",omitempty"` // of the iteration; nil: it has told none
+	// Plan is the most that the plan in force needs, with what the script holds beside it, in bytes; 0: there is no
+	// plan.
+	Plan graph.Bytes
+	// Reserve is the most that the allocator has had beyond plans, in bytes.
+	Reserve graph.Bytes
+	// Loss is the loss of the iteration; nil: the script has told none.
+	Loss *float64 `json:",omitempty"`
 }
 
 // Trace is what a section of a job has done, command by command.
 type Trace struct {
-	Program   *program.Program
-	Section   *program.Section
+	// Program is the program in force.
+	Program *program.Program
+	// Section is the section that the events are of.
+	Section *program.Section
+	// Iteration is the iteration that it belongs to, from 0.
 	Iteration int
-	Begin     time.Duration   // of an iteration, as its Report has it
-	Events    []device.Event  // per command
-	Gates     []time.Duration // per command of an iteration: what its Report counts as Gate before it; else nil
+	// Begin is, for an iteration, the Begin of its Report.
+	Begin time.Duration
+	// Events are the ends of the section's commands.
+	Events []device.Event
+	// Gates are, per command of an iteration, the part of its Report's Gate that comes before the command; nil for
+	// other sections.
+	Gates []time.Duration
 }
 
 // report measures a body that is complete, and returns the part of Gate that is before each of its commands.
@@ -83,7 +103,7 @@ func (m *Machine) report(r *run) (*Report, []time.Duration) {
 	return rep, gated
 }
 
-// departureEnd is when the way out of Home ended: when the first command of the first body that computes started.
+// departureEnd returns when the way out of Home ended: when the first kernel of the first body started.
 func (m *Machine) departureEnd(r *run) time.Duration {
 	for i := range r.section.Commands {
 		if r.section.Commands[i].Kind.Unit() == program.Compute {

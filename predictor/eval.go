@@ -59,9 +59,9 @@ type DeviceError struct {
 }
 
 const (
-	warmUp  = 32  // samples are reported
-	draws   = 32  // of them
-	drawnOf = 200 // samples at least
+	warmUp  = 32  // samples that are reported in a draw
+	draws   = 32  // draws that the result is the mean over
+	drawnOf = 200 // samples below which nothing is drawn
 )
 
 // Evaluate predicts samples on the devices of the model.

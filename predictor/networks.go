@@ -44,8 +44,8 @@ type NetworkError struct {
 	Predicted float64 `json:"predicted_ms"`
 	Measured  float64 `json:"measured_ms"` // sum over ops
 	EndToEnd  float64 `json:"end_to_end_ms"`
-	Error     Columns `json:"error"`     // of the predicted sum against the measured one
-	Labelled  Columns `json:"e2e_error"` // of the predicted sum against the label
+	Error     Columns `json:"error"`     // the error of the predicted sum against the measured one
+	Labelled  Columns `json:"e2e_error"` // the error of the predicted sum against the label
 }
 
 // GroupError is the outcome of a group of ops on one device: the error of the group's sum in a network, as a mean over

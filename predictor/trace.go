@@ -19,7 +19,7 @@ type Network struct {
 	Ops     []TracedOp
 	Forward float64 // measured end to end, in seconds
 
-	names            []string // of the ops, while the layer is there once
+	names            []string // the names of the ops, while the layer occurs once
 	from, to, layers int      // first and last op of it, and how often it is repeated
 }
 

@@ -22,7 +22,7 @@ type Options struct {
 type Progress struct {
 	Group string  // forms and kinds that are being trained
 	Done  float64 // share of all the work
-	Loss  float64 // of the last epoch: the mean absolute error of the logarithm, about
+	Loss  float64 // the loss of the last epoch, which is about the mean absolute error of the logarithm
 }
 
 // recipes are the recommended settings per form.

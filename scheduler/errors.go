@@ -28,7 +28,7 @@ func (e *OverBudgetError) Unwrap() error { return ErrNoPlan }
 
 // OverHostError says that the budget of host memory is too small, and by how much.
 type OverHostError struct {
-	Need   graph.Bytes // with which there is a plan, or below which there is none
+	Need   graph.Bytes // the memory with which there is a plan, or below which there is none
 	Budget graph.Bytes
 	Reason string
 }

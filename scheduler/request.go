@@ -11,28 +11,39 @@ import (
 
 // Request is all that a policy decides by.
 type Request struct {
-	Policy string // its name
-	Jobs   []Job
-	Budget graph.Bytes // for the arenas of all jobs together; 0: no limit
-	Lowest bool        // without a budget: plan as low as the policy goes, not what is best for time
-	Out    cost.Link   // from device to host; the jobs share it
-	In     cost.Link   // from host to device
-	Align  graph.Bytes // of every storage in an arena
+	// Policy is the name of the policy.
+	Policy string
+	// Jobs are the jobs to plan for.
+	Jobs []Job
+	// Budget is the memory for the arenas of all jobs together, in bytes; 0: no limit.
+	Budget graph.Bytes
+	// Lowest has the policy, without a budget, plan as low as it goes, not what is best for time.
+	Lowest bool
+	// Out is the link from device to host, which the jobs share.
+	Out cost.Link
+	// In is the link from host to device, which the jobs share.
+	In cost.Link
+	// Align is what the offset of every storage in an arena is a multiple of, in bytes.
+	Align graph.Bytes
 
-	HostBudget graph.Bytes // for what all jobs together have on the host; 0: no limit
+	// HostBudget is the memory for what all jobs together have on the host, in bytes; 0: no limit.
+	HostBudget graph.Bytes
 
 	// Together says that the jobs share memory by gates: one at a time has its peak, each of the others at least what
 	// it holds between two iterations, its base. The budget is then for the sum of the bases and the largest of what
 	// the jobs need above theirs; latencies are those of a job alone, and each job has the whole link.
 	Together bool
-	Page     graph.Bytes // of device memory: with Together, bases and arenas are whole pages; 0: Align
+	// Page is the size of a page of device memory in bytes. With Together bases and arenas are whole pages; 0: Align.
+	Page graph.Bytes
 
 	// Reports says that the jobs will train by the plans and that their reports follow where a policy asks for them
 	// (Result.Again): so it may begin with plans that only observe. Else the plans are the last ones that are
 	// asked for.
 	Reports bool
 
-	Explain bool // decisions also say why the storages that are on the device at the peak stay there
+	// Explain has decisions also say why the storages that are on the device at the peak stay there.
+	Explain bool
+	// Options are those of the policy; nil: its recommended ones.
 	Options Options
 }
 

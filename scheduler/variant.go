@@ -10,9 +10,9 @@ import (
 // Variant is one way of the device to execute an op.
 type Variant struct {
 	Name    string        // as in plan.Step
-	Scratch graph.Bytes   // that it needs of the arena during the step
+	Scratch graph.Bytes   // the bytes that the variant needs of the arena during the step
 	Latency time.Duration // 0: that of the job for the op, by Share
-	Share   int           // of the op's latency that it takes, in thousandths; 0: all of it
+	Share   int           // the thousandths of the op's latency that the variant takes; 0: all of it
 }
 
 // Takes returns how long the variant takes where the first one of the op takes so long.

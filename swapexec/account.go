@@ -10,14 +10,22 @@ import (
 
 // Copy is what became of one copy of a section.
 type Copy struct {
-	Kind    program.Kind // Out or In
+	// Kind is program.Out or program.In.
+	Kind program.Kind
+	// Storage is what was copied.
 	Storage graph.StorageID
-	Slot    int // the step that it followed
-	Bytes   graph.Bytes
-	Ready   time.Duration // its lane was free and its waits were reached
-	Start   time.Duration // after a hold
-	End     time.Duration
-	Stall   time.Duration // how long the compute stream stood still for it
+	// Slot is the step that the copy followed.
+	Slot int
+	// Bytes is how much was copied.
+	Bytes graph.Bytes
+	// Ready is when the copy's lane was free and its waits were reached.
+	Ready time.Duration
+	// Start is when it started. A delay lies between Ready and Start.
+	Start time.Duration
+	// End is when it ended.
+	End time.Duration
+	// Stall is for how long the compute stream waited for it.
+	Stall time.Duration
 }
 
 // Account returns the copies that its plan has in a section that has ended, in list order; those of a snapshot are not

@@ -32,7 +32,7 @@ var bounds = map[string]bound{
 // bound is what a number may be. The limits are exact: those of whole numbers are powers of two, or small.
 type bound struct{ low, high float64 }
 
-// violation says what is wrong with a number; "" if nothing is.
+// violation says how a number is out of its bound; "" if it is not.
 func (b bound) violation(v reflect.Value) string {
 	switch {
 	case v.CanInt():
@@ -109,7 +109,7 @@ func walkerOf(t reflect.Type, word, place string, without *[]string) walker {
 	return b.violation
 }
 
-// check is what is wrong with a value.
+// check says what is wrong with a value; "" if nothing is.
 func (w walker) check(v reflect.Value) string {
 	if w == nil {
 		return ""
@@ -117,7 +117,7 @@ func (w walker) check(v reflect.Value) string {
 	return w(v)
 }
 
-// orNil is another walker, if there are numbers.
+// orNil returns another walker, or nil if w is nil, which means that there are no numbers.
 func (w walker) orNil(other walker) walker {
 	if w == nil {
 		return nil

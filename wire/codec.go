@@ -21,7 +21,7 @@ type envelope struct {
 	Version int             `json:"version"`
 	Kind    string          `json:"kind"`
 	Body    json.RawMessage `json:"body"`
-	Number  int64           `json:"number,omitzero"` // of the write by which it was stored; see Numbered
+	Number  int64           `json:"number,omitzero"` // the number of the write that stored it; see Numbered
 }
 
 // messages are the types of messages by their kinds.

@@ -8,8 +8,10 @@ import (
 
 // Contexts are what processes take of a device's memory by opening it. The zero value says that they take nothing.
 type Contexts struct {
-	Processes int         `json:"processes" bound:"count"`
-	Each      graph.Bytes `json:"each_bytes" bound:"storage"`
+	// Processes is how many processes have the device open.
+	Processes int `json:"processes" bound:"count"`
+	// Each is what one of them takes, in bytes.
+	Each graph.Bytes `json:"each_bytes" bound:"storage"`
 }
 
 // Sum is what all of them take.

@@ -10,36 +10,51 @@ import (
 // Device is one that executors bring: what a controller has to know to plan for it. A controller keeps it, so that it
 // finds its devices again after a restart.
 type Device struct {
-	Name     string `json:"name"`     // among the devices of a controller
-	Model    string `json:"model"`    // as --device names it: cpu, cuda:0, sim:a6000
-	Identity string `json:"identity"` // devices of equal identity train a job to the same bits
-	Host     string `json:"host,omitzero"`
-	Threads  int    `json:"threads,omitzero" bound:"count"` // of a cpu, per job
+	// Name is the device's name among those of the controller.
+	Name string `json:"name"`
+	// Model is the device as --device names it, such as cpu, cuda:0 or sim:a6000.
+	Model string `json:"model"`
+	// Identity is equal for devices that train a job to the same bits.
+	Identity string `json:"identity"`
+	// Host is the name of the machine that has the device; "": unknown.
+	Host string `json:"host,omitzero"`
+	// Threads is how many threads a job has on a cpu; 0 for other devices.
+	Threads int `json:"threads,omitzero" bound:"count"`
 
-	Align graph.Bytes `json:"align_bytes" bound:"storage"` // of offsets
-	// in which it backs arenas; 0: it backs whole ones alone
-	Page    graph.Bytes `json:"page_bytes,omitzero" bound:"storage"`
-	Context graph.Bytes `json:"context_bytes,omitzero" bound:"storage"` // that a process takes of it by opening it
-	// of its memory, for jobs and contexts; 0: no limit
+	// Align is what offsets in an arena are multiples of, in bytes: a power of two.
+	Align graph.Bytes `json:"align_bytes" bound:"storage"`
+	// Page is the size in bytes of the pages in which the device backs arenas; 0: it backs whole arenas only.
+	Page graph.Bytes `json:"page_bytes,omitzero" bound:"storage"`
+	// Context is what a process takes of the device's memory by opening it, in bytes.
+	Context graph.Bytes `json:"context_bytes,omitzero" bound:"storage"`
+	// Budget is the device memory for jobs and contexts, in bytes; 0: no limit.
 	Budget graph.Bytes `json:"budget_bytes,omitzero" bound:"bytes"`
-	// for what jobs have on the host; 0: no limit
+	// HostMemory is the memory for what jobs have on the host, in bytes; 0: no limit.
 	HostMemory graph.Bytes `json:"host_memory_bytes,omitzero" bound:"bytes"`
-	Facts      cost.Facts  `json:"facts" bound:"rate"` // the rates to plan with before anything was measured
-	Limited    bool        `json:"limited,omitzero"`   // its link is no faster than Facts say
+	// Facts are the rates to plan with before anything was measured.
+	Facts cost.Facts `json:"facts" bound:"rate"`
+	// Limited says that the link is no faster than Facts say, so that executors are told their shares of it.
+	Limited bool `json:"limited,omitzero"`
 
-	Drained bool `json:"drained,omitzero"` // an administrator lets it take no jobs
+	// Drained says that an administrator lets the device take no jobs.
+	Drained bool `json:"drained,omitzero"`
 }
 
 // DeviceState is a device of a controller, and what its jobs have of it.
 type DeviceState struct {
 	Device
-	// it is that of the controller's process, of which Facts say no more than the link
-	Own       bool        `json:"own,omitzero"`
-	Used      graph.Bytes `json:"used_bytes" bound:"sum"` // by the claims of jobs, and contexts
-	HostUsed  graph.Bytes `json:"host_used_bytes" bound:"sum"`
-	Jobs      int         `json:"jobs" bound:"count"`      // that train on it, or are parked in its host's memory
-	Executors int         `json:"executors" bound:"count"` // that are heard of
-	Silent    int         `json:"silent,omitzero" bound:"count"`
+	// Own says that the device is that of the controller's process. Its Facts say no more than the link.
+	Own bool `json:"own,omitzero"`
+	// Used is what claims of jobs and contexts take of the device's memory, in bytes.
+	Used graph.Bytes `json:"used_bytes" bound:"sum"`
+	// HostUsed is what jobs take of the host's memory, in bytes.
+	HostUsed graph.Bytes `json:"host_used_bytes" bound:"sum"`
+	// Jobs is how many jobs train on the device or are parked in its host's memory.
+	Jobs int `json:"jobs" bound:"count"`
+	// Executors is how many of its executors are heard of.
+	Executors int `json:"executors" bound:"count"`
+	// Silent is how many of its executors are out of reach.
+	Silent int `json:"silent,omitzero" bound:"count"`
 }
 
 func (Device) kind() string { return "device" }

@@ -213,7 +213,7 @@ func (c *Checkpoints) Write(w *Write, losses []float32) *Written {
 	return &Written{Ticket: w.Ticket, Checkpoint: c.describe(s, is)}
 }
 
-// describe is a checkpoint as others are told of it.
+// describe returns what other processes are told of a checkpoint.
 func (c *Checkpoints) describe(s *checkpoint.State, is checkpoint.Written) *wire.Checkpoint {
 	return &wire.Checkpoint{Iteration: s.Iteration, File: filepath.Join(c.Dir, is.File), Host: c.Host,
 		Folder: c.FolderIdentity, Bytes: is.Bytes}

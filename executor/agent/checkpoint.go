@@ -21,10 +21,14 @@ const (
 
 // checkpointTry is when a checkpoint was begun.
 type checkpointTry struct {
-	at        time.Duration
+	// at is the time, by the machine's clock.
+	at time.Duration
+	// iteration is how many iterations were complete.
 	iteration int
-	retryDue  bool // since then there was a heartbeat
-	final     bool // it failed, and the process is to end
+	// retryDue says that there was a heartbeat since then.
+	retryDue bool
+	// final says that the checkpoint failed and the process is to end, so that none is tried again.
+	final bool
 }
 
 // takesCheckpoints reports whether checkpoints are taken of a job while it trains, so that it can go on elsewhere.
@@ -37,7 +41,7 @@ func (j *job) checkpointDue(now time.Duration) bool {
 		(every.Every > 0 && now-j.lastTry.at >= every.Every || every.Iterations > 0 && trained >= every.Iterations)
 }
 
-// noteBegin notes where a job begins, and what its owner wants to know of that.
+// noteBegin records where a job begins, and logs what its owner wants to know of that.
 func (m *Machine) noteBegin(j *job, notes []string) {
 	for _, why := range notes {
 		m.emitEvent(Event{Kind: Noted, Job: j.spec.Name, Reason: why})
@@ -48,21 +52,21 @@ func (m *Machine) noteBegin(j *job, notes []string) {
 	}
 }
 
-// takeCheckpoint has a checkpoint taken of a job that trains if it is time for one.
+// takeCheckpoint asks for a checkpoint of a running job if it is time for one.
 func (m *Machine) takeCheckpoint(j *job) {
 	if j.status.State == wire.Running && !j.parkSent && j.checkpointing == none && j.checkpointDue(m.now) {
 		m.askForState(j)
 	}
 }
 
-// askForState has the host take the state of a job.
+// askForState tells the host to take the state of a job.
 func (m *Machine) askForState(j *job) {
 	j.checkpointing, j.lastTry = asked, checkpointTry{at: m.now, iteration: j.status.Iteration}
 	m.emit(Output{Take: &Take{Job: j.spec.Name}})
 }
 
-// handleSnapshot has a state written that is still wanted: not that of a job which ends, but for one that goes on
-// elsewhere.
+// handleSnapshot has a state written if it is still wanted. The state of a job that is ending is not, and that of a job
+// that continues elsewhere is.
 func (m *Machine) handleSnapshot(j *job, s *executor.Snapshot) {
 	if s.Err != nil && j.checkpointing == armed {
 		j.lastTry.iteration = j.armedAt
@@ -83,7 +87,8 @@ func (m *Machine) handleSnapshot(j *job, s *executor.Snapshot) {
 	m.emit(Output{Write: &Write{j.ticket, j.spec, j.incarnation, *j.task, s, keep}})
 }
 
-// handleWritten notes a checkpoint, or that there is none: the job goes on, and the next one is tried in its turn.
+// handleWritten records a new checkpoint, or that writing it failed. After a failure the job goes on, and the next
+// checkpoint is taken when it is due.
 func (m *Machine) handleWritten(w *Written) {
 	j := m.findBy(func(j *job) bool { return j.ticket == w.Ticket })
 	if j == nil || j.checkpointing != writing {
@@ -100,14 +105,14 @@ func (m *Machine) handleWritten(w *Written) {
 		File: w.Checkpoint.File})
 }
 
-// noteMissedCheckpoint notes that a checkpoint could not be taken.
+// noteMissedCheckpoint records why a checkpoint could not be taken.
 func (m *Machine) noteMissedCheckpoint(j *job, err error) {
 	j.checkpointError, j.lastTry.final, m.changed = errorLine(err), m.interruption != nil, true
 	m.emitEvent(Event{Kind: Troubled, Job: j.spec.Name, Reason: j.checkpointError})
 }
 
-// followParkOrder has a job rest in Home, or go on, as it was ordered. It goes on with the layout that was ordered with
-// that: the memory of the one before may be another job's by now.
+// followParkOrder parks or resumes a job as ordered. A job resumes only with the layout that came with the order,
+// because the memory of the layout before may belong to another job by now.
 func (m *Machine) followParkOrder(j *job) {
 	switch {
 	case j.park != "" && !j.parkSent:
@@ -120,8 +125,8 @@ func (m *Machine) followParkOrder(j *job) {
 	}
 }
 
-// park has the host park a job. One that leaves has a checkpoint written then: that an earlier one was not counts for
-// nothing.
+// park tells the host to park a job. If the job is to leave, a checkpoint is written next, and an earlier failure to
+// write one is forgotten.
 func (m *Machine) park(j *job) {
 	j.parkNumber++
 	if j.parkSent, j.resting = true, false; m.mustSuspend(j) {
@@ -130,7 +135,7 @@ func (m *Machine) park(j *job) {
 	m.emit(Output{Park: &Park{j.spec.Name, j.parkNumber, j.parkAt}})
 }
 
-// handleParked notes that a job rests in Home, as it was told by the Park of a number. It may have been resumed since.
+// handleParked records that a job rests in Home, as the Park of a number told it. The job may have been resumed since.
 func (m *Machine) handleParked(j *job, number int64) {
 	if j.parkSent && number == j.parkNumber && !j.status.State.Over() {
 		j.resting, j.status.Arena = true, 0
@@ -144,9 +149,9 @@ func (m *Machine) mustSuspend(j *job) bool {
 	return !j.stop && (j.park == wire.OnDisk || m.interruption != nil && j.takesCheckpoints())
 }
 
-// suspend has a job leave: it goes Home, and its state to a checkpoint unless there is one of it. Where that fails it
-// rests, and it is tried again at the next heartbeat; a process that is to end leaves all the same, and the job goes on
-// from the checkpoint before.
+// suspend makes a job leave: it goes Home, and its state is written to a checkpoint unless there is one of it. If
+// writing fails the job rests, and the next heartbeat tries again. A process that is to end leaves all the same, and
+// the job goes on from the checkpoint before.
 func (m *Machine) suspend(j *job) {
 	c := j.status.Checkpoint
 	switch {
@@ -166,8 +171,8 @@ func (m *Machine) suspend(j *job) {
 	}
 }
 
-// discard has the checkpoints of a job removed that is over for good: it has finished or was stopped. Those of one that
-// failed stay, for whoever wants to go on from them.
+// discard has the checkpoints of a job removed that has finished or was stopped. Checkpoints of a failed job stay, so
+// that its owner can go on from them.
 func (m *Machine) discard(j *job) {
 	well := j.status.State == wire.Finished || j.status.State == wire.Stopped
 	follows := j.successor != nil && j.successor.Spec.ID == j.spec.ID

@@ -48,7 +48,7 @@ func HostMaker(d device.Device) func(observer func(executor.Event)) Host {
 
 // Device is what an agent has to know of what its host trains on.
 type Device interface {
-	Name() string     // one that begins with "sim:" has virtual time and no data
+	Name() string     // a name that begins with "sim:" has virtual time and no data
 	Identity() string // a controller plans for devices of one identity
 	Align() graph.Bytes
 	Facts() cost.Facts

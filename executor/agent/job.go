@@ -16,61 +16,108 @@ import (
 
 // job is what a machine knows about a job.
 type job struct {
-	ticket      Ticket
-	spec        wire.Spec
-	incarnation int64 // of the incarnation
-	ordered     bool  // by the newest orders
-	epoch       int64 // that it is to train with
-	stop        bool  // ordered
-	// it goes on elsewhere, from its checkpoints
+	// ticket tells the job apart from all others of this process.
+	ticket Ticket
+	// spec is what its owner wants.
+	spec wire.Spec
+	// incarnation is that of the assignment.
+	incarnation int64
+	// ordered says that the newest orders have the job. If not, it is to end and to be forgotten.
+	ordered bool
+	// epoch numbers the layout that it is to train with; 0: there is none yet.
+	epoch int64
+	// stop says that the orders have it end.
+	stop bool
+	// continuesElsewhere says that it goes on at another executor from its checkpoints, which stay therefore.
 	continuesElsewhere bool
-	knownCheckpoint    int              // iterations of the newest checkpoint that the controller knows of
-	park               wire.Place       // ordered: where it is to rest; "": it is to train
-	wantsCopies        bool             // ordered: reports say what each copy took
-	unplanned          string           // why there is no plan for a script's graph; "": there is, or will be
-	hostUnplanned      string           // of that, the host was told
-	trace              wire.Trace       // the newest that was ordered
-	successor          *wire.Assignment // of another job of its name, which begins when this one is gone
+	// knownCheckpoint is how many iterations the newest checkpoint has that the controller knows of; 0: it knows none.
+	knownCheckpoint int
+	// park is where the orders have it rest; "": it is to train.
+	park wire.Place
+	// wantsCopies says that its reports have the time of each copy.
+	wantsCopies bool
+	// unplanned is why there is no plan for a script's graph; "": there is one, or it is being made.
+	unplanned string
+	// hostUnplanned is the value of unplanned that the host was told last.
+	hostUnplanned string
+	// trace is the newest trace that was ordered.
+	trace wire.Trace
+	// successor is another job of its name, or another incarnation, which begins when this one is gone; nil: there is
+	// none.
+	successor *wire.Assignment
 
-	task         *task.Task // nil: not there yet
-	stale        bool       // the task is not of the spec's graph, which is a script's newest
-	begin        *Begin     // nil: with no iteration
-	fetching     bool       // something is being fetched for it
-	retryDue     bool       // that failed, and is tried again at the next heartbeat
-	settledEpoch int64      // newest epoch that was handed to the host or refused
+	// task is the graph with its data; nil: it is not fetched yet.
+	task *task.Task
+	// stale says that the script has another graph than task since.
+	stale bool
+	// begin is the checkpoint that it goes on from; nil: it begins with no iteration.
+	begin *Begin
+	// fetching says that the task or a layout is being fetched.
+	fetching bool
+	// retryDue says that a fetch, a store or a save has failed and is tried again at the next heartbeat.
+	retryDue bool
+	// settledEpoch numbers the newest layout that the host was given or that was refused.
+	settledEpoch int64
 
-	hosted     bool            // the host has it, or may have
-	stopSent   bool            // the host was told to stop it
-	removeSent bool            // the host was told to remove it
-	lingers    bool            // it has failed, and the host may have it train until it is removed
-	keeping    bool            // what it has come to is being taken
-	ending     *executor.Ended // with keeping: that
-	unsaved    *Kept           // with keeping: it is on no disk yet, as was found; nil: that was not tried
-	keepSent   bool            // with keeping: that is under way
-	status     wire.JobStatus
-	outcome    outcome
-	result     *wire.Result // with losses and weights, which is still to be stored; nil: nothing is
-	storing    bool         // that is being done
+	// hosted says that the host has the job, or may have it.
+	hosted bool
+	// stopSent says that the host was told to stop it.
+	stopSent bool
+	// removeSent says that the host was told to remove it.
+	removeSent bool
+	// lingers says that the job has failed, while the host may have it train until it is removed.
+	lingers bool
+	// keeping says that the job has ended and that its result is being taken. It counts until its state is over.
+	keeping bool
+	// ending is, while keeping, what the host said of the end.
+	ending *executor.Ended
+	// unsaved is, while keeping, a result that could not be saved; nil: it was saved, or that was not tried yet.
+	unsaved *Kept
+	// keepSent says, while keeping, that the attempt to save is under way.
+	keepSent bool
+	// status is what the controller is told of the job.
+	status wire.JobStatus
+	// outcome is what the job has come to so far.
+	outcome outcome
+	// result is, once the job is over, its result with losses and weights, which is still to be stored; nil: it is
+	// stored.
+	result *wire.Result
+	// storing says that this is under way.
+	storing bool
 
-	parkSent   bool  // the host was told to park it, and not to resume it since
-	parkNumber int64 // how often it was told so
-	resting    bool  // it is in Home since the last time
-	// of a replica, see inStep
-	actAt     int           // ordered: complete iterations after which it does what it is to do
-	neighbour *wire.Meeting // ordered: where the replica before it listens; nil: it is not known
-	joinSent  wire.Meeting  // the neighbour that it was told
-	meetSent  bool          // it was told to listen for the next one
-	partSent  bool          // it was told to close its connections
-	parkAt    int           // with parks: at
-	armedAt   int           // with armed: complete iterations after which the state is taken
+	// parkSent says that the host was told to park the job and was not told to resume it since.
+	parkSent bool
+	// parkNumber is the number of the newest Park that the host was sent.
+	parkNumber int64
+	// resting says that the job is in Home since that Park. It counts while parkSent is set.
+	resting bool
+	// actAt is, for a replica, the number of complete iterations after which it parks, stops or takes a checkpoint as
+	// ordered; 0: there is nothing to do.
+	actAt int
+	// neighbour is, for a replica, where the one before it listens, as ordered; nil: unknown.
+	neighbour *wire.Meeting
+	// joinSent is the neighbour that the replica was told.
+	joinSent wire.Meeting
+	// meetSent says that the replica was told to listen for the next one.
+	meetSent bool
+	// partSent says that the replica was told to close its connections.
+	partSent bool
+	// parkAt is actAt as it was when the host was told to park a replica. It counts while parkSent is set.
+	parkAt int
+	// armedAt is the number of complete iterations after which the host takes the state. It counts while checkpointing
+	// is armed.
+	armedAt int
 
-	checkpointing   checkpointStage // how far the present checkpoint is
-	lastTry         checkpointTry   // the newest one
-	checkpointError string          // why it was not written, in a line; "": it was
+	// checkpointing is how far the present checkpoint is.
+	checkpointing checkpointStage
+	// lastTry is when the newest checkpoint was begun.
+	lastTry checkpointTry
+	// checkpointError is why the newest checkpoint was not written, in a line; "": it was.
+	checkpointError string
 }
 
-// isSameJob reports whether two specs are those of one job. What only planners look at may change, and what a script
-// was seen to do.
+// isSameJob reports whether two specs are those of one job. They may differ in what only planners look at, and in what
+// a script was seen to do.
 func isSameJob(a, b wire.Spec) bool {
 	a.Priority, a.SwapRate = b.Priority, b.SwapRate
 	if a.Script && b.Script {
@@ -79,7 +126,7 @@ func isSameJob(a, b wire.Spec) bool {
 	return a == b
 }
 
-// advance has every job do what it can do next.
+// advance takes every job as far as it can go now.
 func (m *Machine) advance() {
 	for i := 0; i < len(m.jobs); {
 		j := m.jobs[i]
@@ -90,7 +137,7 @@ func (m *Machine) advance() {
 	}
 }
 
-// advanceJob has a job do what it can do next.
+// advanceJob takes a job as far as it can go now.
 func (m *Machine) advanceJob(j *job) {
 	over := j.status.State.Over()
 	if over || !j.ordered {
@@ -155,14 +202,14 @@ func (m *Machine) fetch(j *job) {
 	}
 }
 
-// setState notes where a job is.
+// setState records where a job is.
 func (m *Machine) setState(j *job, s wire.State) {
 	if j.status.State != s {
 		j.status.State, m.changed = s, true
 	}
 }
 
-// endJob ends a job. why may be empty.
+// endJob ends a job in a state that is over. reason may be empty.
 func (m *Machine) endJob(j *job, s wire.State, why string) {
 	m.endJobAs(j, Event{Kind: Over, State: s, Reason: why})
 }
@@ -188,7 +235,8 @@ func (m *Machine) fail(j *job, err error) {
 	m.endJob(j, wire.Failed, j.status.Error)
 }
 
-// failHosted has a job fail that the host has. That is said when it has it no more: until then it may have its arena.
+// failHosted fails a job that the host has. The status says so only when the host has removed the job, because until
+// then it may have its arena.
 func (m *Machine) failHosted(j *job, err error) {
 	j.lingers = true
 	m.fail(j, err)
@@ -208,7 +256,7 @@ func (m *Machine) cutShort(j *job) {
 	m.endJobAs(j, e)
 }
 
-// reportTrouble is an error that the job survives.
+// reportTrouble records an error that the job survives.
 func (m *Machine) reportTrouble(j *job, err error) {
 	if why := errorLine(err); why != j.status.Error {
 		j.status.Error, m.changed = why, true
@@ -216,7 +264,8 @@ func (m *Machine) reportTrouble(j *job, err error) {
 	}
 }
 
-// takeWaiting returns the job for which something was fetched, nil if it has no use for that any more.
+// takeWaiting returns the job for which something was fetched, which waits for nothing then; nil: the job has no use
+// for it any more.
 func (m *Machine) takeWaiting(t Ticket) *job {
 	j := m.findBy(func(j *job) bool { return j.ticket == t })
 	if j == nil {
@@ -279,7 +328,7 @@ func (m *Machine) handleFetched(f *Fetched) {
 	j.settledEpoch = f.Epoch
 }
 
-// handleHostEvent takes what the host observed.
+// handleHostEvent handles what the host has observed.
 func (m *Machine) handleHostEvent(e *executor.Event, loss *wire.Loss) {
 	j := m.find(e.Job)
 	if j == nil || !j.hosted {
@@ -339,7 +388,7 @@ func (m *Machine) handleIteration(j *job, r *executor.Report, loss *wire.Loss) {
 	}
 }
 
-// copiesOf are the copies of an iteration, if they are wanted.
+// copiesOf returns the copies of an iteration; nil if the orders do not ask for them.
 func (j *job) copiesOf(r *executor.Report) []wire.Copy {
 	if !j.wantsCopies {
 		return nil
@@ -371,7 +420,7 @@ func (m *Machine) handleApplied(j *job, a *executor.Applied) {
 	}
 }
 
-// handleEnded has what a job has come to taken, unless nobody wants it.
+// handleEnded begins to take the result of a job that has ended, unless nobody wants it.
 func (m *Machine) handleEnded(j *job, e *executor.Ended) {
 	j.status.Iteration, j.status.Arena, m.changed = max(j.status.Iteration, e.Iterations), 0, true
 	j.outcome.plans, j.outcome.transition, j.outcome.touched = e.Plans, e.Transition, e.Touched
@@ -387,8 +436,8 @@ func (m *Machine) handleEnded(j *job, e *executor.Ended) {
 	}
 }
 
-// keepResult has what a job has come to taken when no checkpoint of it is being written, and again at a heartbeat as
-// long as it is on no disk. A job that is to end whatever becomes of that, or that nobody wants, ends without.
+// keepResult takes the result of a job when no checkpoint of it is being written. While the result is on no disk, each
+// heartbeat tries again. A job that must end at once, or that nobody wants, ends without its result on disk.
 func (m *Machine) keepResult(j *job) {
 	switch {
 	case j.keepSent || j.checkpointing == writing || j.status.State.Over():
@@ -414,7 +463,7 @@ func (m *Machine) handleKept(k *Kept) {
 	m.finishJob(j, k)
 }
 
-// finishJob ends a job with what it has come to.
+// finishJob ends a job with its result.
 func (m *Machine) finishJob(j *job, k *Kept) {
 	if j.unsaved != nil {
 		j.retryDue, j.status.Error = false, ""
@@ -438,7 +487,7 @@ func (m *Machine) finishJob(j *job, k *Kept) {
 	}
 }
 
-// handleStored has a job that is over be told of, with its result.
+// handleStored lets the next status say that a job is over, now that its result is stored.
 func (m *Machine) handleStored(s *Stored) {
 	j := m.findBy(func(j *job) bool { return j.ticket == s.Ticket })
 	if j == nil || !j.storing {
@@ -452,8 +501,9 @@ func (m *Machine) handleStored(s *Stored) {
 		true
 }
 
-// reportedStatus is what is said of a job: that it is over when its result is stored and the host has given back what
-// it had, and not before; and that it has failed when no checkpoint of it is being written, which would be its newest.
+// reportedStatus returns what a status says of a job. It says that the job is over only when its result is stored and
+// the host has removed it, and that the job has failed only when no checkpoint is being written, which would be its
+// newest.
 func (j *job) reportedStatus() wire.JobStatus {
 	s := j.status
 	if s.Error == "" && !s.State.Over() {
@@ -471,5 +521,5 @@ func (j *job) reportedStatus() wire.JobStatus {
 	return s
 }
 
-// errorLine is the text of an error as a status holds it.
+// errorLine returns the text of an error as a line for a status.
 func errorLine(err error) string { return text.Line(err.Error(), 500) }

@@ -19,8 +19,8 @@ type HostLease interface {
 	Close() error
 }
 
-// ShareMemory has the jobs of a host share memory as orders say, by a lease. Jobs that the host has go on as they are:
-// the controller changes the way of sharing only while there are none.
+// ShareMemory tells a host to share memory as orders say, by a lease. Jobs that the host has stay as they are: the
+// controller changes the way of sharing only while there are none.
 func ShareMemory(h Host, l *wire.Lease, by executor.Lease) {
 	if l.Sharing == wire.NoSharing {
 		h.Share(executor.Sharing{})

@@ -12,44 +12,73 @@ import (
 
 // Machine decides for all jobs of one executor.
 type Machine struct {
+	// process is the process that the machine decides for.
 	process Process
-	now     time.Duration // of the newest input
+	// now is the time of the newest input.
+	now time.Duration
 
-	jobs         []*job // in the order in which they were ordered
-	ticket       Ticket // of the youngest
-	orders       int64  // number of the newest
-	link         wire.Rates
-	lease        wire.Lease // zero: jobs share no memory
-	waits        map[lease.Job]string
-	leaveOrdered bool     // ordered
-	refusal      string   // away: why this process is refused
-	interruption error    // the process was interrupted: jobs end, and none begins
-	account      []string // what has become of jobs since then, a line each
-	hasLeft      bool
+	// jobs are the executor's jobs, in the order in which they were ordered.
+	jobs []*job
+	// ticket is that of the youngest job; 0: there was none.
+	ticket Ticket
+	// orders is the Number of the newest orders; 0: none have come.
+	orders int64
+	// link limits the copies of all jobs together.
+	link wire.Rates
+	// lease is how the jobs share memory; zero: each has an arena of its own.
+	lease wire.Lease
+	// waits are, by job, what it has waited for long at the lease, as of the last heartbeat.
+	waits map[lease.Job]string
+	// leaveOrdered says that the orders have the process end when its jobs are gone.
+	leaveOrdered bool
+	// refusal is why the controller does not want this process; "": it does.
+	refusal string
+	// interruption is why the process was interrupted; nil: it was not. Since then jobs end and none begins.
+	interruption error
+	// account is what has become of jobs since the interruption, a line each.
+	account []string
+	// hasLeft says that the process was told to end. Nothing but Closed counts since then.
+	hasLeft bool
 
-	online       bool
-	offlineSince time.Duration // since when there is no connection
-	idleSince    time.Duration // since when there is neither a connection nor work
-	statusNumber int64         // number of the newest status
-	changed      bool          // something is not in that status
-	out          []Output
+	// online says that there is a connection to the controller.
+	online bool
+	// offlineSince is the time since when there is no connection. It counts while online is false.
+	offlineSince time.Duration
+	// idleSince is the time since when there is neither a connection nor work.
+	idleSince time.Duration
+	// statusNumber is the Number of the newest status.
+	statusNumber int64
+	// changed says that something has happened that the newest status does not say.
+	changed bool
+	// out are the outputs of the present Step.
+	out []Output
 }
 
 // Process is the process of an executor.
 type Process struct {
-	Executor string        `json:"executor"`
-	Life     string        `json:"life"` // another for each process that is called so
-	Dead     []string      `json:"dead,omitzero"`
-	Device   string        `json:"device"`           // its identity
-	Host     string        `json:"host"`             // the machine on which it runs
-	Folder   string        `json:"folder,omitzero"`  // identity of its folder of checkpoints; "": it is not known
-	Place    string        `json:"place,omitzero"`   // where leases of its host are
-	Since    int64         `json:"since_ns"`         // when it began: since the Unix epoch
-	Origin   time.Duration `json:"origin_ns"`        // of the device's clock, since the Unix epoch; 0: it is virtual
-	Brings   *wire.Device  `json:"brings,omitempty"` // its device; nil: it is that of the controller
-	// how long it waits without work for a controller that is away; 0: an hour
+	// Executor is the executor's name.
+	Executor string `json:"executor"`
+	// Life names the process: each process of that name has another.
+	Life string `json:"life"`
+	// Dead are the lives of that name that are known to have ended.
+	Dead []string `json:"dead,omitzero"`
+	// Device is the identity of the device.
+	Device string `json:"device"`
+	// Host is the name of the machine on which the process runs.
+	Host string `json:"host"`
+	// Folder is the identity of its folder of checkpoints; "": unknown.
+	Folder string `json:"folder,omitzero"`
+	// Place is where the leases of its host are.
+	Place string `json:"place,omitzero"`
+	// Since is when the process began, in nanoseconds since the Unix epoch.
+	Since int64 `json:"since_ns"`
+	// Origin is the zero of the device's clock, since the Unix epoch; 0: the clock is virtual.
+	Origin time.Duration `json:"origin_ns"`
+	// Brings describes the device that it brings; nil: it trains on that of the controller's process.
+	Brings *wire.Device `json:"brings,omitempty"`
+	// Alone is how long the process waits without work for a controller that is away; 0: an hour.
 	Alone time.Duration `json:"alone_ns,omitzero"`
-	// how long its jobs train without a controller before they leave with a checkpoint; 0: for ever
+	// Orphan is how long its jobs train without a controller before they leave with a checkpoint; 0: for ever.
 	Orphan time.Duration `json:"orphan_ns,omitzero"`
 }
 
@@ -138,7 +167,7 @@ func (m *Machine) emit(o Output) { m.out = append(m.out, o) }
 
 func (m *Machine) emitEvent(e Event) { m.emit(Output{Event: &e}) }
 
-// handleOrders takes orders that are newer than all before.
+// handleOrders follows orders that are newer than all before.
 func (m *Machine) handleOrders(o *wire.Orders) {
 	if r := o.Refused; r != nil && o.Executor == m.process.Executor && r.Life == m.process.Life {
 		m.refusal = r.Reason
@@ -186,7 +215,7 @@ func (m *Machine) handleOrders(o *wire.Orders) {
 	}
 }
 
-// leaseOf is how jobs get memory by some orders.
+// leaseOf returns how orders have the jobs share memory.
 func leaseOf(o *wire.Orders) wire.Lease {
 	if o.Lease == nil {
 		return wire.Lease{}
@@ -194,7 +223,7 @@ func leaseOf(o *wire.Orders) wire.Lease {
 	return *o.Lease
 }
 
-// weigh takes down what a job is worth where that counts.
+// weigh records what a job is worth, where jobs share memory.
 func (m *Machine) weigh(j *job, priority int) {
 	if m.lease.Sharing == wire.NoSharing || priority == j.spec.Priority {
 		return
@@ -204,7 +233,7 @@ func (m *Machine) weigh(j *job, priority int) {
 	}
 }
 
-// trace has the host tell what a job does, once for each time that it is wanted.
+// trace tells the host to trace a job, once for each time that the orders ask for it.
 func (m *Machine) trace(j *job, t wire.Trace) {
 	if t.Number <= j.trace.Number {
 		return
@@ -214,7 +243,7 @@ func (m *Machine) trace(j *job, t wire.Trace) {
 	}
 }
 
-// addJob takes a job up.
+// addJob adds the job of an assignment.
 func (m *Machine) addJob(w wire.Assignment) {
 	m.ticket++
 	m.jobs = append(m.jobs, &job{ticket: m.ticket, spec: w.Spec, incarnation: w.Incarnation, ordered: true,
@@ -225,7 +254,7 @@ func (m *Machine) addJob(w wire.Assignment) {
 	m.changed = true
 }
 
-// dropJob drops a job that the host does not have, and takes up the one of its name that was to follow.
+// dropJob removes a job that the host does not have, and adds its successor.
 func (m *Machine) dropJob(j *job) {
 	m.jobs = slices.DeleteFunc(m.jobs, func(other *job) bool { return other == j })
 	m.changed = true
@@ -235,7 +264,7 @@ func (m *Machine) dropJob(j *job) {
 	}
 }
 
-// setOnline notes whether the controller can be reached. What has failed for want of it is tried again.
+// setOnline records whether the controller can be reached. What has failed without a connection is tried again.
 func (m *Machine) setOnline(online bool) {
 	if online && !m.online {
 		m.changed = true
@@ -265,7 +294,8 @@ func (m *Machine) quit(why error) {
 	m.changed = true
 }
 
-// close says last that the life of this process is over: its name and what its jobs had are free.
+// close publishes a last status, which says that the life of this process is over: its name and the memory of its jobs
+// are free.
 func (m *Machine) close() {
 	if m.online && m.refusal == "" {
 		m.process.Dead = append(slices.Clone(m.process.Dead), m.process.Life)
@@ -273,8 +303,8 @@ func (m *Machine) close() {
 	}
 }
 
-// reportStatus says all that is being done. What it says of a job that the newest orders name is about that very job:
-// where one of its name is not gone yet, the new one waits.
+// reportStatus publishes a status. If a job of the newest orders waits until another of its name is gone, the status is
+// about the waiting one.
 func (m *Machine) reportStatus() {
 	m.statusNumber, m.changed = m.statusNumber+1, false
 	p := &m.process

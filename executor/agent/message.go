@@ -11,52 +11,93 @@ import (
 
 // Input is what a machine is told; exactly one field is set, but for Loss and Waits.
 type Input struct {
-	Orders   *wire.Orders
+	// Orders have come from the controller.
+	Orders *wire.Orders
+	// Prepared answers Output.Prepare.
 	Prepared *Prepared
-	Met      *Met
-	Fetched  *Fetched
-	Event    *executor.Event
-	Loss     *wire.Loss // of the iteration that Event reports; nil: there is none
-	Kept     *Kept
-	Stored   *Stored
-	Written  *Written
-	Online   *bool                // the connection is there, or lost; it is not there at first
-	Tick     bool                 // it is time for a heartbeat
-	Waits    map[lease.Job]string // with Tick: what jobs wait for that have waited long for the lease
-	Drain    error                // the process is to end for this reason, once its jobs have been stopped and saved
-	Quit     error                // the process has to end, and its jobs have ended already
-	Closed   bool                 // after the last output was carried out, and nothing is open on the device any more
+	// Met answers Output.Meet.
+	Met *Met
+	// Fetched answers Output.Fetch.
+	Fetched *Fetched
+	// Event is what the host has observed.
+	Event *executor.Event
+	// Loss is the loss of the iteration that Event reports; nil: there is none.
+	Loss *wire.Loss
+	// Kept answers Output.Keep.
+	Kept *Kept
+	// Stored answers Output.Store.
+	Stored *Stored
+	// Written answers Output.Write.
+	Written *Written
+	// Online says whether there is a connection. There is none at first.
+	Online *bool
+	// Tick says that it is time for a heartbeat.
+	Tick bool
+	// Waits are, with Tick, what jobs wait for that have waited long for the lease.
+	Waits map[lease.Job]string
+	// Drain is why the process is to end once its jobs have been stopped and saved.
+	Drain error
+	// Quit is why the process has to end. Its jobs have ended already.
+	Quit error
+	// Closed says that the last output was carried out and nothing is open on the device any more.
+	Closed bool
 }
 
 // Output is what a machine wants done; exactly one field is set. Outputs are to be carried out in their order.
 type Output struct {
+	// Prepare asks for the graph and the data of a job.
 	Prepare *Prepare
-	Meet    *Meet
-	Join    *Join
-	Part    string // the connections of the replica of that name are to be closed; there may be none
-	Fetch   *Fetch
-	Open    *Open   // a job is to be submitted to the host
-	Change  *Change // it is to train with another program
-	Stop    string  // the host is to stop the job of that name
-	Park    *Park   // it is to have it rest in Home
-	Resume  string  // it is to have it go on
-	Take    *Take
-	Remove  string
-	Write   *Write
+	// Meet asks for a replica to listen for the next one.
+	Meet *Meet
+	// Join tells a replica where the one before it listens.
+	Join *Join
+	// Part names a replica whose connections are to be closed. It may have none.
+	Part string
+	// Fetch asks for a layout.
+	Fetch *Fetch
+	// Open submits a job to the host.
+	Open *Open
+	// Change has a job train with another program.
+	Change *Change
+	// Stop names a job that the host is to stop.
+	Stop string
+	// Park has a job rest in Home.
+	Park *Park
+	// Resume names a job that the host is to resume.
+	Resume string
+	// Take has the host take the state of a job.
+	Take *Take
+	// Remove names a job that the host is to remove.
+	Remove string
+	// Write has a checkpoint written.
+	Write *Write
+	// Discard has the checkpoints of a job removed.
 	Discard *Discard
-	Keep    *Keep
-	Store   *Store
-	Status  *wire.Status
-	Report  *wire.Report
-	Link    *wire.Rates // what copies may take has changed
-	Lend    *wire.Lease // how jobs get memory has changed; before one of them is opened. See Lend
-	Weigh   *Weigh      // what a job is worth has changed, where jobs share memory
-	Trace   *Trace      // the host is to tell what a job does
+	// Keep has the result of a job taken and saved.
+	Keep *Keep
+	// Store has a result stored for the controller.
+	Store *Store
+	// Status is to be published.
+	Status *wire.Status
+	// Report is to be published.
+	Report *wire.Report
+	// Link changes what copies may take.
+	Link *wire.Rates
+	// Lend changes how jobs share memory, before one of them is opened. See ShareMemory.
+	Lend *wire.Lease
+	// Weigh changes what a job is worth, where jobs share memory.
+	Weigh *Weigh
+	// Trace has the host trace a job.
+	Trace *Trace
 
+	// Unplanned tells a script's job why it has no plan.
 	Unplanned *Unplanned
-	Event     *Event // for logs
-	Leave     bool   // the process is to end
-	Refused   string // it is to end at once: why the controller does not want it
+	// Event is for logs.
+	Event *Event
+	// Leave ends the process.
+	Leave bool
+	// Refused ends the process at once. It is why the controller does not want it.
+	Refused string
 }
 
 // Spare releases the snapshot that an input brings, unless the machine, which answered with these outputs, wants it
@@ -78,46 +119,68 @@ type Ticket int64
 
 // Prepare asks for the graph and the data of a job, and for where it begins.
 type Prepare struct {
-	Ticket      Ticket
-	Spec        wire.Spec
+	// Ticket tells the job apart.
+	Ticket Ticket
+	// Spec is the job.
+	Spec wire.Spec
+	// Incarnation is that of the assignment.
 	Incarnation int64
-	From        int  // iterations of the newest checkpoint that the controller knows of; 0: of none
-	Exact       bool // it begins with that one, or with no iteration, and with no newer one
+	// From is how many iterations the newest checkpoint has that the controller knows of; 0: it knows none.
+	From int
+	// Exact says that the job begins with that checkpoint, or with no iteration, and with no newer checkpoint.
+	Exact bool
 }
 
 // Prepared answers it.
 type Prepared struct {
+	// Ticket is that of the Prepare.
 	Ticket Ticket
-	Graph  graph.Digest // of the task, if it is a script's
-	Task   task.Task
-	Begin  *Begin   // nil: with no iteration
-	Notes  []string // that its owner wants to know, a line each
-	Err    error
-	Again  bool // the error may be gone the next time
+	// Graph is the digest of a script's graph; "" for other jobs.
+	Graph graph.Digest
+	// Task is the graph with its data.
+	Task task.Task
+	// Begin is the checkpoint that the job goes on from; nil: it begins with no iteration.
+	Begin *Begin
+	// Notes are what the job's owner wants to know, a line each.
+	Notes []string
+	// Err is why there is no Task; nil: there is one.
+	Err error
+	// Again says that the error may be gone the next time.
+	Again bool
 }
 
 // Begin is where a job goes on. The first contents of its storages are in its task.
 type Begin struct {
-	Iteration int       // complete ones
-	Losses    []float32 // of these; nil without data
-	File      string    // the checkpoint
-	// that as one of the job's own; nil: it is that of the spec
+	// Iteration is how many iterations are complete.
+	Iteration int
+	// Losses are theirs; nil without data.
+	Losses []float32
+	// File is the checkpoint's file.
+	File string
+	// Checkpoint is that file as a checkpoint of this job; nil: it is the one that the spec names.
 	Checkpoint *wire.Checkpoint
 }
 
 // Meet asks for a replica to listen for the next one, if there is one.
 type Meet struct {
+	// Ticket tells the replica apart.
 	Ticket Ticket
-	Spec   wire.Spec
-	Task   task.Task
-	Begin  int // complete iterations with which it begins
+	// Spec is the replica.
+	Spec wire.Spec
+	// Task is its graph with its data.
+	Task task.Task
+	// Begin is how many iterations are complete when it begins.
+	Begin int
 }
 
 // Met answers it.
 type Met struct {
-	Ticket  Ticket
-	Meeting *wire.Meeting // nil of the last replica
-	Err     error
+	// Ticket is that of the Meet.
+	Ticket Ticket
+	// Meeting is where the replica listens; nil for the last replica.
+	Meeting *wire.Meeting
+	// Err is why it does not listen; nil: it does, or need not.
+	Err error
 }
 
 // Join tells a replica where the one before it listens.
@@ -128,26 +191,37 @@ type Join struct {
 
 // Park has a job rest in Home. The host names the number when it does: what it said of an earlier one may come late.
 type Park struct {
-	Job    string
+	// Job is the job's name.
+	Job string
+	// Number is named again when the job rests, so that a late answer to an earlier Park is recognised.
 	Number int64
-	At     int // of a replica: complete iterations after which it rests, or trains on if it has begun more
+	// At is, for a replica, the number of complete iterations after which it rests. It trains on if it has begun more;
+	// 0 for others.
+	At int
 }
 
 // Take has the host take the state of a job for a checkpoint.
 type Take struct {
+	// Job is the job's name.
 	Job string
-	At  int // of a replica: complete iterations after which, or not at all if it has begun more; 0: the next ones
+	// At is, for a replica, the number of complete iterations after which its state is taken, or never if it has begun
+	// more; 0: at the next boundary.
+	At int
 }
 
 // Weigh says what a job is worth against others when it asks for memory.
 type Weigh struct {
-	Job    string
+	// Job is the job's name.
+	Job string
+	// Weight is what it is worth.
 	Weight int
 }
 
 // Trace has the host tell what a job does in so many iterations.
 type Trace struct {
-	Job        string
+	// Job is the job's name.
+	Job string
+	// Iterations is how many iterations are traced.
 	Iterations int
 }
 
@@ -158,7 +232,7 @@ type Unplanned struct{ Job, Reason string }
 type Fetch struct {
 	Ticket Ticket
 	Job    string
-	ID     int64 // of the spec
+	ID     int64 // the ID of the job's Spec
 	Epoch  int64
 	Task   task.Task
 
@@ -170,7 +244,7 @@ type Fetched struct {
 	Ticket Ticket
 	Epoch  int64
 	Proven program.Proven
-	Peak   graph.Bytes // of its slots
+	Peak   graph.Bytes // the slot peak of the layout's plan
 	Err    error
 	Again  bool
 }
@@ -226,14 +300,21 @@ type Keep struct {
 
 // Kept answers it.
 type Kept struct {
-	Ticket  Ticket
-	Losses  []float32        // per iteration; nil without data
-	Weights map[int32]string // digests of persistent storages; nil without data
-	Saved   string           // the file that holds them; "": they were not to be saved
-	Err     error            // they could not be saved, or are not worth it
+	// Ticket is that of the Keep.
+	Ticket Ticket
+	// Losses are the losses per iteration; nil without data.
+	Losses []float32
+	// Weights are the digests of the persistent storages; nil without data.
+	Weights map[int32]string
+	// Saved is the file that holds the weights; "": they were not to be saved.
+	Saved string
+	// Err is why they could not be saved, or are not worth it; nil: neither is so.
+	Err error
 
-	Checkpoint *wire.Checkpoint // of a job that could not be saved, written in its place; nil: none was
-	Again      bool             // it is on no disk, and may be the next time
+	// Checkpoint was written in place of weights that could not be saved; nil: none was.
+	Checkpoint *wire.Checkpoint
+	// Again says that the result is on no disk, and may be the next time.
+	Again bool
 }
 
 // Store asks for a result to be stored where the controller finds it.

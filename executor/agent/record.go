@@ -39,47 +39,59 @@ type record struct {
 
 // recordedInput is an Input without what a machine only passes on. Errors are their texts.
 type recordedInput struct {
-	Orders   *wire.Orders         `json:"orders,omitzero"`
-	Ticket   Ticket               `json:"ticket,omitzero"`
-	Prepared bool                 `json:"prepared,omitzero"`
-	Met      bool                 `json:"met,omitzero"`
-	Meeting  *wire.Meeting        `json:"meeting,omitempty"` // of what met: where a replica listens
-	Fetched  bool                 `json:"fetched,omitzero"`
-	Kept     bool                 `json:"kept,omitzero"`
-	Stored   bool                 `json:"stored,omitzero"`
-	Written  bool                 `json:"written,omitzero"`
-	Epoch    int64                `json:"epoch,omitzero"`
-	Peak     graph.Bytes          `json:"peak_bytes,omitzero"`
-	Again    bool                 `json:"again,omitzero"`
-	Lacks    bool                 `json:"lacks,omitzero"`       // the error says that a checkpoint is elsewhere
-	Damaged  bool                 `json:"damaged,omitzero"`     // the error says that a checkpoint is damaged
-	Diverged bool                 `json:"diverged,omitzero"`    // the error is that the job has diverged
-	Free     *graph.Bytes         `json:"free_bytes,omitempty"` // of the device, which has no room for an arena
-	Result   *wire.Result         `json:"result,omitzero"`      // losses, weights and file of what was kept
-	Begin    *begins              `json:"begin,omitzero"`
-	Graph    graph.Digest         `json:"graph,omitzero"` // of a script's task that was prepared
-	Notes    []string             `json:"notes,omitzero"`
-	Saved    *wire.Checkpoint     `json:"checkpoint,omitzero"` // that was written, also of what was kept
-	Snapshot *int                 `json:"snapshot,omitzero"`   // its iteration
-	Job      string               `json:"job,omitzero"`        // of the event
-	Report   *executor.Report     `json:"report,omitzero"`
-	Applied  *executor.Applied    `json:"applied,omitzero"`
-	Home     bool                 `json:"home,omitzero"`
-	Parked   int64                `json:"parked,omitzero"`
-	Refused  bool                 `json:"refused,omitzero"`
-	Troubled bool                 `json:"troubled,omitzero"`
-	Removed  bool                 `json:"removed,omitzero"`
-	Begun    int                  `json:"begun,omitzero"`
-	Ended    *executor.Ended      `json:"ended,omitzero"`        // without error and weights
-	Lost     *int                 `json:"lost_replica,omitzero"` // the error says that the connection to it broke
-	Loss     *wire.Loss           `json:"loss,omitzero"`
-	Online   *bool                `json:"online,omitzero"`
-	Tick     bool                 `json:"tick,omitzero"`
-	Waits    map[lease.Job]string `json:"waits,omitempty"`
-	Drain    bool                 `json:"drain,omitzero"`
-	Quit     bool                 `json:"quit,omitzero"`
-	Closed   bool                 `json:"closed,omitzero"`
-	Err      *string              `json:"err,omitzero"`
+	Orders   *wire.Orders `json:"orders,omitzero"`
+	Ticket   Ticket       `json:"ticket,omitzero"`
+	Prepared bool         `json:"prepared,omitzero"`
+	Met      bool         `json:"met,omitzero"`
+	// Meeting is, with Met, where a replica listens.
+	Meeting *wire.Meeting `json:"meeting,omitempty"`
+	Fetched bool          `json:"fetched,omitzero"`
+	Kept    bool          `json:"kept,omitzero"`
+	Stored  bool          `json:"stored,omitzero"`
+	Written bool          `json:"written,omitzero"`
+	Epoch   int64         `json:"epoch,omitzero"`
+	Peak    graph.Bytes   `json:"peak_bytes,omitzero"`
+	Again   bool          `json:"again,omitzero"`
+	// Lacks says that the error is of a checkpoint on another machine.
+	Lacks bool `json:"lacks,omitzero"`
+	// Damaged says that the error is of a damaged checkpoint.
+	Damaged bool `json:"damaged,omitzero"`
+	// Diverged says that the error is of a job that has diverged.
+	Diverged bool `json:"diverged,omitzero"`
+	// Free is, with an error of a device without room for an arena, what it has free.
+	Free *graph.Bytes `json:"free_bytes,omitempty"`
+	// Result has the losses, weights and file of what was kept.
+	Result *wire.Result `json:"result,omitzero"`
+	Begin  *begins      `json:"begin,omitzero"`
+	// Graph is that of a script's task that was prepared.
+	Graph graph.Digest `json:"graph,omitzero"`
+	Notes []string     `json:"notes,omitzero"`
+	// Saved is a checkpoint that was written, also in place of what was kept.
+	Saved *wire.Checkpoint `json:"checkpoint,omitzero"`
+	// Snapshot is the iteration of a snapshot.
+	Snapshot *int `json:"snapshot,omitzero"`
+	// Job is the job that the event is about.
+	Job      string            `json:"job,omitzero"`
+	Report   *executor.Report  `json:"report,omitzero"`
+	Applied  *executor.Applied `json:"applied,omitzero"`
+	Home     bool              `json:"home,omitzero"`
+	Parked   int64             `json:"parked,omitzero"`
+	Refused  bool              `json:"refused,omitzero"`
+	Troubled bool              `json:"troubled,omitzero"`
+	Removed  bool              `json:"removed,omitzero"`
+	Begun    int               `json:"begun,omitzero"`
+	// Ended is without its error and weights.
+	Ended *executor.Ended `json:"ended,omitzero"`
+	// Lost is the replica to which the error says that the connection broke.
+	Lost   *int                 `json:"lost_replica,omitzero"`
+	Loss   *wire.Loss           `json:"loss,omitzero"`
+	Online *bool                `json:"online,omitzero"`
+	Tick   bool                 `json:"tick,omitzero"`
+	Waits  map[lease.Job]string `json:"waits,omitempty"`
+	Drain  bool                 `json:"drain,omitzero"`
+	Quit   bool                 `json:"quit,omitzero"`
+	Closed bool                 `json:"closed,omitzero"`
+	Err    *string              `json:"err,omitzero"`
 }
 
 // recordedError is an error with the text that was recorded of it.
@@ -110,7 +122,7 @@ func (r *Recorder) step(at time.Duration, in Input, outputs []Output) {
 	}
 }
 
-// newRecordedInput is an input as it is recorded.
+// newRecordedInput returns an input as it is recorded.
 func newRecordedInput(in Input) *recordedInput {
 	t := &recordedInput{Orders: in.Orders, Loss: in.Loss, Online: in.Online, Tick: in.Tick,
 		Waits: in.Waits, Drain: in.Drain != nil,
@@ -181,7 +193,7 @@ func textOfErr(err error) *string {
 	return &text
 }
 
-// input is the input that was recorded.
+// input returns the input that was recorded.
 func (t *recordedInput) input() Input {
 	var err error
 	if t.Err != nil {

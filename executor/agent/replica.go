@@ -10,10 +10,10 @@ import (
 // checkpoints: after as many as its siblings, with which each of its iterations is trained.
 func (j *job) isReplica() bool { return j.spec.Replica.Of > 0 }
 
-// mustRestOrEnd reports whether a job is to rest or to end.
+// mustRestOrEnd reports whether the orders have the job rest or end.
 func (j *job) mustRestOrEnd() bool { return j.stop || j.park != "" }
 
-// advanceReplica has a replica do what it can do next.
+// advanceReplica takes a replica as far as it can go now.
 func (m *Machine) advanceReplica(j *job) {
 	m.connectReplica(j)
 	switch {
@@ -45,8 +45,8 @@ func (m *Machine) advanceReplica(j *job) {
 	}
 }
 
-// connectReplica has a replica listen for the next one, when it is known where it begins, and find the one before it,
-// when it is known where that listens.
+// connectReplica tells a replica to listen for the next one, once it is known where the replica begins, and to join the
+// one before it, once it is known where that listens.
 func (m *Machine) connectReplica(j *job) {
 	if j.task == nil {
 		return
@@ -65,7 +65,7 @@ func (m *Machine) connectReplica(j *job) {
 	}
 }
 
-// closeConnections ends a replica's connections to the others, which then hear of it.
+// closeConnections ends a replica's connections to the others, which notice that.
 func (m *Machine) closeConnections(j *job) {
 	if j.meetSent && !j.partSent {
 		j.partSent = true
@@ -73,7 +73,7 @@ func (m *Machine) closeConnections(j *job) {
 	}
 }
 
-// handleMet notes where a replica listens.
+// handleMet records where a replica listens.
 func (m *Machine) handleMet(r *Met) {
 	switch j := m.findBy(func(j *job) bool { return j.ticket == r.Ticket }); {
 	case j == nil || j.status.State.Over():
@@ -86,7 +86,8 @@ func (m *Machine) handleMet(r *Met) {
 	}
 }
 
-// restAt has a replica that the host has rest after as many iterations as it is ordered, and then do what is to follow.
+// restAt parks a replica that the host has after the ordered number of iterations, and then ends or suspends it if that
+// is ordered.
 func (m *Machine) restAt(j *job) {
 	switch {
 	case j.status.Begun > j.actAt: // too late, as the status says
@@ -108,7 +109,7 @@ func (m *Machine) restAt(j *job) {
 	}
 }
 
-// takeAt has the host take the state of a replica at the next multiple of its interval, or when it is ordered.
+// takeAt tells the host to take the state of a replica at the next multiple of its interval, or when it is ordered.
 func (m *Machine) takeAt(j *job) {
 	at, every := j.actAt, j.spec.Checkpoint.Iterations
 	if every > 0 {
@@ -126,7 +127,7 @@ func (m *Machine) takeAt(j *job) {
 	}
 }
 
-// checkpointsSince is JobStatus.Since with a new checkpoint, after some iterations.
+// checkpointsSince returns JobStatus.Since for a new checkpoint, which was taken after some iterations.
 func (j *job) checkpointsSince(iteration int) int {
 	every, last := j.spec.Checkpoint.Iterations, j.status.Checkpoint
 	if !j.isReplica() || every == 0 || last == nil || iteration != last.Iteration+every {
@@ -135,7 +136,8 @@ func (j *job) checkpointsSince(iteration int) int {
 	return cmp.Or(j.status.Since, last.Iteration)
 }
 
-// handleBegun notes that a replica had begun more iterations than after which it was to rest or take a checkpoint.
+// handleBegun records that a replica has begun more iterations than those after which it was to rest or be
+// checkpointed.
 func (m *Machine) handleBegun(j *job, iterations int) {
 	j.status.Begun, m.changed = max(j.status.Begun, iterations), true
 	if j.parkSent && !j.resting && j.parkAt < iterations {

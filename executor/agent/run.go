@@ -35,29 +35,40 @@ type Bus interface {
 
 // Options are what an agent is; name, device, host and bus must be given.
 type Options struct {
+	// Executor is the executor's name.
 	Executor string
-	Life     string   // another for each process that is called so; "": one is made up
-	Dead     []string // lives of that name that are known to have ended
-	// what the controller is to know of the device, for which it then plans as for one of its own; nil: it is that of
-	// the controller
+	// Life names the process: each process of that name has another. "": Run makes one up.
+	Life string
+	// Dead are the lives of that name that are known to have ended.
+	Dead []string
+	// Brings is what the controller is to know of the device, so that it plans for it as for one of its own; nil: the
+	// device is that of the controller's process.
 	Brings *wire.Device
-	// how long it waits without work for a controller that is away; 0: an hour
-	Alone     time.Duration
-	Orphan    time.Duration // how long jobs train without a controller before they leave; 0: for ever
-	Device    Device
-	Host      func(observer func(executor.Event)) Host // what trains on the device, such as On(device)
-	Bus       Bus
-	Heartbeat time.Duration // between statuses when nothing happens; 0: a second
-	// Log is of trouble with the bus and its messages, and at level debug of what jobs' logs say; nil: none
-	Log    *slog.Logger
-	Record *Recorder // writes down what the machine is told and answers; nil: nobody does
+	// Alone is how long the executor waits without work for a controller that is away; 0: an hour.
+	Alone time.Duration
+	// Orphan is how long jobs train without a controller before they leave; 0: for ever.
+	Orphan time.Duration
+	// Device describes the device for jobs' tasks.
+	Device Device
+	// Host makes what trains on the device, such as HostMaker(device).
+	Host func(observer func(executor.Event)) Host
+	// Bus is the connection to the controller.
+	Bus Bus
+	// Heartbeat is the time between statuses when nothing happens; 0: a second.
+	Heartbeat time.Duration
+	// Log gets trouble with the bus and its messages, and at level debug what jobs' logs say; nil: there is no log.
+	Log *slog.Logger
+	// Record writes down what the machine is told and answers; nil: nothing is written.
+	Record *Recorder
 
-	// Address is where replicas at other executors reach this process: an address of this host; zero: on this host
-	// alone, without a network
+	// Address is the address of this host at which replicas at other executors reach the process; zero: replicas are on
+	// this host only, and need no network.
 	Address netip.Addr
 
-	Checkpoints checkpoint.Folder // of its jobs; without a Dir no job is taken that wants any
-	Access      Access
+	// Checkpoints is the folder for its jobs' checkpoints. Without a Dir no job is taken that wants any.
+	Checkpoints checkpoint.Folder
+	// Access limits the files that jobs may name.
+	Access Access
 
 	// Interrupt, if not nil, is closed when the process is to end: jobs end after the iterations in flight, are saved
 	// if they are to be, and Run returns an InterruptedError.
@@ -71,7 +82,8 @@ type Options struct {
 	// when jobs share memory first; what it returns is closed when Run returns. Nil: no other process uses this device,
 	// and the lease is one of this process.
 	Lease func(l *wire.Lease, answer func(...lease.Output)) (HostLease, error)
-	Place string // where such a lease is one lease, as process.Place has it; "": it is one of this process
+	// Place is where such a lease is one lease, as process.Place has it; "": the lease is one of this process.
+	Place string
 
 	// Notice is what a person who started the executor wants to know: that it has joined, what becomes of jobs. Nil:
 	// nobody is there.
@@ -159,25 +171,41 @@ type arrival struct {
 // runner is a machine and all that it drives. Its own goroutine alone touches the machine, and losses.
 type runner struct {
 	Options
-	cancel  func(error) // ends the process
+	// cancel ends the process.
+	cancel func(error)
+	// machine decides for the jobs.
 	machine *Machine
-	host    Host
-	sender  *sender
-	ctx     context.Context         // of what is fetched
-	errands sync.WaitGroup          // what is fetched and kept at present
-	losses  map[string]*losses      // of the jobs that the host has
-	lines   map[string]*reduce.Line // of those that are replicas, until they have ended
-	online  bool
-	sent    string // away: why
-	lease   HostLease
+	// host trains the jobs.
+	host Host
+	// sender publishes what the machine says.
+	sender *sender
+	// ctx is for what is fetched.
+	ctx context.Context
+	// errands counts the goroutines that fetch or keep something.
+	errands sync.WaitGroup
+	// losses are those of the jobs that the host has, by name.
+	losses map[string]*losses
+	// lines are, by name, the connections of those jobs that are replicas, until they have ended.
+	lines map[string]*reduce.Line
+	// online says that there is a connection to the controller.
+	online bool
+	// sent is why the controller does not want the process; "": it does.
+	sent string
+	// lease is the lease of the host's device; nil: jobs share no memory, or only within this process.
+	lease HostLease
 
-	timeline timeline.Recorder // of the goroutine in Serve alone
+	// timeline records traces. The goroutine in Serve alone uses it.
+	timeline timeline.Recorder
 
+	// checkpoints writes and reads the jobs' checkpoints.
 	checkpoints *Checkpoints
 
-	mu     sync.Mutex
-	inputs []arrival // not taken yet
-	ready  chan struct{}
+	// mu guards inputs.
+	mu sync.Mutex
+	// inputs are those that the machine has not had yet.
+	inputs []arrival
+	// ready has a value if inputs has.
+	ready chan struct{}
 }
 
 // run has the host serve and steps the machine, and returns when neither goes on.
@@ -293,7 +321,7 @@ func (r *runner) takeInputs() []arrival {
 	return inputs
 }
 
-// orders hears of orders, which may be anything.
+// orders enqueues orders from the bus, which may be any message.
 func (r *runner) orders(_ string, value []byte) {
 	if value == nil {
 		return // what was ordered goes on
@@ -407,7 +435,7 @@ func (r *runner) publish(report *wire.Report) {
 	}
 }
 
-// traced tells what a section of a job has done, before anything that comes of it is told.
+// traced publishes the trace of a section, before anything that follows from it is published.
 func (r *runner) traced(job string, t *executor.Trace) {
 	data, err := timeline.Encode(r.timeline.Add(job, t))
 	if err == nil {

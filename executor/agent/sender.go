@@ -51,7 +51,7 @@ func newSender(o *Options) *sender {
 	return s
 }
 
-// run says what there is until the sender is closed. What could not be said is tried again with the next status.
+// run sends what is queued until the sender is closed. What could not be sent is tried again with the next status.
 func (s *sender) run() {
 	for range s.ready {
 		s.mu.Lock()
@@ -103,7 +103,7 @@ func (s *sender) sendLine(line *logLine) error {
 	})
 }
 
-// sendLost says how many lines of a job are missing before the next.
+// sendLost sends how many lines of a job are missing before the next.
 func (s *sender) sendLost(job string) error {
 	s.mu.Lock()
 	n := s.lost[job]
@@ -142,7 +142,7 @@ func (s *sender) send(send func(context.Context) error) error {
 	return send(ctx)
 }
 
-// change has what has changed be said.
+// change makes a change to what is queued and wakes the sender.
 func (s *sender) change(change func()) {
 	s.mu.Lock()
 	change()
@@ -153,7 +153,7 @@ func (s *sender) change(change func()) {
 	}
 }
 
-// setStatus has a status said, in place of one that was not yet.
+// setStatus queues a status, in place of one that was not sent yet.
 func (s *sender) setStatus(status *wire.Status) { s.change(func() { s.status = status }) }
 
 func (s *sender) addLine(line *logLine) {

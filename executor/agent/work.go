@@ -73,7 +73,7 @@ func (r *runner) submitJob(o *Open) {
 	r.host.Submit(spec, o.Proven)
 }
 
-// listenForNext has a replica listen for the next one. A simulated device reduces without the others.
+// listenForNext lets a replica listen for the next one. A simulated device reduces without the others.
 func (r *runner) listenForNext(m *Meet) {
 	if simulated(r.Device) {
 		return
@@ -124,8 +124,8 @@ func (k *Keep) Take(losses []float32) *Kept {
 	return kept
 }
 
-// keepResult takes what a job has come to, while it rests in Home, and saves its weights. If they cannot be saved they
-// go to a checkpoint.
+// keepResult takes the result of a job, which rests in Home, and saves its weights. If they cannot be saved they go to
+// a checkpoint.
 func (c *Checkpoints) keepResult(k *Keep, l *losses) *Kept {
 	kept := k.Take(l.list())
 	if kept.Err = k.Task.Check(k.Ended.Iterations, k.Ended.Weights); kept.Err != nil {

@@ -21,7 +21,7 @@ type Line struct {
 	number, replicas int
 	joined           chan struct{} // closed when the connections are there, or cannot be any more
 	below, above     io.ReadWriteCloser
-	cancel           context.CancelFunc // of the joining
+	cancel           context.CancelFunc // ends the joining
 	before           chan wire.Meeting  // where the replica before this one listens: the newest, until it is looked at
 
 	watches sync.WaitGroup // of hosts

@@ -198,7 +198,7 @@ func (l *link) Close() error { return errors.Join(l.connection.Close(), l.idle.C
 // purpose is what who dials says of a connection.
 type purpose struct {
 	idle bool
-	pair [16]byte // by which the two of a pair are known, among those of other attempts
+	pair [16]byte // random bytes by which the two ends of an attempt are told from those of other attempts
 }
 
 // await returns the connections of the next replica. Each that comes is greeted by a goroutine of its own, so that one
@@ -226,7 +226,7 @@ func (p Place) await(ctx context.Context, l *listener) (*link, error) {
 		}
 	}
 	greetings.Go(func() {
-		var giveUp [strangers]context.CancelFunc // of the newest
+		var giveUp [strangers]context.CancelFunc // ends the newest attempts of strangers
 		for i := 0; ; i = (i + 1) % strangers {
 			c, err := l.Accept()
 			if err != nil {
@@ -350,7 +350,7 @@ func (p Place) call(ctx context.Context, m wire.Meeting, what purpose) (connecti
 // hello is what two neighbours tell each other: digests of equal length, so that nothing that a stranger sends is
 // waited for or read for long, and by which the two connections of a pair are known.
 type hello struct {
-	key  [sha256.Size]byte // of the meeting, who says it, and what the connection is for
+	key  [sha256.Size]byte // a digest of the meeting's key, who says it, and what the connection is for
 	job  [sha256.Size]byte
 	pair [16]byte
 }

@@ -13,58 +13,94 @@ import (
 
 // Summary is what a script came to.
 type Summary struct {
-	Iterations int         `json:"iterations"`
-	Planned    int         `json:"planned_iterations"` // of them, followed a plan to the end
-	Retried    int         `json:"retried_iterations"` // of them, did so with allocations that failed: not in Planned
-	Graphs     int         `json:"graphs"`
-	Plans      int         `json:"plans"`
-	Limit      graph.Bytes `json:"limit_bytes"`   // 0: none
-	Over       int         `json:"over_limit"`    // iterations that followed a plan and had more than the limit
-	Plan       graph.Bytes `json:"plan_bytes"`    // of the largest that is the newest in force for its graph; 0: none
-	Reserve    graph.Bytes `json:"reserve_bytes"` // that its allocator had beyond a plan, at most
-	Claim      graph.Bytes `json:"claim_bytes"`   // both together
-	Touched    graph.Bytes `json:"touched_bytes"` // that it had allocated in iterations that followed a plan, at most
-	// likewise, without a plan and in the first iteration by one, which begins with what was there before
+	// Iterations is how many iterations the script has trained.
+	Iterations int `json:"iterations"`
+	// Planned is how many of them followed a plan to the end.
+	Planned int `json:"planned_iterations"`
+	// Retried is how many of them did so with allocations that failed at first. Planned does not count them.
+	Retried int `json:"retried_iterations"`
+	// Graphs is how many graphs were recorded.
+	Graphs int `json:"graphs"`
+	// Plans is how many plans the script was given.
+	Plans int `json:"plans"`
+	// Limit is the script's limit of device memory, in bytes; 0: there is none.
+	Limit graph.Bytes `json:"limit_bytes"`
+	// Plan is the largest of the plans in force, the newest of each graph, in bytes; 0: there is none.
+	Plan graph.Bytes `json:"plan_bytes"`
+	// Reserve is the most that the allocator has had beyond a plan, in bytes.
+	Reserve graph.Bytes `json:"reserve_bytes"`
+	// Claim is the sum of Plan and Reserve.
+	Claim graph.Bytes `json:"claim_bytes"`
+	// Touched is the most that was allocated in iterations that followed a plan, in bytes.
+	Touched graph.Bytes `json:"touched_bytes"`
+	// Unplanned is the most that was allocated in iterations without a plan, in bytes. The first iteration by a plan
+	// counts here, because it begins with what was there before.
 	Unplanned graph.Bytes `json:"unplanned_touched_bytes"`
-	Host      graph.Bytes `json:"host_bytes"`
-	Stall     int64       `json:"stall_ns"`
-	Faults    int         `json:"faults"`
-	Passive   string      `json:"passive,omitempty"` // why no plan is followed any more
-	Unmet     string      `json:"unmet,omitempty"`   // why it cannot be within its limit, so that it was to end
-	Error     string      `json:"error,omitempty"`   // with which the script ended
-	Ended     bool        `json:"ended"`             // the script said so itself
+	// Host is the most that the script had on the host, in bytes.
+	Host graph.Bytes `json:"host_bytes"`
+	// Stall is for how long compute waited for copies, in nanoseconds.
+	Stall int64 `json:"stall_ns"`
+	// Faults is how many storages were fetched because something used them while they were away.
+	Faults int `json:"faults"`
+	// Passive is why no plan is followed any more; "": plans are followed.
+	Passive string `json:"passive,omitempty"`
+	// Unmet is why the script cannot keep within its limit, so that it was told to end; "": it can.
+	Unmet string `json:"unmet,omitempty"`
+	// Error is the error with which the script ended; "": there was none.
+	Error string `json:"error,omitempty"`
+	// Ended says that the script itself has said that it ends.
+	Ended bool `json:"ended"`
 }
 
 // conversation is what each of them with a script has: what it has said, what it was sent, and what is to be done.
 type conversation struct {
-	device  *external.Device // nil: there was no hello
-	graphs  []*shape
-	sent    []sent // plans, by number from 1
-	over    bool
+	// device describes the script's device; nil: the script has not said hello yet.
+	device *external.Device
+	// graphs are the iterations that were recorded.
+	graphs []*shape
+	// sent are the plans that the script was given. Their numbers begin at 1.
+	sent []sent
+	// over says that the conversation has ended.
+	over bool
+	// summary is what the script has come to.
 	summary Summary
-	out     []Output
+	// out are the outputs of the present step.
+	out []Output
 }
 
 // shape is an iteration that was recorded.
 type shape struct {
 	external.Recorded
-	digest  graph.Digest
-	latency []time.Duration // per op: as recorded, then a moving average
-	reports int             // since a plan was last asked for
-	planned bool            // it was given a plan, by a Machine
-	refused graph.Bytes     // within which a Machine has none for it; 0: it was not refused
-	follows graph.Bytes     // the plan of it that came into force last; 0: none
+	// digest is the graph's.
+	digest graph.Digest
+	// latency is how long each op takes: at first as recorded, then as a moving average.
+	latency []time.Duration
+	// reports is how many reports have come since a plan was last asked for.
+	reports int
+	// planned says that a Machine has given the script a plan for it.
+	planned bool
+	// refused is the memory within which a Machine has no plan for it, in bytes; 0: it was not refused.
+	refused graph.Bytes
+	// follows is the size of its plan that came into force last, in bytes; 0: none has.
+	follows graph.Bytes
 }
 
 // sent is a plan that a script was given.
 type sent struct {
-	graph    int
-	steps    []graph.OpID
-	bytes    graph.Bytes
-	applied  bool
-	raised   bool             // the reserve was raised, as an allocation had failed beside it
-	followed int              // iterations
-	program  *program.Program // that it is, of a guest
+	// graph is the number of the shape.
+	graph int
+	// steps are the ops that the plan executes.
+	steps []graph.OpID
+	// bytes is what the plan needs.
+	bytes graph.Bytes
+	// applied says that the script has taken it.
+	applied bool
+	// raised says that the reserve was raised because an allocation had failed beside the plan.
+	raised bool
+	// followed is how many iterations followed it.
+	followed int
+	// program is, for a guest, the program that it came from.
+	program *program.Program
 }
 
 // Summary is what the script has come to so far.
@@ -91,13 +127,13 @@ func (t *conversation) checkOrder(m external.Message) error {
 	return nil
 }
 
-// handleHello takes the first message.
+// handleHello handles the first message.
 func (t *conversation) handleHello(h *external.Hello) {
 	t.device = &h.Device
 	t.addNote("%s %s on %s has joined", h.Framework, h.Release, h.Device.Name)
 }
 
-// handleRecorded takes a graph.
+// handleRecorded handles a recorded graph.
 func (t *conversation) handleRecorded(r *external.Recorded) error {
 	if r.Number != len(t.graphs)+1 {
 		return fmt.Errorf("graph %d follows %d graphs", r.Number, len(t.graphs))
@@ -115,7 +151,7 @@ func (t *conversation) send(p external.Plan, s sent) {
 	t.emit(Output{Send: p})
 }
 
-// handleApplied takes the answer to a plan, and returns that; nil: it was refused.
+// handleApplied handles the answer to a plan, and returns that plan; nil: the script has refused it.
 func (t *conversation) handleApplied(a *external.Applied) (*sent, error) {
 	if a.Plan > int64(len(t.sent)) {
 		return nil, fmt.Errorf("it has applied plan %d of %d", a.Plan, len(t.sent))
@@ -177,7 +213,7 @@ func (t *conversation) handleIteration(i *external.Iteration) (*sent, error) {
 	return p, nil
 }
 
-// handlePassive takes that no plan is followed, and reports whether that is so from now on.
+// handlePassive handles a message that no plan is followed, and reports whether that is so from now on.
 func (t *conversation) handlePassive(p *external.Passive) bool {
 	if p.Always {
 		t.summary.Passive = p.Why
@@ -186,13 +222,13 @@ func (t *conversation) handlePassive(p *external.Passive) bool {
 	return p.Always
 }
 
-// handleEnd takes the last message.
+// handleEnd handles the last message.
 func (t *conversation) handleEnd(e *external.End) {
 	t.over = true
 	t.summary.Ended, t.summary.Error = true, e.Error
 }
 
-// handleClosed takes that the script has closed its end.
+// handleClosed records that the script has closed its end.
 func (t *conversation) handleClosed() {
 	t.over = true
 	if t.device != nil {

@@ -15,28 +15,44 @@ import (
 
 // GuestInput is what a guest is told: at a time by its clock, and one of the other fields.
 type GuestInput struct {
+	// Now is the time by the guest's clock.
 	Now time.Duration
 
-	Open    *Open            // the job and its first program
-	Change  *program.Program // another one for it
-	Stop    bool
-	Park    int64 // the number of this wish; see executor.Host.Park
-	Resume  bool
-	Remove  bool
-	Reason  *string          // there is no plan for what the script does, for this reason; "": that is over
-	Message external.Message // of the script
-	Closed  bool             // the script has closed its end, or says what cannot be read
-	Exited  *Exit            // the command has ended, and all that it has said was heard
+	// Open is the job and its first program.
+	Open *Open
+	// Change is another program for the job.
+	Change *program.Program
+	// Stop has the script end.
+	Stop bool
+	// Park has the script rest; it numbers the request, see executor.Host.Park.
+	Park int64
+	// Resume has the script go on.
+	Resume bool
+	// Remove has the job forgotten when it has ended.
+	Remove bool
+	// Reason says why there is no plan for what the script does; "": there is one again, or it is being made.
+	Reason *string
+	// Message is what the script has said.
+	Message external.Message
+	// Closed says that the script has closed its end, or has said what cannot be read.
+	Closed bool
+	// Exited says that the command has ended, and that all it said was heard.
+	Exited *Exit
 
-	Page  graph.Bytes   // before Open: memory is under a lease, which counts it in pages of so many bytes
-	Lease *lease.Output // of which this is an answer
+	// Page comes before Open. It says that memory is under a lease, which counts it in pages of so many bytes.
+	Page graph.Bytes
+	// Lease is an answer of that lease.
+	Lease *lease.Output
 }
 
 // Open is a job whose script is to be started, and its first program, which is for a claim.
 type Open struct {
-	Job     string
+	// Job is the job's name.
+	Job string
+	// Program is the first program, which is for a claim.
 	Program *program.Program
-	Weight  int // under a lease; 0: 1
+	// Weight is, under a lease, what the job is worth; 0: 1.
+	Weight int
 }
 
 // Exit is how a command has ended.
@@ -51,32 +67,56 @@ type Exit struct{ Err error }
 // holds all of its arena for as long as it does not rest.
 type Guest struct {
 	conversation
-	job     string
-	weight  int
-	program *program.Program // the newest; nil: there is no job, or none any more
-	given   *program.Program // that the script was sent last
-	why     string           // there is no plan for that graph; "": there is one, or will be
-	current int              // the graph that is the job's: the number of a shape; 0: a claim
-	again   int              // iterations without a plan of earlier graphs, since one of them became the job's
-	often   int              // how many of them have one become the job's: ever more
-	now     time.Duration
-	place   place
-	plans   int
-	left    time.Duration // when it was started, or went on
+	// job is the job's name.
+	job string
+	// weight is what it is worth at the lease.
+	weight int
+	// program is the newest program; nil: there is no job, or none any more.
+	program *program.Program
+	// given is the program that the script was sent last.
+	given *program.Program
+	// why is why there is no plan for its graph; "": there is one, or it is being made.
+	why string
+	// current is the number of the shape that is the job's graph; 0: the graph is a claim.
+	current int
+	// again is how many iterations without a plan belonged to earlier graphs since one of them became the job's graph.
+	again int
+	// often is how many such iterations have an earlier graph become the job's. It rises each time.
+	often int
+	// now is the time of the newest input.
+	now time.Duration
+	// place is where the script is.
+	place place
+	// plans is how many plans came into force.
+	plans int
+	// left is when the script was started or went on.
+	left time.Duration
 
-	alone graph.Bytes // what it claims since it follows no plan any more; 0: it may follow one
-	epoch int64       // of the program that was acknowledged last
-	bytes graph.Bytes // what the job has of the device by that; 0: it rests
+	// alone is what it claims since it follows no plan any more, in bytes; 0: it may follow one.
+	alone graph.Bytes
+	// epoch numbers the program that was acknowledged last.
+	epoch int64
+	// bytes is what the job has of the device by that program; 0: it rests.
+	bytes graph.Bytes
 
-	stop, told, remove bool  // ordered; the script was told; the job is to be forgotten when it has ended
-	park, parked       int64 // the number of the order to rest, 0 when it is to train; that which was answered
-	counter            int64 // of park and resume, as the script is told
+	// stop and remove are ordered; told says that the script was told to stop. A job with remove is forgotten when it
+	// has ended.
+	stop, told, remove bool
+	// park is the number of the order to rest, 0 while the script is to train; parked is the one that was answered.
+	park, parked int64
+	// counter numbers the messages park and resume to the script.
+	counter int64
 
-	page    graph.Bytes // 0: memory is not leased
-	ask     int64       // the number of the newest Join
-	joined  int         // pages that it has asked for since it left Home there
+	// page is the lease's unit in bytes; 0: memory is not leased.
+	page graph.Bytes
+	// ask is the number of the newest Join.
+	ask int64
+	// joined is how many pages it has asked for since it last left the lease.
+	joined int
+	// granted says that they were granted.
 	granted bool
-	drain   bool // the lease wants them back
+	// drain says that the lease wants them back.
+	drain bool
 }
 
 // place is where a script is.
@@ -147,7 +187,7 @@ func (g *Guest) openJob(o *Open) {
 	g.job, g.weight, g.program, g.often = o.Job, o.Weight, o.Program, 4
 }
 
-// advance has the script do what it can do next.
+// advance takes the script as far as it can go now.
 func (g *Guest) advance() {
 	switch g.place {
 	case outside, resting:
@@ -202,7 +242,7 @@ func (g *Guest) tellStop() {
 	}
 }
 
-// enter has the script begin, or go on.
+// enter tells the script to begin or to go on.
 func (g *Guest) enter() {
 	g.left = g.now
 	if g.place == outside {
@@ -236,7 +276,7 @@ func (g *Guest) sendPlan() {
 	g.send(lines, s)
 }
 
-// reportUnplanned tells the script, where it can be told, that there is no plan for what it does, and people why.
+// reportUnplanned tells the script, if it can be told, and its owner why there is no plan for what it does.
 func (g *Guest) reportUnplanned(why string) {
 	if g.why = why; why == "" || g.summary.Passive != "" || g.device == nil || g.over {
 		return
@@ -247,7 +287,7 @@ func (g *Guest) reportUnplanned(why string) {
 	}
 }
 
-// claimOf is what the job has of the device with a program: its arena, what the script holds, and the reserve.
+// claimOf returns what the job has of the device with a program: its arena, what the script holds, and the reserve.
 func (g *Guest) claimOf(p *program.Program) graph.Bytes {
 	bytes := p.Arena
 	if s := g.shapeOf(p); s != nil {
@@ -256,7 +296,7 @@ func (g *Guest) claimOf(p *program.Program) graph.Bytes {
 	return bytes
 }
 
-// shapeOf is what was recorded and a program is for; nil: it is for a claim.
+// shapeOf returns the recorded iteration that a program is for; nil: it is for a claim.
 func (g *Guest) shapeOf(p *program.Program) *shape {
 	for _, s := range g.graphs {
 		if s.digest == p.Plan.Graph {
@@ -281,7 +321,7 @@ func (g *Guest) reportPassive() {
 	}
 }
 
-// handleMessage takes what the script says.
+// handleMessage handles a message of the script.
 func (g *Guest) handleMessage(message external.Message) error {
 	if err := g.checkOrder(message); err != nil {
 		return err
@@ -338,7 +378,7 @@ func (g *Guest) record(number int) {
 	g.emit(Output{Record: &external.Recorded{Graph: all, Latency: make([]time.Duration, len(all.Ops))}})
 }
 
-// takeAnswer takes the answer to a plan. One that takes less than the one before is in force when an iteration has
+// takeAnswer handles the answer to a plan. A plan that takes less than the one before is in force when an iteration has
 // followed it: until then what was above it may still be there.
 func (g *Guest) takeAnswer(a *external.Applied) error {
 	s, err := g.handleApplied(a)
@@ -354,7 +394,7 @@ func (g *Guest) takeAnswer(a *external.Applied) error {
 	return nil
 }
 
-// iteration takes what an iteration took.
+// iteration handles what an iteration took.
 func (g *Guest) iteration(i *external.Iteration) error {
 	s, err := g.handleIteration(i)
 	if err != nil {
@@ -425,7 +465,7 @@ func (g *Guest) release() {
 	g.joined, g.granted, g.drain = 0, false, false
 }
 
-// leased takes an answer of the lease.
+// leased handles an answer of the lease.
 func (g *Guest) leased(a *lease.Output) {
 	switch {
 	case a.Kind == lease.Grant:

@@ -26,7 +26,7 @@ type Script struct {
 // HostOptions are what a host needs; all but Weight must be given.
 type HostOptions struct {
 	Start    func() (Script, error)
-	Observer func(executor.Event)     // as that of an executor.Host
+	Observer func(executor.Event)     // told what an executor.Host tells its observer
 	Record   func(*external.Recorded) // the job is to be planned for by this graph from now on
 	Note     func(line string)        // for people
 	Now      func() time.Duration
@@ -36,19 +36,30 @@ type HostOptions struct {
 // any goroutine may call its methods but Serve, and all callbacks of its options come from the one in Serve.
 type Host struct {
 	HostOptions
+	// guest decides for the script.
 	guest Guest
-	conn  *net.UnixConn // nil: the script was not started
-	lines chan []byte   // to be written
-	by    executor.Sharing
+	// conn is the connection to the script; nil: the script was not started.
+	conn *net.UnixConn
+	// lines are those to be written to it.
+	lines chan []byte
+	// by is how the job shares memory with others.
+	by executor.Sharing
 
-	mu     sync.Mutex
-	inputs []func() []Output // not taken yet
-	wake   chan struct{}
-	spoken sync.WaitGroup // goroutines that listen and write
+	// mu guards inputs and what comes after them.
+	mu sync.Mutex
+	// inputs are those that the guest has not had yet.
+	inputs []func() []Output
+	// wake has a value if inputs has.
+	wake chan struct{}
+	// spoken counts the goroutines that listen and write.
+	spoken sync.WaitGroup
 
-	summary Summary // as of the newest input
-	joined  bool
-	least   graph.Bytes
+	// summary is the script's as of the newest input.
+	summary Summary
+	// joined says that the script has said hello.
+	joined bool
+	// least is the size in bytes below which no storage of the script moves.
+	least graph.Bytes
 }
 
 // NewHost returns a host without a job.
@@ -188,7 +199,7 @@ func (h *Host) Close() error {
 	return nil
 }
 
-// publish takes down what others may ask for.
+// publish records what other goroutines may ask for.
 func (h *Host) publish() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

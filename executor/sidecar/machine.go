@@ -16,7 +16,7 @@ import (
 
 // Input is what a machine is told: exactly one of the fields is set.
 type Input struct {
-	Message external.Message // of the script
+	Message external.Message // what the script has said
 	Planned *Planned
 	Stop    bool // the script is to end
 	Closed  bool // the script has closed its end, or is dead
@@ -24,22 +24,30 @@ type Input struct {
 
 // Output is what is to be done: exactly one of the fields is set.
 type Output struct {
+	// Send is a message for the script.
 	Send external.Message
+	// Plan asks for a plan.
 	Plan *Errand
-	Note string // for people, in one line
-	Fail error  // close the connection: nothing follows
+	// Note is a line for people.
+	Note string
+	// Fail closes the connection. Nothing follows it.
+	Fail error
 
 	// of a Guest alone:
 
-	Start  bool               // the command is to be started
-	Event  *executor.Event    // for whoever has opened the job
-	Record *external.Recorded // the job is to be planned for by this graph; its number is 0 if that is a claim
-	Lease  *lease.Input       // for the lease of the device's memory
+	// Start starts the command. This and the following fields are of a Guest only.
+	Start bool
+	// Event is for whoever has opened the job.
+	Event *executor.Event
+	// Record has the job planned for by this graph, whose number is 0 if it is a claim.
+	Record *external.Recorded
+	// Lease is for the lease of the device's memory.
+	Lease *lease.Input
 }
 
 // Errand asks for a plan of a recorded graph.
 type Errand struct {
-	Number  int // of the graph
+	Number  int // the number of the graph
 	Graph   *graph.Graph
 	Latency []time.Duration
 	Held    graph.Bytes
@@ -100,7 +108,7 @@ func (m *Machine) Step(in Input) []Output {
 	return m.out
 }
 
-// handleMessage takes what the script says.
+// handleMessage handles a message of the script.
 func (m *Machine) handleMessage(message external.Message) error {
 	if err := m.checkOrder(message); err != nil {
 		return err
@@ -136,13 +144,13 @@ func (m *Machine) handleMessage(message external.Message) error {
 	return nil
 }
 
-// sendPlan gives the script a plan of some steps, within the limit.
+// sendPlan sends the script a plan of some steps, within the limit.
 func (m *Machine) sendPlan(p external.Plan, steps []graph.OpID) {
 	p.Limit = m.limit
 	m.send(p, sent{steps: steps})
 }
 
-// requestPlan has a graph planned for.
+// requestPlan adds a graph to those that are to be planned.
 func (m *Machine) requestPlan(number int) {
 	if !slices.Contains(m.due, number) {
 		m.due = append(m.due, number)
@@ -201,7 +209,7 @@ func (m *Machine) drifts(p *sent, took []time.Duration) bool {
 	return g.reports >= enough && correct.Drift(g.latency, g.Latency) > threshold
 }
 
-// askForPlan asks for what is to be planned, unless something is being planned, or within no more was refused.
+// askForPlan asks for the next plan, unless one is being made or was refused within no more memory.
 func (m *Machine) askForPlan() {
 	budget := m.limit
 	if budget > 0 {
@@ -224,7 +232,7 @@ func (m *Machine) askForPlan() {
 		Budget: budget}})
 }
 
-// handlePlanned takes what became of an errand.
+// handlePlanned handles the answer to an Errand.
 func (m *Machine) handlePlanned(p *Planned) {
 	m.asked = false
 	r := m.graphs[p.Number-1]
@@ -266,7 +274,7 @@ func remedy(err error) string {
 	return "take a smaller batch"
 }
 
-// reasonLine is a reason as a message can have it.
+// reasonLine returns a reason as a message can have it.
 func reasonLine(why string) string {
 	const most = 1 << 10
 	text := []rune(why)

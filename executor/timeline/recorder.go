@@ -25,15 +25,15 @@ type Recorder struct {
 type history struct {
 	program  *program.Program
 	sections int
-	streams  []ended // of the program
+	streams  []ended // the program's streams
 	contents map[*program.Section][]program.Content
 }
 
 // ended are the newest commands of a stream.
 type ended struct {
-	count  int // of all that were recorded
+	count  int // how many were recorded
 	newest []Cause
-	ends   []time.Duration // of those
+	ends   []time.Duration // when those that are kept ended
 }
 
 // Add records what a section of a job has done. Sections of a job come in the order in which they were issued.
@@ -116,8 +116,8 @@ func (h *history) spans(t *executor.Trace, origin time.Duration) []Span {
 	return spans
 }
 
-// latestAfter is of the commands that one waits for the one that ended last, nil if none of those recorded ended after
-// a time.
+// latestAfter returns, of the commands that a command waits for, the one that ended last; nil: none of those recorded
+// ended after a time.
 func (h *history) latestAfter(c *program.Command, before []int, end time.Duration) (last *Cause) {
 	for _, w := range c.Waits {
 		at := before[w.Stream] + w.Count

@@ -84,7 +84,7 @@ func Write(w io.Writer, sections []Section) error {
 
 type tracer struct {
 	w      *bufio.Writer
-	origin time.Duration // of the trace, since viewers read times as numbers of 53 bits
+	origin time.Duration // the first time of the trace; viewers read times as numbers of 53 bits
 	jobs   map[[2]string]*traced
 	order  []*traced
 	events int

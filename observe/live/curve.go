@@ -27,7 +27,7 @@ func curveOf(losses []Loss) (curve []wire.Loss) {
 	return curve
 }
 
-// roundedLoss is a loss in four digits.
+// roundedLoss returns a loss rounded to four digits.
 func roundedLoss(l wire.Loss) wire.Loss {
 	f, err := strconv.ParseFloat(strconv.FormatFloat(float64(l), 'g', 4, 32), 32)
 	if err != nil { // rounded up it is too large

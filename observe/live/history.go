@@ -39,7 +39,7 @@ type job struct {
 
 // facts are what a plan says about an iteration.
 type facts struct {
-	out, in graph.Bytes   // that it copies
+	out, in graph.Bytes   // bytes copied each way
 	alone   time.Duration // its ops, each executed once and nothing waited for; 0: the plan does not say
 	without graph.Bytes   // the peak without the plan
 }
@@ -86,18 +86,30 @@ type Iteration struct {
 
 // Planned is a plan that a job was given.
 type Planned struct {
-	At        int64           `json:"at_ms"` // when it was heard of: since the Unix epoch
-	Epoch     int64           `json:"epoch"`
-	Reason    string          `json:"reason"`
-	Latencies string          `json:"latencies"`
-	Arena     graph.Bytes     `json:"arena_bytes"`
-	Steps     int             `json:"steps"`
-	Swaps     int             `json:"swaps"`
-	Again     int             `json:"again"`           // steps that repeat an op
-	Since     int64           `json:"since,omitzero"`  // the epoch that Changes are against; 0: there was none before
-	Changes   []report.Change `json:"changes"`         // the first of them
-	Left      int             `json:"left,omitzero"`   // changes that are left out
-	Passes    []string        `json:"passes,omitzero"` // rewrites of its graph
+	// At is when the plan was heard of, in milliseconds since the Unix epoch.
+	At int64 `json:"at_ms"`
+	// Epoch numbers the plan.
+	Epoch int64 `json:"epoch"`
+	// Reason is why it was made.
+	Reason string `json:"reason"`
+	// Latencies says what it was made with, see wire.Record.
+	Latencies string `json:"latencies"`
+	// Arena is the size of its arena in bytes.
+	Arena graph.Bytes `json:"arena_bytes"`
+	// Steps is how many steps it has.
+	Steps int `json:"steps"`
+	// Swaps is how many storages it copies back to the device.
+	Swaps int `json:"swaps"`
+	// Again is how many of its steps repeat an op.
+	Again int `json:"again"`
+	// Since is the epoch that Changes are against; 0: there was no plan before.
+	Since int64 `json:"since,omitzero"`
+	// Changes are the first of the changes.
+	Changes []report.Change `json:"changes"`
+	// Left is how many changes are left out.
+	Left int `json:"left,omitzero"`
+	// Passes are the rewrites of its graph.
+	Passes []string `json:"passes,omitzero"`
 }
 
 // Take takes an answer to the verb jobs that was given at a time since the Unix epoch.
@@ -203,13 +215,13 @@ func truncated(all []report.Change) (list []report.Change, left int) {
 type Device struct {
 	wire.DeviceState
 	Link     wire.Rates `json:"link"`      // what it carries, in bytes a second; 0: that is not known
-	LinkUsed wire.Rates `json:"link_used"` // of that, as in a Moment
+	LinkUsed wire.Rates `json:"link_used"` // the part of the link that is used, as in a Moment
 }
 
 // Overview is what a controller has, and its jobs.
 type Overview struct {
 	At         int64        `json:"at_ms"`        // since the Unix epoch
-	Budget     graph.Bytes  `json:"budget_bytes"` // of all devices; 0: one has no limit
+	Budget     graph.Bytes  `json:"budget_bytes"` // the sum over all devices; 0: one has no limit
 	HostMemory graph.Bytes  `json:"host_memory_bytes"`
 	Sharing    wire.Sharing `json:"memory_sharing"`
 	Trouble    string       `json:"trouble"`
@@ -227,16 +239,22 @@ type Overview struct {
 // Job is a job as jobs --json prints it, and what follows from that.
 type Job struct {
 	wire.Record
-	DeviceName string        `json:"device_name"`           // among the devices; "": it has none yet
-	Rate       float64       `json:"iterations_per_second"` // of the device's time; 0: it does not train
-	TimeLeft   time.Duration `json:"time_left_ns"`          // at that rate
+	// DeviceName is the name of the job's device; "": it has none yet.
+	DeviceName string `json:"device_name"`
+	// Rate is how many iterations it trains in a second of the device's time; 0: it does not train.
+	Rate float64 `json:"iterations_per_second"`
+	// TimeLeft is how long the rest of its iterations takes at that rate.
+	TimeLeft time.Duration `json:"time_left_ns"`
 	// Relative is the speed measured, as a share of that of its ops by the latencies of its plan, with nothing made
 	// again or waited for; 0: not known. Where jobs share memory by gates these are the latencies of a job alone; where
 	// they have arenas of their own, those beside the others.
-	Relative float64     `json:"relative_speed"`
-	Without  graph.Bytes `json:"without_plan_bytes"` // its peak without the plan; 0: not known
-	Saved    float64     `json:"saved"`              // by how much its arena is less than that, as a share
-	Copies   wire.Rates  `json:"copies"`             // bytes in a second
+	Relative float64 `json:"relative_speed"`
+	// Without is its peak without the plan, in bytes; 0: unknown.
+	Without graph.Bytes `json:"without_plan_bytes"`
+	// Saved is the share of Without that the arena does without.
+	Saved float64 `json:"saved"`
+	// Copies is how much it copies in a second, in bytes.
+	Copies wire.Rates `json:"copies"`
 	// Curve is the loss at equal distances of iterations, from the first that was heard of to the newest; nil: there
 	// are less than two.
 	Curve []wire.Loss `json:"curve,omitzero"`
@@ -312,7 +330,7 @@ func (h *History) Samples() []Sample {
 type Detail struct {
 	Job    Job        `json:"job"`
 	Losses []Loss     `json:"losses"`
-	Newest *Iteration `json:"newest"` // that was measured; nil: none
+	Newest *Iteration `json:"newest"` // the newest iteration that was measured; nil: none
 	Plans  []Planned  `json:"plans"`  // oldest first
 }
 

@@ -18,23 +18,34 @@ import (
 
 // Picture is a plan as it is drawn.
 type Picture struct {
-	Job       string        `json:"job"`
-	Epoch     int64         `json:"epoch"`
-	Ops       []string      `json:"ops"`          // the op of each step
-	Before    []graph.Bytes `json:"before_bytes"` // on the device during each op without the plan
-	After     []graph.Bytes `json:"after_bytes"`  // during each step with it
-	Arena     graph.Bytes   `json:"arena_bytes"`
-	Ends      []int64       `json:"ends_ns"`      // of each step, as planned: since the iteration began
-	Iteration time.Duration `json:"iteration_ns"` // as planned
-	Stall     time.Duration `json:"stall_ns"`     // of that
-	Bars      []Bar         `json:"bars"`
-	Storages  []Storage     `json:"storages"`
+	// Job is the job's name.
+	Job string `json:"job"`
+	// Epoch numbers the plan.
+	Epoch int64 `json:"epoch"`
+	// Ops are the names of the op of each step.
+	Ops []string `json:"ops"`
+	// Before is what is on the device during each op without the plan, in bytes.
+	Before []graph.Bytes `json:"before_bytes"`
+	// After is what is on the device during each step with the plan, in bytes.
+	After []graph.Bytes `json:"after_bytes"`
+	// Arena is the size of the arena in bytes.
+	Arena graph.Bytes `json:"arena_bytes"`
+	// Ends are when the steps end as planned, in nanoseconds since the iteration began.
+	Ends []int64 `json:"ends_ns"`
+	// Iteration is how long an iteration takes as planned.
+	Iteration time.Duration `json:"iteration_ns"`
+	// Stall is the part of Iteration for which compute waits for copies.
+	Stall time.Duration `json:"stall_ns"`
+	// Bars are when storages are on the device.
+	Bars []Bar `json:"bars"`
+	// Storages are what the plan does with each storage.
+	Storages []Storage `json:"storages"`
 }
 
 // Bar is what a lane does for a time, which begins when the compute lane has ended the iteration before.
 type Bar struct {
 	Lane  string        `json:"lane"` // one of Lanes
-	Name  string        `json:"name"` // of the op or storage
+	Name  string        `json:"name"` // the name of the op or storage
 	From  time.Duration `json:"from_ns"`
 	To    time.Duration `json:"to_ns"`
 	Bytes graph.Bytes   `json:"bytes,omitzero"` // that are copied
@@ -52,12 +63,18 @@ const (
 
 // Storage is what a plan does with a storage.
 type Storage struct {
-	Name   string      `json:"name"`
-	Role   graph.Role  `json:"role"`
-	Bytes  graph.Bytes `json:"bytes"`
-	Does   string      `json:"does"`
-	Reason string      `json:"why"`
-	Peak   bool        `json:"at_peak"` // it is on the device when the plan's steps need most
+	// Name is the storage's name.
+	Name string `json:"name"`
+	// Role is what it is for.
+	Role graph.Role `json:"role"`
+	// Bytes is its size.
+	Bytes graph.Bytes `json:"bytes"`
+	// Does is what the plan does with it.
+	Does string `json:"does"`
+	// Reason is when and why it is on the device.
+	Reason string `json:"why"`
+	// Peak says that it is on the device when the plan's steps need most.
+	Peak bool `json:"at_peak"`
 }
 
 // PictureOf draws a proven plan whose job has a link for itself. before is what is on the device during each op without
@@ -226,7 +243,7 @@ type reasoner struct {
 	used       [][]int // the slots that touch each storage
 }
 
-// reason says when a storage is on the device and what for. Steps count from 1, as in the picture.
+// reason says when and why a storage is on the device. Steps count from 1, as in the picture.
 func (w *reasoner) reason(s graph.StorageID, here []pair) string {
 	used := w.used[s]
 	if len(used) == 0 || len(here) == 0 {

@@ -17,12 +17,12 @@ const (
 
 // Use is what all jobs of a controller have on all devices, and how many there are.
 type Use struct {
-	Used     graph.Bytes `json:"used_bytes"` // of the budgets
+	Used     graph.Bytes `json:"used_bytes"` // bytes used of the budgets
 	HostUsed graph.Bytes `json:"host_used_bytes"`
 	Running  int         `json:"running"`
 	Waiting  int         `json:"waiting"`
 	Parked   int         `json:"parked"`
-	Need     graph.Bytes `json:"need_bytes"` // of the first that waits; 0: that is not known
+	Need     graph.Bytes `json:"need_bytes"` // what the first waiting job needs; 0: unknown
 }
 
 // useOf adds up an answer to the verb jobs.

@@ -178,7 +178,7 @@ func (s series) add(f family, value float64, labels ...string) {
 	s.to <- prometheus.MustNewConstMetric(f.desc, f.kind, value, append([]string{s.device}, labels...)...)
 }
 
-// deviceSeries are the series of one of the devices; below 0: of none.
+// deviceSeries returns the series of device i; below 0: those without a device.
 func (s series) deviceSeries(devices []wire.DeviceState, i int) series {
 	switch {
 	case i < 0:

@@ -88,7 +88,7 @@ func wait(ctx context.Context, d time.Duration, poke <-chan struct{}) bool {
 	return true
 }
 
-// Changed has the page ask the controller soon: something has happened.
+// Changed makes the page ask the controller soon, because something has happened.
 func (p *Page) Changed() {
 	select {
 	case p.poke <- struct{}{}:
@@ -261,12 +261,12 @@ func (p *Page) overview() (event []byte, news <-chan struct{}) {
 	return p.now, p.news
 }
 
-// helloEvent is the first event of a viewer.
+// helloEvent returns the first event for a viewer.
 func (p *Page) helloEvent(steer bool) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return encode(struct {
-		Version string        `json:"version"` // of the files
+		Version string        `json:"version"` // the version of the page's files
 		Steer   bool          `json:"steer"`   // buttons may be used
 		Samples []live.Sample `json:"samples"`
 	}{version, steer, slices.Clip(p.history.Samples())})

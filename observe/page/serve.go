@@ -189,7 +189,7 @@ func (p *Page) picture(w http.ResponseWriter, r *http.Request) {
 	w.Write(text)
 }
 
-// pictureOf is the picture of a plan. While one is drawn others wait; while one is sent they do not.
+// pictureOf returns the picture of a plan. One picture is drawn at a time, and any number are sent.
 func (p *Page) pictureOf(ctx context.Context, r *wire.Record, l *wire.Layout, link wire.Rates) ([]byte, error) {
 	p.pictures.mu.Lock()
 	defer p.pictures.mu.Unlock()

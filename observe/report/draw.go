@@ -47,7 +47,7 @@ func Draw(w io.Writer, name string, before, after []graph.Bytes, p *program.Prog
 type drawing struct {
 	w     io.Writer
 	slots int         // steps of the plan
-	top   graph.Bytes // of the memory axis
+	top   graph.Bytes // the largest value of the memory axis
 }
 
 func (d *drawing) text(x, y float64, anchor, s string) {

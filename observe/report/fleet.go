@@ -18,8 +18,8 @@ type ControllerDevice struct {
 // alone.
 type Facts struct {
 	Compute        cost.FLOPsPerSecond `json:"compute_flops,omitzero"`   // peak
-	Bandwidth      cost.BytesPerSecond `json:"bandwidth_bytes,omitzero"` // of its memory, peak
-	ComputeShare   float64             `json:"compute_share,omitzero"`   // of the peak that ops reach
+	Bandwidth      cost.BytesPerSecond `json:"bandwidth_bytes,omitzero"` // the peak rate of its memory
+	ComputeShare   float64             `json:"compute_share,omitzero"`   // the share of the peak that ops reach
 	BandwidthShare float64             `json:"bandwidth_share,omitzero"`
 	Launch         time.Duration       `json:"launch_ns,omitzero"` // fixed time of an op
 	Parallel       int                 `json:"parallel,omitzero"`  // jobs that compute at once at full speed; 0: 1

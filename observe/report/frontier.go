@@ -16,9 +16,9 @@ import (
 type Frontier struct {
 	Device      string          `json:"device"`
 	Jobs        []string        `json:"jobs"`
-	VanillaAll  graph.Bytes     `json:"vanilla_peak_all_bytes"`  // of all jobs
-	VanillaLive graph.Bytes     `json:"vanilla_peak_live_bytes"` // of all jobs
-	WorkingSet  graph.Bytes     `json:"working_set_bound_bytes"` // of all jobs
+	VanillaAll  graph.Bytes     `json:"vanilla_peak_all_bytes"`  // the sum of peaks with nothing freed
+	VanillaLive graph.Bytes     `json:"vanilla_peak_live_bytes"` // the sum of peaks in vanilla runs
+	WorkingSet  graph.Bytes     `json:"working_set_bound_bytes"` // the sum of working sets
 	Points      []FrontierPoint `json:"points"`
 	// Budget is one that was asked about, Within what the policies make of it, those that have a plan; 0: none was.
 	Budget graph.Bytes     `json:"budget_bytes,omitzero"`
@@ -28,7 +28,7 @@ type Frontier struct {
 // FrontierPoint is one plan, or one plan per job. What it saves is by arena.
 type FrontierPoint struct {
 	Policy   string      `json:"policy"`
-	Budget   graph.Bytes `json:"budget_bytes"` // that was asked for; 0: no limit
+	Budget   graph.Bytes `json:"budget_bytes"` // the budget that was asked for; 0: no limit
 	Arena    graph.Bytes `json:"arena_bytes"`
 	EOR      float64     `json:"eor"`       // predicted, the largest of the jobs'
 	BoundEOR *float64    `json:"bound_eor"` // below which no plan gets within the budget; nil: several jobs share it

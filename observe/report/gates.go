@@ -10,8 +10,8 @@ import (
 
 // Gates are the figures of jobs that share memory by gates.
 type Gates struct {
-	Least       graph.Bytes `json:"least_bytes"`    // with which they can run: the bases and the largest rest
-	Capacity    graph.Bytes `json:"capacity_bytes"` // for which the time is expected
+	Least       graph.Bytes `json:"least_bytes"`    // the least with which they run: bases and largest headroom
+	Capacity    graph.Bytes `json:"capacity_bytes"` // the memory for which the time is expected
 	ExpectedEOR float64     `json:"expected_eor"`   // against turns, each alone and without a plan
 	MSRAll      float64     `json:"msr_all"`        // by what they need together
 	MSRLive     float64     `json:"msr_live"`

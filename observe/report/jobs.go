@@ -11,7 +11,7 @@ import (
 	"tensile/wire"
 )
 
-// ExpectedSpeed is that expected of a job beside the others.
+// ExpectedSpeed returns the speed that is expected of a job beside the others.
 func ExpectedSpeed(r *wire.Record) string {
 	if r.Speed == 0 {
 		return "-"
@@ -37,8 +37,8 @@ func Sharing(jobs []wire.Record) (n int) {
 	return n
 }
 
-// UsedBudget is what of a budget is taken, by jobs, by processes that have the device open, and by executors that
-// cannot be reached. Where jobs share memory the sum of their parts is more than that.
+// UsedBudget returns how much of a budget is taken, and the sum of the parts: those of jobs, of processes that have the
+// device open, and of executors out of reach. Where jobs share memory the sum is the larger.
 func UsedBudget(a *wire.Answer) (taken, parts graph.Bytes) {
 	taken, _ = controller.UsedBytes(a)
 	parts = a.Contexts.Sum()
@@ -51,7 +51,7 @@ func UsedBudget(a *wire.Answer) (taken, parts graph.Bytes) {
 	return taken, parts
 }
 
-// BudgetLine says in a line what the jobs have of the budget, and how many there are.
+// BudgetLine returns a line with what the jobs have of the budget and how many they are.
 func BudgetLine(a wire.Answer) string {
 	var held, need graph.Bytes
 	used, host := controller.UsedBytes(&a)
@@ -143,7 +143,7 @@ func Checkpointed(r *wire.Record) string {
 	return fmt.Sprint(r.Checkpoint.Iteration)
 }
 
-// ArenaInForce is the arena of the plan with which a job trains now.
+// ArenaInForce returns the arena of the plan with which a job trains now.
 func ArenaInForce(r *wire.Record) graph.Bytes {
 	if r.State.Over() {
 		return 0
@@ -166,7 +166,7 @@ func Rate(r *wire.Record) (rate, left string) {
 	return rate, shortDuration(time.Duration(float64(r.Spec.Iterations-r.Iteration) * float64(r.Pace)))
 }
 
-// Reason is why a job waits or has failed, and what is left of one that has failed.
+// Reason returns why a job waits or has failed, and what is left of one that has failed.
 func Reason(r *wire.Record) string {
 	c := r.Checkpoint
 	if r.State != wire.JobFailed || c == nil {
@@ -204,7 +204,7 @@ func Age(r *wire.Record, now time.Time) string {
 	return shortDuration(now.Sub(time.Unix(0, int64(r.Submitted))))
 }
 
-// shortDuration is a duration in its two largest units: 7s, 3m12s, 2h5m, 4d11h.
+// shortDuration returns a duration in its two largest units: 7s, 3m12s, 2h5m, 4d11h.
 func shortDuration(d time.Duration) string {
 	const day = 24 * time.Hour
 	d = max(0, d)

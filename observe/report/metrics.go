@@ -36,7 +36,7 @@ type JobMetrics struct {
 	LossFirst    *float64 `json:"loss_first"`
 	LossLast     *float64 `json:"loss_last"`
 	BitIdentical *bool    `json:"bit_identical"`
-	Digest       *string  `json:"digest"` // of all losses and weights; nil without data
+	Digest       *string  `json:"digest"` // the digest of all losses and weights; nil without data
 	FirstEOR     *float64 `json:"first_iteration_eor"`
 	// from when the first of all jobs left Home to the end of this one's first iteration, and the same against the
 	// vanilla run

@@ -42,34 +42,55 @@ type PlanFigures struct {
 }
 
 type JobPlan struct {
-	Job        string `json:"job"`
-	Model      string `json:"model"`
-	Ops        int    `json:"ops"`
-	Tensors    int    `json:"tensors"`
-	Steps      int    `json:"steps"`
-	Swaps      int    `json:"swaps"`
-	Recomputes int    `json:"recomputes"`
+	// Job is the job's name.
+	Job string `json:"job"`
+	// Model is its network.
+	Model string `json:"model"`
+	// Ops is how many ops the graph has.
+	Ops int `json:"ops"`
+	// Tensors is how many tensors the graph has.
+	Tensors int `json:"tensors"`
+	// Steps is how many steps the plan has.
+	Steps int `json:"steps"`
+	// Swaps is how many storages it copies back to the device.
+	Swaps int `json:"swaps"`
+	// Recomputes is how many ops it executes again.
+	Recomputes int `json:"recomputes"`
 	PlanFigures
 	*JobGates
+	// Iteration is how long an iteration is predicted to take, in milliseconds. So are Stall and Recompute.
 	Iteration float64 `json:"predicted_iteration_ms"`
-	Stall     float64 `json:"predicted_stall_ms"`
-	// predicted: against an iteration in which nothing is planned
-	EOR       float64     `json:"eor"`
-	BoundEOR  float64     `json:"bound_eor"`               // below which no plan gets there: the caller's to set
-	Phase     string      `json:"phase"`                   // cold-start or updated: where the latencies come from
-	SwapBytes graph.Bytes `json:"swap_bytes"`              // that swaps copy in an iteration, both ways
-	Recompute float64     `json:"recompute_ms"`            // of an iteration
-	Priority  *int        `json:"priority,omitempty"`      // if given
-	SwapRate  *float64    `json:"max_swap_rate,omitempty"` // if given
-	// what was rewritten to make the graph
-	Passes    []passes.Outcome   `json:"passes,omitempty"`
-	Peak      []Holder           `json:"peak,omitempty"`
+	// Stall is the part of Iteration for which compute waits for copies.
+	Stall float64 `json:"predicted_stall_ms"`
+	// EOR is the predicted overhead against an iteration in which nothing is planned.
+	EOR float64 `json:"eor"`
+	// BoundEOR is the EOR below which no plan gets there. The caller sets it.
+	BoundEOR float64 `json:"bound_eor"`
+	// Phase is cold-start or updated: where the latencies come from.
+	Phase string `json:"phase"`
+	// SwapBytes is what swaps copy in an iteration, both ways.
+	SwapBytes graph.Bytes `json:"swap_bytes"`
+	// Recompute is the part of Iteration that repeated ops take.
+	Recompute float64 `json:"recompute_ms"`
+	// Priority is the job's; nil: none was given.
+	Priority *int `json:"priority,omitempty"`
+	// SwapRate is the job's limit; nil: none was given.
+	SwapRate *float64 `json:"max_swap_rate,omitempty"`
+	// Passes are the rewrites that made the graph.
+	Passes []passes.Outcome `json:"passes,omitempty"`
+	// Peak is what is on the device at the peak.
+	Peak []Holder `json:"peak,omitempty"`
+	// Decisions are what was swapped or recomputed, and why.
 	Decisions []explain.Decision `json:"decisions,omitempty"`
-	Kept      []explain.Decision `json:"kept,omitempty"` // what is on the device at the peak, and why
+	// Kept is what stays on the device at the peak, and why.
+	Kept []explain.Decision `json:"kept,omitempty"`
 
-	StepList    []string `json:"step_list,omitempty"`    // with --steps: its lines
-	CommandList []string `json:"command_list,omitempty"` // with --commands: its lines
-	GroupList   []string `json:"group_list,omitempty"`   // with --commands, on a device that backs parts of arenas
+	// StepList are the lines of --steps; nil without that.
+	StepList []string `json:"step_list,omitempty"`
+	// CommandList are the lines of --commands; nil without that.
+	CommandList []string `json:"command_list,omitempty"`
+	// GroupList are the groups for --commands on a device that backs parts of arenas; else nil.
+	GroupList []string `json:"group_list,omitempty"`
 }
 
 // fetches counts the copies to the device but the first of each input.

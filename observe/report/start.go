@@ -30,7 +30,7 @@ func startEOR(r, vanilla *local.Run, job int) *float64 {
 	return &eor
 }
 
-// largerOf is the larger of two ratios; nil is not known.
+// largerOf returns the larger of two ratios; nil is unknown.
 func largerOf(a, b *float64) *float64 {
 	if a == nil || b != nil && *b > *a {
 		return b

@@ -12,7 +12,7 @@ import (
 // Swapping is what AutoSwap makes of a trace. Times are predicted.
 type Swapping struct {
 	Score     string      `json:"score"`
-	Limit     int64       `json:"limit,omitempty"` // of the load; 0: as low as it costs no time
+	Limit     int64       `json:"limit,omitempty"` // the limit of the load; 0: as low as it costs no time
 	Before    int64       `json:"load_before"`
 	Load      int64       `json:"load"`
 	Iteration float64     `json:"iteration_ms"`

@@ -107,7 +107,7 @@ func (r *Training) sizes() func(graph.Bytes) string {
 	return text.SameUnit(amounts...)
 }
 
-// savedShare is the share of the vanilla peak (live) that the arena does without.
+// savedShare returns the share of the vanilla peak (live) that the arena does without.
 func savedShare(m Memory) string {
 	return text.Percent(float64(m.VanillaLive-m.Arena) / float64(max(m.VanillaLive, 1)))
 }

@@ -19,25 +19,42 @@ type Asker func(wire.Request) (wire.Answer, error)
 
 // Model is what is shown. The zero value shows nothing: see New.
 type Model struct {
-	ask    Asker
-	now    func() time.Time
-	mine   string // show the jobs of this owner alone
+	// ask sends requests to the controller.
+	ask Asker
+	// now is the clock.
+	now func() time.Time
+	// mine is the owner whose jobs are shown with onlyMe.
+	mine string
+	// onlyMe says that only those are shown.
 	onlyMe bool
 
+	// width and height are the terminal's.
 	width, height int
-	answer        wire.Answer
-	at            time.Time // when it came
-	trouble       string    // the newest request for the jobs failed: why
-	device        trail     // shares of the budget that were used
-	jobs          map[string]*history
+	// answer is the newest answer to the verb jobs.
+	answer wire.Answer
+	// at is when it came.
+	at time.Time
+	// trouble is why the newest request for the jobs failed; "": it did not.
+	trouble string
+	// device is the share of the budget that was used, over time.
+	device trail
+	// jobs are the histories of the jobs, by name.
+	jobs map[string]*history
 
-	order    int    // by which jobs are sorted: an index of orders
-	selected string // a job
-	open     bool   // it is shown alone
-	pane     []string
-	scroll   int
-	confirm  *wire.Request // is to be confirmed
-	note     string        // what became of the newest command
+	// order is the index in orders by which jobs are sorted.
+	order int
+	// selected is the name of the selected job.
+	selected string
+	// open says that this job alone is shown.
+	open bool
+	// pane are the lines that are shown of it.
+	pane []string
+	// scroll is the first of these lines that is visible.
+	scroll int
+	// confirm is a request that the user is asked to confirm; nil: there is none.
+	confirm *wire.Request
+	// note is what became of the newest command.
+	note string
 }
 
 // history is what a job has done since the view began.
@@ -118,7 +135,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// setJobs takes the jobs as they are now.
+// setJobs replaces the jobs by those of a new answer.
 func (m *Model) setJobs(a answered) {
 	if m.trouble = ""; a.Err != nil {
 		m.trouble = text.Shown(a.Err.Error())
@@ -156,7 +173,7 @@ func (m *Model) setJobs(a answered) {
 	}
 }
 
-// usedShare is the share of the budget that is used; without one, bytes.
+// usedShare returns the share of the budget that is used; without a budget, bytes.
 func usedShare(a *wire.Answer) float64 {
 	used, _ := report.UsedBudget(a)
 	budget, _ := report.Budgets(controller.Devices(a))

@@ -8,7 +8,7 @@ import (
 
 // Options are the settings of Minimize. The zero value is recommended.
 type Options struct {
-	Evaluations int         // of the objective, at most; 0: 30
+	Evaluations int         // the most evaluations of the objective; 0: 30
 	First       [][]float64 // points that are evaluated first
 	Random      int         // random points that follow these, before the process is asked; 0: two per variable
 	Seed        uint64

@@ -9,13 +9,13 @@ import (
 // process is a Gaussian process that has seen some points. Its values have mean 0 and deviation 1.
 type process struct {
 	points         [][]float64
-	mean, spread   float64 // of the values as they were given
+	mean, spread   float64 // mean and spread of the values as they were given
 	length, noise  float64
-	factor         mat.Cholesky  // of the covariances of the points
+	factor         mat.Cholesky  // the factor of the points' covariances
 	weights        *mat.VecDense // inverse covariances times values
 	values         *mat.VecDense
 	logLikelihood  float64
-	common, solved *mat.VecDense // of the point that is asked for: its covariances, and what at makes of them
+	common, solved *mat.VecDense // the covariances of the point that is asked for, and what predict makes of them
 }
 
 // lengths and noises are the grid of hyperparameters; a length of 1 is the side of the cube.

@@ -105,7 +105,7 @@ func listed(slots int, pieces []piece, slot func(*piece) int) lists[int32] {
 // sight is what a sweep sees of a slot.
 type sight struct {
 	kept    graph.Bytes // there, if nothing is away
-	idle    graph.Bytes // of it not used by the slot's step
+	idle    graph.Bytes // the part that the slot's step does not use
 	clean   graph.Bytes // of what is idle, what the host has
 	tiny    graph.Bytes // taken to be away at no cost, for speed
 	out, in carried

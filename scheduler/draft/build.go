@@ -66,7 +66,7 @@ type builder struct {
 // not booked for these steps, the slot in which its effect is needed.
 type ranked struct {
 	rank    time.Duration
-	delay   time.Duration // of a copy, after the end of the step
+	delay   time.Duration // the pause between the step's end and a copy
 	after   int32
 	storage graph.StorageID
 	kind    int8 // of kinds

@@ -14,25 +14,43 @@ import (
 //
 // Slots are unrolled over the boundary where a gap wraps: slot n+k is slot k of the next iteration.
 type Draft struct {
-	*wiring // the graph
-	job     *scheduler.Job
-	copies  graph.Bytes // equal jobs that it stands for
-	*chosen             // variants of its ops
-	align   graph.Bytes
-	style   Style
-	meter   *meter
+	// wiring is the graph.
+	*wiring
+	// job is the job that is planned.
+	job *scheduler.Job
+	// copies is how many equal jobs the draft stands for.
+	copies graph.Bytes
+	// chosen are the variants of the graph's ops.
+	*chosen
+	// align is the alignment of offsets, in bytes.
+	align graph.Bytes
+	// style is how the policy plans.
+	style Style
+	// meter counts the work.
+	meter *meter
 
-	steps     []Step
-	accesses              // of the steps to storages
-	times                 // of the steps
-	gapLists              // between the accesses
-	lanes                 // what is booked for the gaps
-	swapLimit             // how many storages may be swapped
-	host      *account    // what the draft and those beside it may swap to; nil: no limit
-	curve     *peak.Curve // the footprint
-	small     graph.Bytes // storages below that are not swapped for their own sake
-	base      graph.Bytes // of what stays on the device from one iteration to the next
-	beside    graph.Bytes // what one of the other jobs may need above its base; 0: jobs share no memory
+	// steps are the steps of the plan in the making.
+	steps []Step
+	// accesses are those of the steps to storages.
+	accesses
+	// times are when the steps run.
+	times
+	// gapLists are the gaps between the accesses.
+	gapLists
+	// lanes are the copies that are booked for the gaps.
+	lanes
+	// swapLimit is how many storages may be swapped.
+	swapLimit
+	// host is the host memory of the draft and those beside it; nil: no limit.
+	host *account
+	// curve is the footprint.
+	curve *peak.Curve
+	// small is the size in bytes below which a storage is not swapped for its own sake.
+	small graph.Bytes
+	// base is what stays on the device from one iteration to the next, in bytes.
+	base graph.Bytes
+	// beside is what one of the other jobs may need above its base, in bytes; 0: jobs share no memory.
+	beside graph.Bytes
 }
 
 // Style is how a policy has its drafts made. The zero value is the recommended one.
@@ -48,7 +66,7 @@ type Style struct {
 // Step is one execution of an op.
 type Step struct {
 	Op   graph.OpID
-	Want graph.StorageID // of a recomputation: the storage that it is for; -1 for the first execution
+	Want graph.StorageID // the storage that a recomputation is for; -1 for the first execution
 	Wait time.Duration   // before it begins: idle time in which copies catch up
 }
 
@@ -95,7 +113,7 @@ type accesses struct {
 // times are those of an iteration in which no swap stalls.
 type times struct {
 	starts []time.Duration // per slot, and of the next iteration's first one
-	period time.Duration   // of the iteration
+	period time.Duration   // the length of the iteration
 }
 
 // gapLists hold all gaps of a draft, each also in the list of its storage.
@@ -116,21 +134,31 @@ const (
 // Gap is the time between two accesses to a storage that follow each other. Where it is not kept, the storage is away
 // in the slots drop+1 to in, both included.
 type Gap struct {
-	storage    graph.StorageID
-	from, to   int // slots of the accesses; from is -1 for the arrival of an input
-	made       int // the slot that made what the storage holds in the gap, below 0 if it was in the iteration before
-	kind       scheduler.Kind
-	dirty      bool // the storage was written since its gap before, or since the iteration began if it has none
-	drop, in   int
-	prev, next *Gap // of the storage
+	// storage is what the gap is of.
+	storage graph.StorageID
+	// from and to are the slots of the two accesses. from is -1 for the arrival of an input.
+	from, to int
+	// made is the slot that made the content that the storage has in the gap; below 0: it was in the iteration before.
+	made int
+	// kind is what was decided for the gap.
+	kind scheduler.Kind
+	// dirty says that the storage was written since its gap before, or, if it has none, since the iteration began.
+	dirty bool
+	// drop is the slot after which the storage leaves, and in the slot after which it comes back.
+	drop, in int
+	// prev and next are the storage's other gaps; nil: there is none.
+	prev, next *Gap
 
 	// to is no access: a script holds the storage up to the slot before, and nothing uses it again. A swap of it has no
 	// copy in.
 	dies bool
 
-	send, fetch time.Duration // swaps: when the copies begin, as booked
-	copied      bool          // a copy out is booked
-	cost        time.Duration // that the decision is expected to cost
+	// send and fetch are, for swaps, when the copies begin, as booked.
+	send, fetch time.Duration
+	// copied says that a copy out is booked.
+	copied bool
+	// cost is how much time the decision is expected to cost.
+	cost time.Duration
 }
 
 // Storage returns whose gap it is.

@@ -93,16 +93,25 @@ type division struct {
 
 // claim is what a group of equal jobs has and needs, each of them.
 type claim struct {
-	jobs   []int
-	part   Part
-	live   graph.Bytes // without a plan
-	margin graph.Bytes // of the capacity below the part
-	floor  graph.Bytes // the least capacity that the method may do with, as far as is known
-	need   graph.Bytes // the least part, as far as is known
-	raised int         // how often need was
+	// jobs are the jobs that the claim is for, which are equal.
+	jobs []int
+	// part is what each of them gets of the budget.
+	part Part
+	// live is what one needs without a plan, in bytes.
+	live graph.Bytes
+	// margin is by how much its capacity is below the part, in bytes.
+	margin graph.Bytes
+	// floor is the least capacity that the method may do with, as far as is known, in bytes.
+	floor graph.Bytes
+	// need is the least part that it may do with, as far as is known, in bytes.
+	need graph.Bytes
+	// raised is how often need was raised.
+	raised int
 
-	plan    *plan.Plan // nil: refused, or not planned yet
-	planned Part       // that it is planned for
+	// plan is the plan; nil: it was refused, or was not made yet.
+	plan *plan.Plan
+	// planned is the part that the plan was made for.
+	planned Part
 }
 
 // raise notes that a job needs more than was known. It reports false if that was so too often: a method need not keep

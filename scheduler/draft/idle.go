@@ -58,7 +58,7 @@ type late struct {
 	at             int
 	gain           uint64 // bytes times slots above the goal that it frees
 	placed         placed
-	out, in        time.Duration // of the copies that find no free time
+	out, in        time.Duration // the times of the copies that find no free time
 	before, behind time.Duration // idle time that there is not yet
 	size           graph.Bytes
 }

@@ -10,7 +10,7 @@ import (
 // belong to it. The statistics, the normalisation and the running update of a batch norm are one. It is finer than
 // graph.Op.Layer, which may join a convolution with what follows it.
 type Layer struct {
-	Kind     graph.Kind        // of the forward op; of a batch norm, BatchNorm
+	Kind     graph.Kind        // the kind of the forward op; BatchNorm for a batch norm
 	Forward  []graph.OpID      // ascending
 	Backward []graph.OpID      // ascending; a sum of gradients is of the layer whose gradient it adds
 	X        []graph.StorageID // what its forward ops read of other layers and of the batch, each once

@@ -43,7 +43,7 @@ func (d *Draft) loosen(swaps []*Gap, limit graph.Bytes) {
 	slices.SortFunc(swaps, func(a, b *Gap) int {
 		return cmp.Or(cmp.Compare(a.fetch%d.period, b.fetch%d.period), cmp.Compare(a.storage, b.storage))
 	})
-	var free time.Duration // since when the lane has nothing to do, in one iteration
+	var free time.Duration // the time since when the lane has nothing to do, within one iteration
 	for _, x := range swaps {
 		if x.dies {
 			continue

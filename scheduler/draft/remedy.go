@@ -10,7 +10,7 @@ import (
 type Remedy struct {
 	Gap      *Gap
 	Kind     scheduler.Kind // Swap or Recompute
-	Drop, In int            // of a swap: where the storage is then away, in the slots Drop+1 to In
+	Drop, In int            // for a swap: the storage is then away in the slots Drop+1 to In
 	Cost     time.Duration  // that the job is expected to lose
 
 	send, fetch stretch // link time that a swap takes

@@ -12,17 +12,27 @@ import (
 // Session is one request while it is being planned: the request, what is known of its graphs, how the link is divided
 // and the work so far. All drafts of a request come from its session.
 type Session struct {
-	Request scheduler.Request // read only
+	// Request is read only.
+	Request scheduler.Request
 
-	wirings []*wiring         // per job
-	first   []*chosen         // per job: the first variants
-	digests []graph.Digest    // per job
-	shares  []scheduler.Share // per job
-	groups  [][]int           // of equal jobs
-	rounds  int               // of packing so far
-	denied  bool              // a swap, for want of host memory
-	meter   *meter
-	stage   func(scheduler.Stage)
+	// wirings are the graphs, per job.
+	wirings []*wiring
+	// first are the first variants of the ops, per job.
+	first []*chosen
+	// digests are those of the graphs, per job.
+	digests []graph.Digest
+	// shares are those of the link, per job.
+	shares []scheduler.Share
+	// groups are the equal jobs.
+	groups [][]int
+	// rounds is how often plans were packed so far.
+	rounds int
+	// denied says that a swap was left out for want of host memory.
+	denied bool
+	// meter counts the work.
+	meter *meter
+	// stage is told how far planning is; nil: nobody is.
+	stage func(scheduler.Stage)
 }
 
 // Open makes the session of a valid request, with even shares of the link, or with the whole link for each job where

@@ -25,7 +25,7 @@ type Picker struct {
 	*Draft
 	gaps   []*Gap // by rank
 	wraps  []*Gap // that are still to be tried for the time between two iterations, largest storage first
-	ranges []stay // of those tried in vain: where they could still be away
+	ranges []stay // where the gaps that were tried in vain could still be away
 	index  *stabbing
 	rounds int
 }

@@ -16,7 +16,7 @@ type wiring struct {
 	makes   lists[graph.StorageID] // per op: the storages that it makes a version of
 	pure    []bool                 // per op
 	again   []bool                 // per op: it may be repeated
-	home    graph.Bytes            // of the host: the slots of what lives there
+	home    graph.Bytes            // the size of the host slots
 	// per storage: what a slot takes of the host if it is swapped; 0 for what lives there
 	spills []graph.Bytes
 }

@@ -8,24 +8,38 @@ import (
 
 // Job answers why a job is where it is.
 type Job struct {
-	Job       string      `json:"job"`
-	Model     string      `json:"model"`
-	Device    string      `json:"device"`
-	State     string      `json:"state"`
-	Reason    string      `json:"why,omitempty"` // it waits
-	Iteration int         `json:"iteration"`     // that it has come to
-	Of        int         `json:"of"`
-	Budget    graph.Bytes `json:"budget_bytes"`     // of all jobs; 0: no limit
-	Taken     graph.Bytes `json:"taken_bytes"`      // of that
-	Shared    bool        `json:"shared"`           // jobs share memory, so that Taken is less than the sum of Holders
-	Holders   []Holder    `json:"holders"`          // who has it
-	Has       *Plan       `json:"has,omitempty"`    // the plan that it has; nil: none
-	Time      *Time       `json:"time,omitempty"`   // of an iteration; nil: none was measured with that plan
-	Stalls    []Stall     `json:"stalls,omitempty"` // the longest, by the measured times of steps; at most MaxStalls
+	// Job is the job's name.
+	Job string `json:"job"`
+	// Model is its network.
+	Model string `json:"model"`
+	// Device is the identity of its device.
+	Device string `json:"device"`
+	// State is the job's wire.JobState.
+	State string `json:"state"`
+	// Reason is what it waits for; "": it does not wait.
+	Reason string `json:"why,omitempty"`
+	// Iteration is how many iterations are complete.
+	Iteration int `json:"iteration"`
+	// Of is how many complete it.
+	Of int `json:"of"`
+	// Budget is the budget of all jobs in bytes; 0: no limit.
+	Budget graph.Bytes `json:"budget_bytes"`
+	// Taken is how much of Budget is taken.
+	Taken graph.Bytes `json:"taken_bytes"`
+	// Shared says that jobs share memory, so that Taken is less than the sum of Holders.
+	Shared bool `json:"shared"`
+	// Holders are who has the memory.
+	Holders []Holder `json:"holders"`
+	// Has is the plan that the job has; nil: it has none.
+	Has *Plan `json:"has,omitempty"`
+	// Time is what an iteration takes; nil: none was measured with that plan.
+	Time *Time `json:"time,omitempty"`
+	// Stalls are the longest stalls, by the measured times of steps; MaxStalls at most.
+	Stalls []Stall `json:"stalls,omitempty"`
 	// StallsRest is how long the stalls take that are not listed.
 	StallsRest time.Duration `json:"stalls_rest_ns,omitzero"`
-	// Plans are those that the planner makes for the present settings, first, and for others. None where the job is
-	// not planned for.
+	// Plans are what the planner makes for the present settings, first, and for others; nil where the job is not
+	// planned for.
 	Plans []Alternative `json:"plans"`
 }
 
@@ -53,12 +67,18 @@ type Holder struct {
 
 // Alternative is what the planner makes of a budget and a priority. Nobody trains by it.
 type Alternative struct {
-	Budget   graph.Bytes `json:"budget_bytes"`      // of all jobs; 0: no limit
-	Priority int         `json:"priority"`          // of the job
-	Same     bool        `json:"same,omitzero"`     // the job's newest plan would be the job's still
-	Error    string      `json:"error,omitempty"`   // there is no plan for the job: why
-	Jobs     []Outcome   `json:"jobs"`              // those that have memory then
-	Waiting  []string    `json:"waiting,omitempty"` // those that wait then
+	// Budget is the budget of all jobs in bytes; 0: no limit.
+	Budget graph.Bytes `json:"budget_bytes"`
+	// Priority is the job's.
+	Priority int `json:"priority"`
+	// Same says that the job would keep its newest plan.
+	Same bool `json:"same,omitzero"`
+	// Error is why there is no plan for the job; "": there is one.
+	Error string `json:"error,omitempty"`
+	// Jobs are those that would have memory.
+	Jobs []Outcome `json:"jobs"`
+	// Waiting are those that would wait.
+	Waiting []string `json:"waiting,omitempty"`
 }
 
 // Outcome is one job's plan. Times are predicted.

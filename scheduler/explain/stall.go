@@ -13,9 +13,9 @@ import (
 
 // Stall is for how long compute waits, in one iteration, for one kind of command of one storage.
 type Stall struct {
-	Kind    string        `json:"kind"`              // of the command, as program.Kind has it: in, out, load, ...
+	Kind    string        `json:"kind"`              // the program.Kind of the command: in, out, load, ...
 	Storage string        `json:"storage,omitempty"` // "": a command of no storage
-	Bytes   graph.Bytes   `json:"bytes"`             // of the storage
+	Bytes   graph.Bytes   `json:"bytes"`             // the size of the storage
 	Op      string        `json:"op"`                // that waits, the longest if several do
 	Stall   time.Duration `json:"stall_ns"`
 	Takes   time.Duration `json:"takes_ns"` // the longest of those commands

@@ -11,16 +11,26 @@ import (
 
 // Storage is the life of one storage in an iteration.
 type Storage struct {
-	Job       string        `json:"job"`
-	Storage   string        `json:"storage"`
-	Role      graph.Role    `json:"role"`
-	Bytes     graph.Bytes   `json:"bytes"`
-	Epoch     int64         `json:"epoch"`        // of the plan
-	Stands    Standing      `json:"plan"`         // of which all of this is
-	Iteration time.Duration `json:"iteration_ns"` // predicted
-	Begins    bool          `json:"begins"`       // it is on the device when an iteration begins
-	Events    []Event       `json:"events"`       // in the order in which they start
-	Decisions []Decision    `json:"decisions"`    // what the planner said of it when it made the plan
+	// Job is the job's name.
+	Job string `json:"job"`
+	// Storage is the storage's name.
+	Storage string `json:"storage"`
+	// Role is what it is for.
+	Role graph.Role `json:"role"`
+	// Bytes is its size.
+	Bytes graph.Bytes `json:"bytes"`
+	// Epoch numbers the plan.
+	Epoch int64 `json:"epoch"`
+	// Stands says where that plan is: all of this is of it.
+	Stands Standing `json:"plan"`
+	// Iteration is how long an iteration is predicted to take.
+	Iteration time.Duration `json:"iteration_ns"`
+	// Begins says that the storage is on the device when an iteration begins.
+	Begins bool `json:"begins"`
+	// Events are in the order in which they start.
+	Events []Event `json:"events"`
+	// Decisions are what the planner said of the storage when it made the plan.
+	Decisions []Decision `json:"decisions"`
 	// Unsaid: the planner said nothing of any storage: its policy does not decide by gaps, or the controller that made
 	// the plan was of a release that did not keep reasons.
 	Unsaid bool `json:"unsaid,omitzero"`
@@ -39,7 +49,7 @@ const (
 // unless they are called measured.
 type Event struct {
 	What  What          `json:"what"`
-	Step  int           `json:"step"` // of the plan; copies and drops: that they follow, -1 before the first
+	Step  int           `json:"step"` // the step, or the one that a copy or drop follows; -1: none
 	Op    string        `json:"op,omitempty"`
 	Start time.Duration `json:"start_ns"`
 	Takes time.Duration `json:"takes_ns"`
@@ -69,7 +79,7 @@ func LifeOf(p *program.Program, d program.Durations, storage graph.StorageID, me
 	life := Storage{Storage: s.Name, Role: s.Role, Bytes: s.Bytes, Epoch: p.Plan.Epoch, Iteration: t.Iteration,
 		Begins: slices.Contains(p.Plan.Entry, storage), Events: []Event{}, Decisions: []Decision{}}
 	kernels := make([]int, len(p.Plan.Steps)) // commands, by step
-	copies := make(map[plan.Move]int)         // likewise, by kind and step
+	copies := make(map[plan.Move]int)         // the copies by kind and step
 	for i, c := range p.Body.Commands {
 		switch {
 		case c.Kind.Executes():

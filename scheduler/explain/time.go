@@ -9,15 +9,24 @@ import (
 
 // Time divides an iteration as it was measured. All parts but Iteration add up to Iteration.
 type Time struct {
-	Number    int           `json:"number"` // of the iteration
+	// Number is the number of the iteration, from 0.
+	Number int `json:"number"`
+	// Iteration is how long it took. The other times add up to it.
 	Iteration time.Duration `json:"iteration_ns"`
-	Alone     time.Duration `json:"alone_ns"`    // the ops, each once and in its first variant, while no other job runs
-	Variants  time.Duration `json:"variants_ns"` // that other variants of ops take more, or less, than the first ones
-	Again     time.Duration `json:"again_ns"`    // ops that are executed a second time
-	Beside    time.Duration `json:"beside_ns"`   // that ops took more, or less, than alone: other jobs, and noise
-	Stall     time.Duration `json:"stall_ns"`    // compute waits for copies
-	Gate      time.Duration `json:"gate_ns"`     // compute waits for memory that other jobs have
-	Rest      time.Duration `json:"rest_ns"`     // between steps
+	// Alone is what the ops take, each once and in its first variant, while no other job runs.
+	Alone time.Duration `json:"alone_ns"`
+	// Variants is what other variants of ops take more, or less, than the first ones.
+	Variants time.Duration `json:"variants_ns"`
+	// Again is what ops take that are executed a second time.
+	Again time.Duration `json:"again_ns"`
+	// Beside is what ops took more, or less, than alone, because of other jobs and noise.
+	Beside time.Duration `json:"beside_ns"`
+	// Stall is for how long compute waits for copies.
+	Stall time.Duration `json:"stall_ns"`
+	// Gate is for how long compute waits for memory that other jobs have.
+	Gate time.Duration `json:"gate_ns"`
+	// Rest is the time between steps.
+	Rest time.Duration `json:"rest_ns"`
 }
 
 // Measured is one iteration of a job, as its executor has measured it.

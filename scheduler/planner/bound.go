@@ -10,7 +10,7 @@ import (
 
 // Demand is what a job needs of a device whatever its plan.
 type Demand struct {
-	Weight float64 // with which its slowdown counts
+	Weight float64 // the weight with which the job's slowdown counts
 	Busy   float64 // the part of the compute unit that it needs to get on as fast as alone and without a plan
 	Least  float64 // the slowdown that no plan beats, even alone: below 1 where ops have faster variants
 }

@@ -12,16 +12,22 @@ import (
 
 // Device is all that plans depend on of a device.
 type Device struct {
-	Identity string      // devices of equal identity execute the same plans
-	Align    graph.Bytes // of offsets
-	Out, In  cost.Link   // to the host and back; jobs share them
-	Sharing  cost.Sharing
+	// Identity is equal for devices that execute the same plans.
+	Identity string
+	// Align is what offsets are multiples of, in bytes.
+	Align graph.Bytes
+	// Out and In are the links to the host and back, which jobs share.
+	Out, In cost.Link
+	// Sharing is how ops slow each other down.
+	Sharing cost.Sharing
 	// Gates says that jobs share memory by gates. Requests are then for jobs that need the device one at a time: with
 	// latencies of a job alone and the whole link. Where two use the device at once, both compute and link are shared,
 	// so that a copy still takes as long as the same ops; only launches, which do not compete, are then shorter for it.
 	Gates bool
-	Turns bool        // jobs take turns on the device, from Home to Home: requests are as with Gates
-	Page  graph.Bytes // in which the device backs arenas; 0: it backs whole ones alone
+	// Turns says that jobs take turns on the device, from Home to Home. Requests are then as with Gates.
+	Turns bool
+	// Page is the size of the pages in which the device backs arenas, in bytes; 0: it backs whole ones only.
+	Page graph.Bytes
 
 	// Profile returns what a graph's ops take, or an error if the device cannot execute one of them.
 	Profile func(*graph.Graph) (Profile, error)
@@ -31,7 +37,7 @@ type Device struct {
 	Loaded func(g *graph.Graph, load float64) []time.Duration
 }
 
-// Unshared is the device for jobs that have each an arena for itself.
+// Unshared returns the device for jobs that have an arena each.
 func (d Device) Unshared() Device {
 	d.Gates, d.Turns = false, false
 	return d
@@ -40,7 +46,7 @@ func (d Device) Unshared() Device {
 // Profile is what each op of a graph takes on a device that no other job of ours uses, before anything was measured.
 // Slices have an entry per op.
 type Profile struct {
-	Latency  []time.Duration       // of the first variant
+	Latency  []time.Duration       // the latency of each op's first variant
 	Slack    []time.Duration       // by how much the latency may be off; may be nil
 	Variants [][]scheduler.Variant // that the device has, the default one first; nil: one each, without scratch
 
@@ -64,7 +70,7 @@ func Roofline(facts cost.Facts) Latencies {
 	}
 }
 
-// Describe describes a device for plans. It keeps the device: profiles can be asked for until that is closed.
+// Describe returns the Device of a device. It keeps the device: profiles can be asked for until that is closed.
 func Describe(d device.Device, latencies Latencies) Device {
 	facts := d.Facts()
 	var page graph.Bytes

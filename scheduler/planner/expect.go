@@ -17,7 +17,7 @@ import (
 // Together is what is expected of jobs that share memory by gates.
 type Together struct {
 	Capacity graph.Bytes // within which they run
-	Least    graph.Bytes // with which they can: see scheduler.Result.Least
+	Least    graph.Bytes // the memory with which they can, see scheduler.Result.Least
 	// ExpectedEOR is the time in which the jobs do what they would do in a second if they took turns, each alone and
 	// without a plan: below 1 they are faster than that. Jobs has, per job, how long an iteration of it takes in rounds
 	// of such turns.
@@ -212,17 +212,28 @@ type fold struct {
 // folded is a job in virtual time. Its groups are counted over all iterations.
 type folded struct {
 	*Course
-	name    lease.Job
-	holds   map[flight]int
-	joined  bool
-	asking  bool      // for the group after those that were granted
-	granted int       // groups that were granted
-	begun   int       // groups that the unit has got
-	passed  int       // groups of which all has ended
-	left    float64   // that the unit needs for the group that it has, alone
-	ends    []float64 // of the groups that the unit is done with and that have not passed
-	took    float64   // by an iteration, alone
-	done    float64   // iterations
+	// name is the job's name at the lease.
+	name lease.Job
+	// holds are how many pages the job has with some groups in flight.
+	holds map[flight]int
+	// joined says that the lease has granted its Join.
+	joined bool
+	// asking says that it asks for the group after those that were granted.
+	asking bool
+	// granted is how many groups were granted.
+	granted int
+	// begun is how many groups the unit has got.
+	begun int
+	// passed is how many groups have ended with all that belongs to them.
+	passed int
+	// left is what the unit still needs for the group that it has, alone.
+	left float64
+	// ends are when the groups end that the unit is done with and that have not passed.
+	ends []float64
+	// took is what an iteration takes alone.
+	took float64
+	// done is how many iterations were done.
+	done float64
 }
 
 // flight is so many groups from one of an iteration on that were granted and have not passed.
@@ -234,10 +245,10 @@ func (j *folded) part(group int) *Part { return &j.Parts[group%len(j.Parts)] }
 // isWorking reports whether the unit has a group of the job.
 func (j *folded) isWorking() bool { return j.begun > j.passed+len(j.ends) }
 
-// askNumber is the number of the newest grant: the Join has the first.
+// askNumber returns the number of the newest grant. The Join has the first.
 func (j *folded) askNumber() int64 { return int64(j.granted + 1) }
 
-// heldCount is how many pages the job has with groups granted up to one.
+// heldCount returns how many pages the job has with groups granted up to one.
 func (j *folded) heldCount(granted int) int {
 	of := flight{j.passed % len(j.Parts), granted - j.passed}
 	pages, known := j.holds[of]
@@ -248,7 +259,7 @@ func (j *folded) heldCount(granted int) int {
 	return pages
 }
 
-// heldPages are the pages that the job has with groups granted up to one.
+// heldPages returns the pages that the job has with groups granted up to one.
 func (j *folded) heldPages(granted int) (held program.Pages) {
 	if j.passed == granted {
 		if granted%len(j.Parts) == 0 {

@@ -17,7 +17,7 @@ import (
 // Point is what a policy made of a budget: memory against time.
 type Point struct {
 	Policy   string
-	Budget   graph.Bytes // that was asked for; 0: no limit
+	Budget   graph.Bytes // the budget that was asked for; 0: no limit
 	EOR      float64     // predicted, the largest of the jobs'
 	BoundEOR float64     // below which no plan gets within the budget; 0: several jobs share it, or it was not asked
 	*Planned
@@ -146,8 +146,8 @@ func Staircase(points []Point) []Point {
 // SlowError says that plans within a budget take longer than they may.
 type SlowError struct {
 	Budget   graph.Bytes // 0: none
-	EOR      float64     // of the best plans found within the budget
-	Overhead float64     // that was allowed
+	EOR      float64     // the EOR of the best plans found within the budget
+	Overhead float64     // the overhead that was allowed
 }
 
 func (e *SlowError) Error() string {

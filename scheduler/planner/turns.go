@@ -19,8 +19,7 @@ func (d Device) Plan(ctx context.Context, r scheduler.Request) (*Planned, error)
 	return Plan(ctx, r)
 }
 
-// planInTurns plans for each job of a request as if it were alone, within all of the budget. The jobs share host
-// memory.
+// planInTurns plans each job of a request as if it were alone, within all of the budget. The jobs share host memory.
 func planInTurns(ctx context.Context, r scheduler.Request) (*Planned, error) {
 	all := new(Planned)
 	one := r
@@ -43,7 +42,7 @@ func planInTurns(ctx context.Context, r scheduler.Request) (*Planned, error) {
 	return all, nil
 }
 
-// hostBytes is what jobs have on the host whatever their plans.
+// hostBytes returns what jobs have on the host whatever their plans.
 func hostBytes(jobs []scheduler.Job) (sum graph.Bytes) {
 	for i := range jobs {
 		_, home := program.HostSlots(jobs[i].Graph)

@@ -20,7 +20,7 @@ func zeroStall(jobs []scheduler.Scheduled, kept []graph.Bytes, in cost.Link) gra
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(jobs[b].Unplanned, jobs[a].Unplanned) })
 	var bound graph.Bytes
-	free := 1.0 // of the link's time
+	free := 1.0 // the share of the link's time that is free
 	for _, i := range order {
 		away := max(0, kept[i]-jobs[i].Bounds.ZeroStall)
 		if whole := float64(in.Rate) / 1e9 * float64(jobs[i].Unplanned); in.Rate > 0 {

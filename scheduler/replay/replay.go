@@ -63,8 +63,8 @@ type replay struct {
 
 	resident []bool      // per storage: on the device
 	onHost   []bool      // per storage: the host has its current content
-	used     graph.Bytes // of what is resident
-	moves    []plan.Move // of the iteration so far
+	used     graph.Bytes // the sum of what is resident
+	moves    []plan.Move // the moves of the iteration so far
 
 	listed []Candidate // see candidates
 }

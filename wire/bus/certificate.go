@@ -20,7 +20,7 @@ import (
 
 // authority signs the certificates of a server. It is made once per directory.
 type authority struct {
-	pem  []byte // of the certificate
+	pem  []byte // the certificate as PEM text
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }

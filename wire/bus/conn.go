@@ -29,23 +29,39 @@ type ConnOptions struct {
 
 // Conn is a connection of one user to a NATS server.
 type Conn struct {
+	// credentials are what it connects with.
 	credentials Credentials
-	options     ConnOptions
-	nats        *nats.Conn
-	inbox       string        // prefix of the subjects for answers
-	closed      chan struct{} // no callback of nats runs any more
-	end         chan struct{} // closed when Close begins
-	retries     sync.WaitGroup
+	// options are the caller's.
+	options ConnOptions
+	// nats is the connection itself.
+	nats *nats.Conn
+	// inbox is the prefix of the subjects for answers.
+	inbox string
+	// closed is closed when no callback of nats runs any more.
+	closed chan struct{}
+	// end is closed when Close begins.
+	end chan struct{}
+	// retries counts the goroutines that try something again.
+	retries sync.WaitGroup
 
-	mu            sync.Mutex
-	closing       bool
-	refused       bool                // by the server, which knew the password before
-	lastError     string              // that was logged last
-	asked         uint64              // requests so far
-	waiting       map[string]*waiting // for answers, by the last token of their subject
+	// mu guards the fields that follow.
+	mu sync.Mutex
+	// closing says that Close has begun.
+	closing bool
+	// refused says that the server, which knew the password before, refuses it.
+	refused bool
+	// lastError is the error that was logged last.
+	lastError string
+	// asked is how many requests were sent.
+	asked uint64
+	// waiting are the requests without an answer, by the last token of the answer's subject.
+	waiting map[string]*waiting
+	// subscriptions are those that were not stopped.
 	subscriptions map[*subscription]bool
-	fence         fence
-	made          map[string]bool // buckets that are there, by stream
+	// fence is that of the leader whose writes this connection makes.
+	fence fence
+	// made are the buckets that are known to be there, by stream.
+	made map[string]bool
 }
 
 var _ wire.Bus = (*Conn)(nil)

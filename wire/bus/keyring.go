@@ -140,7 +140,7 @@ type keyring struct {
 	secret secret
 
 	mu      sync.Mutex
-	read    fs.FileInfo    // of the list when it was read
+	read    fs.FileInfo    // what the list's file was when it was read
 	revoked map[string]int // by user; the credentials of others never were
 	gone    []string       // users whose credentials were revoked since revokedSince was asked
 	closed  error          // why nobody is let in: the list cannot be read

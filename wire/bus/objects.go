@@ -84,7 +84,7 @@ func (c *Conn) storeObject(ctx context.Context, in, name string, data []byte) er
 	if len(data) > maxObject {
 		return fmt.Errorf("%d bytes are over the limit of %d for an object", len(data), maxObject)
 	}
-	old, _ := c.objectInfo(ctx, b, name) // one that cannot be read leaves no chunks to remove
+	old, _ := c.objectInfo(ctx, b, name) // an object that cannot be read leaves no chunks to remove
 	info := jetstream.ObjectInfo{Bucket: b.name, NUID: nuid.Next(), Size: uint64(len(data))}
 	info.Name, info.Opts = name, &jetstream.ObjectMetaOptions{ChunkSize: chunkBytes}
 	info.Chunks = uint32((len(data) + chunkBytes - 1) / chunkBytes)
@@ -117,7 +117,7 @@ func (c *Conn) storeParts(ctx context.Context, b bucket, info jetstream.ObjectIn
 	return c.storeIn(ctx, b, &nats.Msg{Subject: b.info(info.Name).subject, Header: replaceHeaders(), Data: text})
 }
 
-// replaceHeaders are the headers of a message that replaces those of its subject.
+// replaceHeaders returns the headers of a message that replaces all others of its subject.
 func replaceHeaders() nats.Header {
 	return nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupSubject}}
 }
@@ -238,7 +238,7 @@ func (c *Conn) removeObject(ctx context.Context, in, name string) error {
 		c.mu.Unlock()
 		return c.manageStream(ctx, "DELETE", b.stream(), nil)
 	}
-	info, _ := c.objectInfo(ctx, b, name) // one that cannot be read is removed all the same
+	info, _ := c.objectInfo(ctx, b, name) // an object that cannot be read is removed all the same
 	if err := c.purge(ctx, b.info(name)); err != nil || info.NUID == "" {
 		return err
 	}
@@ -250,7 +250,8 @@ func (c *Conn) purge(ctx context.Context, p place) error {
 	return c.manageStream(ctx, "PURGE", p.stream, fmt.Appendf(nil, `{"filter":%q}`, p.subject))
 }
 
-// manageStream has the server do something with a stream, for a controller alone; one that is not there is no error.
+// manageStream sends a request about a stream, which only a controller may do. It is no error if there is no such
+// stream.
 func (c *Conn) manageStream(ctx context.Context, what, stream string, request []byte) error {
 	if c.fenced() { // such a request takes no condition
 		if err := c.deposed(ctx, fencedFirst[0]); err != nil {

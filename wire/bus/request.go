@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	answerTimeout = 5 * time.Second // of a request to the server
-	askTimeout    = time.Minute     // of a request to the controller
+	answerTimeout = 5 * time.Second // for a request to the server
+	askTimeout    = time.Minute     // for a request to the controller
 )
 
 // waiting is a request that waits for its answer.

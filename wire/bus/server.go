@@ -37,22 +37,36 @@ const Local = "local"
 
 // Server is a NATS server in this process.
 type Server struct {
-	options       Options
-	keys          *keyring
+	// options are the caller's.
+	options Options
+	// keys are the users' passwords.
+	keys *keyring
+	// authenticator lets users in.
 	authenticator *authenticator
-	url           string
-	ca            []byte
-	lock          *os.File
-	local         *local // nil: it does not listen at Local
+	// url is where the server listens.
+	url string
+	// ca is the certificate of the server's authority, as PEM text.
+	ca []byte
+	// lock is the file whose lock keeps other servers from the state folder.
+	lock *os.File
+	// local listens on this host's Unix socket; nil: the server does not listen there.
+	local *local
 
-	nats       atomic.Pointer[server.Server] // nil while it is being started again
-	trouble    atomic.Pointer[string]        // nil: none
-	crowded    atomic.Pointer[string]        // which store is full; nil: none
-	end        chan struct{}                 // closed by Close
-	supervised chan struct{}                 // closed when supervise has returned; nil: it was not started
+	// nats is the server itself; nil while it is being started again.
+	nats atomic.Pointer[server.Server]
+	// trouble is what is wrong with it; nil: nothing is.
+	trouble atomic.Pointer[string]
+	// crowded is which store is full; nil: none is.
+	crowded atomic.Pointer[string]
+	// end is closed by Close.
+	end chan struct{}
+	// supervised is closed when supervise has returned; nil: it was not started.
+	supervised chan struct{}
 
+	// linesLock guards lines.
 	linesLock sync.Mutex
-	lines     limit.Lines
+	// lines limits what is logged.
+	lines limit.Lines
 }
 
 // logLimited logs a line of a kind, at a limited rate.

@@ -22,7 +22,7 @@ const (
 	gib = 1 << 30
 
 	maxLine  = 16 << 10 // bytes of a line in a log
-	maxLines = 10_000   // of a log; the oldest are dropped
+	maxLines = 10_000   // lines of a log; the oldest are dropped
 )
 
 // streams are all that is stored, apart from the buckets of executors, which are made when something is stored in them.
@@ -41,7 +41,8 @@ var streams = []jetstream.StreamConfig{
 	},
 }
 
-// keyValueConfig is a key-value store: a stream that keeps the newest message of each subject, and publishes it again.
+// keyValueConfig returns the configuration of a key-value store: a stream that keeps the newest message of each
+// subject, and publishes it again.
 func keyValueConfig(name, subject string, bytes int64) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: name, Subjects: []string{subject}, AllowDirect: true, MaxMsgsPerSubject: 1, MaxBytes: bytes,
@@ -49,7 +50,7 @@ func keyValueConfig(name, subject string, bytes int64) jetstream.StreamConfig {
 	}
 }
 
-// republishConfig has a stream publish again what it has stored, under a subject that it does not store.
+// republishConfig makes a stream publish again what it has stored, under a subject that it does not store.
 func republishConfig(subject string) *jetstream.RePublish {
 	return &jetstream.RePublish{Source: subject, Destination: now + subject}
 }
@@ -156,7 +157,7 @@ func (c *Conn) firstMessage(ctx context.Context, p place, from uint64) (m messag
 	return newMessage(got), parseNumber(lastHeader(got, "Nats-Num-Pending")), nil
 }
 
-// nextMessage is first without the number of messages that follow, which costs the server time.
+// nextMessage is firstMessage without the number of messages that follow, which costs the server time.
 func (c *Conn) nextMessage(ctx context.Context, p place, from uint64) (message, error) {
 	if c.byLeader(p.stream) {
 		return c.leaderGet(ctx, p.stream, string(newQuery(p, from, "").Data))

@@ -16,16 +16,25 @@ import (
 
 // subscription has callbacks that come one after the other, and end with it.
 type subscription struct {
-	conn   *Conn
-	sub    *nats.Subscription
-	end    chan struct{} // closed when it stops
-	once   sync.Once
-	reader *reader       // of Watch and Follow
-	lost   atomic.Uint64 // how often it was found that the reader has missed something
+	// conn is the connection that it belongs to.
+	conn *Conn
+	// sub is the subscription at nats.
+	sub *nats.Subscription
+	// end is closed when it stops.
+	end chan struct{}
+	// once stops it once.
+	once sync.Once
+	// reader is that of Watch and Follow; nil for other subscriptions.
+	reader *reader
+	// lost is how often it was found that the reader has missed something.
+	lost atomic.Uint64
 
-	mu        sync.Mutex // held while a callback runs
-	stopped   bool
-	resyncing bool // under the mutex of conn
+	// mu is held while a callback runs.
+	mu sync.Mutex
+	// stopped says that no callback runs any more.
+	stopped bool
+	// resyncing says that what is stored is being read again. The mutex of conn guards it.
+	resyncing bool
 }
 
 // listen subscribes; each is called with the subscription's mutex held. The mutex is still held when listen returns: no
@@ -130,7 +139,7 @@ func (s *subscription) generationNow() uint64 {
 	return s.conn.nats.Stats().Reconnects + uint64(max(dropped, 0)) + s.lost.Load()
 }
 
-// handleRepublished takes a message that a stream has published again.
+// handleRepublished handles a message that a stream has published again.
 func (r *reader) handleRepublished(m *nats.Msg) {
 	if r.generationNow() != r.generation {
 		r.conn.mu.Lock()

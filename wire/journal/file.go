@@ -37,7 +37,7 @@ type heading struct {
 	Entries int `json:"entries"`
 }
 
-// encodeEntry is the form of a write in the file.
+// encodeEntry returns a write as a line of the file.
 func encodeEntry(key string, e entry) []byte {
 	rest := fmt.Appendf(nil, "%d %s", e.number, key)
 	if e.value != nil {
@@ -178,7 +178,7 @@ func replace(path string, text []byte) (_ *os.File, err error) {
 		return nil, err
 	}
 	// At no moment is there no file: the one before gets its second name first.
-	_ = os.Remove(path + link) // of a process that was killed
+	_ = os.Remove(path + link) // the link may be left by a process that was killed
 	if err = os.Link(path, path+link); err == nil {
 		err = os.Rename(path+link, path+before)
 		_ = os.Remove(path + link) // both may have been one file

@@ -80,7 +80,7 @@ func remove(ctx context.Context, bus wire.Bus, key string) error {
 	return bus.Delete(ctx, key)
 }
 
-// storedValues is what the bus has, by key. What it cannot give whole is there, and empty.
+// storedValues returns what the bus has, by key. A value that it cannot give whole is there, and empty.
 func (j *Journal) storedValues(ctx context.Context, bus wire.Bus, settings []string) (map[string][]byte, error) {
 	has := make(map[string][]byte)
 	for _, pattern := range patterns {
@@ -115,11 +115,11 @@ func (j *Journal) storedValues(ctx context.Context, bus wire.Bus, settings []str
 // history collects what is to be told, by what has happened.
 type history struct {
 	told  map[string][]string
-	quiet int // of them
+	quiet int // how many of them are quiet
 }
 
-// add says what has happened to a value. That of the newest write may not have been stored when the process was
-// killed: quiet is what is told of it only where more has happened.
+// add records what has happened to a value. quiet marks the newest write, which may not have been stored when the
+// process was killed: it is logged only if something else has happened too.
 func (t *history) add(quiet bool, what, key string) {
 	if t.told == nil {
 		t.told = make(map[string][]string)
@@ -130,7 +130,7 @@ func (t *history) add(quiet bool, what, key string) {
 	}
 }
 
-// logAll logs all of it.
+// logAll logs all that was added.
 func (t *history) logAll(log func(string)) {
 	sum := 0
 	for _, keys := range t.told {

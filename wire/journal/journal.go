@@ -25,8 +25,8 @@ type Journal struct {
 	mu sync.Mutex
 	contents
 	file  *os.File // nil before Follow
-	size  int64    // of its whole lines
-	dir   string   // of it
+	size  int64    // the size of its complete lines
+	dir   string   // the folder of the file
 	limit int64    // size at which the next file takes its place
 
 	trouble atomic.Pointer[string] // why nothing can be written; nil: it can

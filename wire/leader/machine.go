@@ -9,7 +9,7 @@ import (
 
 // Config is what a candidate knows of itself.
 type Config struct {
-	ID    string // of this candidacy: no other has the same
+	ID    string // the ID of this candidacy, which no other has
 	Where string // host and process, for people
 	Lease string // what the lease of the device's memory is called if this is the first leader of all
 
@@ -32,18 +32,28 @@ func (c Config) withDefaults() Config {
 
 // Machine decides whether this controller leads. It has one request to the store under way at most.
 type Machine struct {
-	config  Config
-	pending Output // the request under way; the zero value: none
+	// config are the machine's settings.
+	config Config
+	// pending is the request under way; zero: there is none.
+	pending Output
 
-	leads    bool
-	mine     wire.Leadership // the last that was tried
-	tried    time.Duration   // when
-	revision uint64          // of the key, when it was ours
-	renewed  time.Duration   // when the last was sent that was certainly stored
+	// leads says that this candidate leads.
+	leads bool
+	// mine is the Leadership that was tried last.
+	mine wire.Leadership
+	// tried is when that was.
+	tried time.Duration
+	// revision is that of the key when it was ours last.
+	revision uint64
+	// renewed is when the last write was sent that was certainly stored.
+	renewed time.Duration
 
-	seen  uint64        // the revision that others have set; 0: none is known
-	since time.Duration // when it was seen first
-	looks int           // how often it was seen
+	// seen is the revision of the newest write of another candidate; 0: none is known.
+	seen uint64
+	// since is when that was seen first.
+	since time.Duration
+	// looks is how often it was seen.
+	looks int
 }
 
 // New returns a machine that stands by.
@@ -134,7 +144,7 @@ func (m *Machine) claim(now time.Duration, after wire.Leadership, revision uint6
 	return m.try(now, revision)
 }
 
-// read takes what the key holds.
+// read handles what the key holds.
 func (m *Machine) read(now time.Duration, got Got) []Output {
 	switch {
 	case errors.Is(got.Err, wire.ErrNotFound) && m.leads:
@@ -163,7 +173,7 @@ func (m *Machine) read(now time.Duration, got Got) []Output {
 	return nil
 }
 
-// set takes what became of a try to set the key.
+// set handles the outcome of an attempt to set the key.
 func (m *Machine) set(got Got) []Output {
 	switch {
 	case got.Err == nil:
@@ -175,7 +185,7 @@ func (m *Machine) set(got Got) []Output {
 	return nil
 }
 
-// confirm takes that the key is as it was tried last.
+// confirm records that the key is as it was tried last.
 func (m *Machine) confirm(revision uint64) []Output {
 	m.revision, m.renewed = revision, m.tried
 	if m.leads {

@@ -85,7 +85,7 @@ type term struct {
 	result chan error // what lead has returned
 }
 
-// done is what lead returns.
+// done returns a channel that gets what lead returns.
 func (r *runner) done() <-chan error {
 	if r.term == nil {
 		return nil
@@ -145,7 +145,7 @@ func (r *runner) set(ctx context.Context, s *Set) *Got {
 	return &Got{Revision: revision, Err: err}
 }
 
-// beginLeading has this controller lead.
+// beginLeading runs lead in this controller.
 func (r *runner) beginLeading(ctx context.Context, as wire.Leadership) error {
 	for {
 		err := r.bus.Fence(ctx, as.Term)
@@ -219,7 +219,7 @@ type guard struct {
 // errDoubt is why a leader that has not renewed its word waits.
 var errDoubt = errors.New("this controller has not been able to say for some seconds that it leads")
 
-// writeError returns why the leader may not write now.
+// writeError returns why the leader may not write now; nil: it may.
 func (g *guard) writeError() error {
 	switch {
 	case g.term.over.Load():

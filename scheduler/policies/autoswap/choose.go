@@ -42,7 +42,7 @@ type Choice struct {
 	Swaps   []Swap        // by access; without those that never leave
 	Load    graph.Bytes   // the largest
 	Time    time.Duration // of an iteration, predicted
-	Weights []float64     // of the mixture, in the order AOA, DOA, WDOA, SWDOA; nil: nothing was picked
+	Weights []float64     // the weights of the mixture, in the order AOA, DOA, WDOA, SWDOA; nil: nothing was picked
 }
 
 // Within chooses swaps so that the load is within a limit, at the least time that the score finds. It returns false if

@@ -27,7 +27,7 @@ type Iteration struct {
 
 // Pause is the time between two accesses to a variable that follow each other.
 type Pause struct {
-	Bytes       graph.Bytes   // that its absence frees
+	Bytes       graph.Bytes   // the bytes that its absence frees
 	From, To    int           // slots of the accesses, To-From at least 2; To counts on over the end of the iteration
 	Send, Fetch time.Duration // how long the copies take; Send is 0 where the host has the content
 }

@@ -86,7 +86,7 @@ func (it *Traced) pauses(buffer int, accesses []int, out, in cost.Link) {
 type Stay struct {
 	pool.Buffer
 	Of     int // buffer in the lifetimes
-	Number int // of its stays in the iteration, from 0
+	Number int // the number of the stay in the iteration, from 0
 }
 
 // Stays returns the stays of all blocks under a choice.

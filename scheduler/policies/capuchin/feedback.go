@@ -104,7 +104,7 @@ const late = 20
 // first of such a queue is moved in its place.
 func (o *observation) earlier(s *draft.Session, g *graph.Graph, p *plan.Plan, takes func(graph.Bytes) time.Duration) (
 	*plan.Plan, bool) {
-	ends := make([]time.Duration, len(o.Steps)+1) // of the step before a slot
+	ends := make([]time.Duration, len(o.Steps)+1) // when the step before each slot ends
 	for slot, took := range o.Steps {
 		ends[slot+1] = ends[slot] + took
 	}

@@ -81,7 +81,7 @@ func search(s *draft.Session, j *scheduler.Job, n *network) *plan.Plan {
 // largest sum.
 func byBytes(n *network, threshold graph.Bytes) (cuts []int, saved, largest graph.Bytes) {
 	var local graph.Bytes
-	first, next := 0, 0 // of the segment, and to be added up
+	first, next := 0, 0 // the first layer of the segment, and the next to be added
 	for _, place := range n.cuts() {
 		for ; next <= place; next++ {
 			local += n.made(next, func(life) bool { return true })

@@ -78,7 +78,7 @@ func (n *network) findCrossings() {
 func (n *network) findLayers() {
 	layers, of := draft.Layers(n.g)
 	n.layers = len(layers)
-	places := make([][2]int, len(layers)) // of the first and the last op
+	places := make([][2]int, len(layers)) // the places of each layer's first and last op
 	for i, op := range n.forward {
 		if l := of[op]; l >= 0 {
 			if op == layers[l].Forward[0] {

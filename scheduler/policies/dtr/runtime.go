@@ -25,10 +25,10 @@ type runtime struct {
 	pool     []graph.StorageID // what may be evicted: on the device, unlocked, and can be made again
 	zombies  []graph.StorageID // on the device, used by no op any more, cannot be made again
 	used     graph.Bytes
-	persist  graph.Bytes // of that, what is there throughout
+	persist  graph.Bytes // the part of used that never leaves
 	unlocks  int64       // so far
 	clock    time.Duration
-	model    time.Duration // of all ops, once
+	model    time.Duration // the time of all ops, once each
 	replayed time.Duration
 	steps    []plan.Step
 	classes  classes
@@ -42,7 +42,7 @@ type op struct {
 	reads   []graph.Version
 	writes  []graph.Version
 	fresh   []bool            // per output
-	parents []graph.StorageID // that it reads and that do not persist
+	parents []graph.StorageID // the storages that the op reads and that do not persist
 	dying   []graph.StorageID // that no later op of the graph uses
 	pure    bool
 }
@@ -55,8 +55,8 @@ type storage struct {
 	writers  []graph.OpID // in the order of the graph
 	again    bool         // its writers may repeat
 
-	version  int // that ops of the graph made last; -1: none
-	content  int // that is on the device or was when it left
+	version  int // the version that ops of the graph made last; -1: none
+	content  int // the version that is on the device, or was when the storage left
 	resident bool
 	building bool // it is being made again and not yet complete
 	locks    int
@@ -68,7 +68,7 @@ type storage struct {
 	access   time.Duration // the last one
 	unlocked int64         // when it was last unlocked
 	place    int           // in pool; -1: it is not there
-	class    int           // of h_eq, while it is evicted
+	class    int           // the class for h_eq, while the storage is evicted
 
 	parents  []graph.StorageID
 	children []graph.StorageID

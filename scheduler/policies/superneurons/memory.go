@@ -127,7 +127,7 @@ func (r *memory) findDeaths() {
 // findWindows finds where the backward passes of checkpoints begin and end.
 func (r *memory) findWindows() {
 	layer := absent
-	begin := absent // of the first backward step
+	begin := absent // the slot of the first backward step
 	for k, s := range r.steps {
 		if s.want >= 0 || int(s.op) < r.forward {
 			continue

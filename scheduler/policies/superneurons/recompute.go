@@ -10,7 +10,7 @@ import (
 // step is one execution of an op.
 type step struct {
 	op   graph.OpID
-	want graph.StorageID // of a recomputation: the storage that it makes; absent: the first execution
+	want graph.StorageID // the storage that a recomputation makes; absent: the first execution
 }
 
 // touches returns the storages that a step reads or makes.

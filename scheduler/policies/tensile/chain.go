@@ -29,7 +29,7 @@ type chains struct {
 
 	// What the sequence is made by. See price.
 	estimate *peak.Curve
-	goal     graph.Bytes       // of the estimate
+	goal     graph.Bytes       // what the estimate is to come down to
 	roomy    bool              // the goal is what the estimate has come down to
 	sparing  graph.Bytes       // of 1024 bytes that are not chosen yet, those that the estimate leaves out
 	since    []int             // per chosen storage: the slot from which on it is there again

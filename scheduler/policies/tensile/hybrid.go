@@ -14,23 +14,34 @@ import (
 // only the length of the prefix is searched for. Each trial writes the steps with these recomputations in them and then
 // fills the free link time with swaps. Where no prefix is enough, steps wait, so that the link has more time.
 type hybrid struct {
-	s        *draft.Session
-	options  Options
-	groups   []int          // of equal jobs, that are planned; what follows has an entry for each
-	base     [][]draft.Step // without recomputations
-	chains   []*chains
-	took     []time.Duration // without a plan; nil: not asked for yet
+	// s is the session.
+	s *draft.Session
+	// options are the policy's.
+	options Options
+	// groups are the equal jobs that are planned. The slices that follow have an entry for each.
+	groups []int
+	// base are the steps without recomputations.
+	base [][]draft.Step
+	// chains are what can be recomputed.
+	chains []*chains
+	// took is how long an iteration takes without a plan; nil: it was not asked for yet.
+	took []time.Duration
+	// sequence is what is recomputed, in order. A prefix of it is chosen.
 	sequence []recomputable
 
-	best *trial // for the present target
-	last int    // the prefix that was found for the target before; 0: none
+	// best is the best trial for the present target; nil: there is none.
+	best *trial
+	// last is the prefix that was found for the target before; 0: none was.
+	last int
 
 	// What one of the jobs that are not planned here needs above its base; 0: the jobs share no memory. See
 	// draft.Beside.
 	beside graph.Bytes
 
-	tight  bool // the sequence is made for the first target
-	missed bool // no prefix reached a target
+	// tight says that the sequence is made for the first target.
+	tight bool
+	// missed says that no prefix reached a target.
+	missed bool
 }
 
 // trial is what came of planning with a prefix of the sequence.

@@ -32,7 +32,7 @@ func (c *chains) insert() (steps []draft.Step, took time.Duration) {
 type chainWriter struct {
 	*chains
 	steps []draft.Step
-	took  time.Duration // of all recomputations
+	took  time.Duration // the time of all recomputations
 	last  []int         // per storage: the last of the steps that touches it
 	made  []bool        // per storage: it was made again and stays until its gap ends
 	group int           // the last step before those that are inserted at the present slot

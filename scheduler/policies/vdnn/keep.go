@@ -12,7 +12,7 @@ import (
 // backward what the layer made, Y, and the gradient of that, dY (III-B). All else stays to the end of the iteration:
 // gradients of parameters, and all of forward until backward comes to it.
 func keep(g *graph.Graph, p *plan.Plan, layers []draft.Layer, of []int) {
-	end := make([]int, len(layers)) // of the layer's backward
+	end := make([]int, len(layers)) // the last slot of each layer's backward
 	for n := len(layers) - 1; n >= 0; n-- {
 		switch l := &layers[n]; {
 		case len(l.Backward) > 0:

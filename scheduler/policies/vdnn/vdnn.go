@@ -119,7 +119,7 @@ func (o Options) trials() []trial {
 // askedFor is what was asked for a job last.
 type askedFor struct {
 	part   draft.Part
-	trial  int         // that was taken
+	trial  int         // the trial that was taken
 	margin graph.Bytes // that the variants of a greedy trial leave free
 	again  int         // how often it has got a larger one
 }
