@@ -81,7 +81,7 @@ func (d *domain) assignExecutors() {
 				j.record.Reason = fmt.Sprintf("its executor waits for %s that others are giving back", d.config.Context)
 				continue
 			}
-			if j.record.Give(d.executorFor(j)); j.record.Park == wire.OnDisk {
+			if j.record.SetExecutor(d.executorFor(j)); j.record.Park == wire.OnDisk {
 				j.record.Park = "" // the job begins anew there
 			}
 			d.m.emit(Output{Graph: &Delivery{Executor: j.record.Executor, Job: j.record.Spec.Name, ID: j.record.Spec.ID,

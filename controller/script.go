@@ -32,7 +32,7 @@ func checkScript(s *wire.Spec) error {
 // giveScriptExecutor gives a script its executor, which joins by itself, when the job is taken.
 func (m *Machine) giveScriptExecutor(j *job) {
 	j.record.Incarnation = 1
-	j.record.Give(fmt.Sprintf("x%d", j.record.Order))
+	j.record.SetExecutor(fmt.Sprintf("x%d", j.record.Order))
 	x := j.record.Executor
 	m.executors[x] = &executor{name: x, forJobs: true, forScript: true, lastHeard: m.now, orders: m.storedOrders[x],
 		domain: j.domain}
