@@ -79,7 +79,7 @@ func (d *domain) place() {
 				j.record.Reason = fmt.Sprintf("its executor waits for %s that others are giving back", d.config.Context)
 				continue
 			}
-			if j.record.Give(d.executorFor(j)); j.record.Park == wire.OnDisk {
+			if j.record.SetExecutor(d.executorFor(j)); j.record.Park == wire.OnDisk {
 				j.record.Park = "" // it begins there
 			}
 			d.m.say(Output{Graph: &Delivery{Executor: j.record.Executor, Job: j.record.Spec.Name, ID: j.record.Spec.ID,

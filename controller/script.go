@@ -32,7 +32,7 @@ func refusesScript(s *wire.Spec) error {
 // settle gives a script its executor, which is to join by itself, when the job is taken.
 func (m *Machine) settle(j *job) {
 	j.record.Incarnation = 1
-	j.record.Give(fmt.Sprintf("x%d", j.record.Order))
+	j.record.SetExecutor(fmt.Sprintf("x%d", j.record.Order))
 	x := j.record.Executor
 	m.executors[x] = &executor{name: x, own: true, script: true, heard: m.now, orders: m.stored[x], domain: j.domain}
 	m.hand(j)

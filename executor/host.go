@@ -223,20 +223,20 @@ func (h *Host) waitOnce(ctx context.Context) error {
 		if slices.Contains(h.dropped, events[i].Job) {
 			continue
 		}
-		if err := h.step(h.owner(events[i].Job), Input{Event: &events[i]}); err != nil {
+		if err := h.step(h.ownerOf(events[i].Job), Input{Event: &events[i]}); err != nil {
 			return err
 		}
 		if err := h.drain(); err != nil {
 			return err
 		}
 	}
-	return h.tick()
+	return h.wakeLease()
 }
 
 // change has a job train with a program that the device can execute, once all commands are carried out. It takes the
 // place of one that was wanted before.
 func (h *Host) change(j *job, p program.Proven) error {
-	if err := h.runnable(j, p); err != nil {
+	if err := h.checkRunnable(j, p); err != nil {
 		return err
 	}
 	groups, err := h.divide(p)
@@ -269,14 +269,14 @@ func (h *Host) applyPrograms(which func(wanted) bool) error {
 
 // step steps a job's machine, does what it says, and what follows from that by the lease.
 func (h *Host) step(j *job, in Input) error {
-	if err := h.carry(j, in); err != nil {
+	if err := h.carryOut(j, in); err != nil {
 		return err
 	}
 	return h.carryOutGrants()
 }
 
-// carry steps a job's machine and does what it says.
-func (h *Host) carry(j *job, in Input) error {
+// carryOut steps a job's machine and does what it says.
+func (h *Host) carryOut(j *job, in Input) error {
 	for _, out := range j.machine.Step(h.device.Now(), in) {
 		switch {
 		case out.Load != nil:
@@ -296,7 +296,8 @@ func (h *Host) carry(j *job, in Input) error {
 		case out.Lease != nil:
 			h.stepLease(*out.Lease)
 		case out.Report != nil:
-			if err := j.broken(out.Report.Iteration); err != nil { // such as: the iteration was trained with zeros
+			// such as: the iteration was trained with zeros
+			if err := j.failureAfter(out.Report.Iteration); err != nil {
 				h.fail(j, err)
 				return nil
 			}
@@ -317,7 +318,7 @@ func (h *Host) carry(j *job, in Input) error {
 			}
 			h.observer(Event{Job: j.name, Home: true})
 		case out.Snapshot != nil:
-			err := j.broken(out.Snapshot.Iteration)
+			err := j.failureAfter(out.Snapshot.Iteration)
 			if _, useless := errors.AsType[*task.DivergedError](err); useless {
 				h.fail(j, err)
 				return nil
@@ -340,8 +341,8 @@ func (h *Host) backPages(j *job, pages program.Pages) error {
 	return j.place.(device.PagedJob).Hold(pages)
 }
 
-// owner returns the job of a place that was not dropped.
-func (h *Host) owner(place device.Job) *job {
+// ownerOf returns the job of a place that was not dropped.
+func (h *Host) ownerOf(place device.Job) *job {
 	i := slices.IndexFunc(h.jobs, func(j *job) bool { return j.place == place })
 	if i < 0 {
 		panic("executor: an event of a job that the host does not have")

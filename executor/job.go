@@ -39,8 +39,8 @@ type job struct {
 	refused bool
 }
 
-// runnable checks that the device can execute a program, and that the job can change to it.
-func (h *Host) runnable(j *job, p program.Proven) error {
+// checkRunnable checks that the device can execute a program, and that the job can change to it.
+func (h *Host) checkRunnable(j *job, p program.Proven) error {
 	if err := device.Runnable(h.device, p); err != nil {
 		return fmt.Errorf("job %s: %w", j.name, err)
 	}
@@ -50,9 +50,9 @@ func (h *Host) runnable(j *job, p program.Proven) error {
 	return nil
 }
 
-// broken is why a job does not go on after an iteration, counted from 0, which is complete; nil: it does. A loss that
-// is no number counts from its iteration on, whenever the next one has ended, so that equal jobs end alike.
-func (j *job) broken(iteration int) error {
+// failureAfter is why a job does not go on after an iteration, counted from 0, which is complete; nil: it does. A loss
+// that is no number counts from its iteration on, whenever the next one has ended, so that equal jobs end alike.
+func (j *job) failureAfter(iteration int) error {
 	if j.fault == nil {
 		return nil
 	}
@@ -104,8 +104,8 @@ func (j *job) takeState(t *taken) *Snapshot {
 	return s
 }
 
-// weights returns the content of a job's persistent storages, nil on a device without data. Nothing may be issued.
-func (j *job) weights() map[graph.StorageID][]float32 {
+// readWeights returns the content of a job's persistent storages, nil on a device without data. Nothing may be issued.
+func (j *job) readWeights() map[graph.StorageID][]float32 {
 	var all map[graph.StorageID][]float32
 	for _, s := range j.graph.Storages {
 		if !s.Role.Persistent() {

@@ -11,7 +11,7 @@ func (h *Host) finish(j *job) error {
 	m := j.machine
 	h.observer(Event{Job: j.name, Ended: &Ended{Iterations: m.Iterations(), Plans: m.Plans(),
 		Transition: m.Transition(),
-		Touched:    j.touched, Weights: j.weights()}})
+		Touched:    j.touched, Weights: j.readWeights()}})
 	if j.leaves {
 		return h.remove(j)
 	}

@@ -337,7 +337,7 @@ func (m *Machine) complete() []Output {
 			fallthrough
 		case &m.program.Body:
 			var report *Report
-			report, gated = m.report(r)
+			report, gated = m.measure(r)
 			begin = report.Begin
 			out = append(out, Output{Report: report})
 			m.ended++

@@ -68,8 +68,8 @@ type Trace struct {
 	Gates []time.Duration
 }
 
-// report measures a body that is complete, and returns the part of Gate that is before each of its commands.
-func (m *Machine) report(r *run) (*Report, []time.Duration) {
+// measure measures a body that is complete, and returns the part of Gate that is before each of its commands.
+func (m *Machine) measure(r *run) (*Report, []time.Duration) {
 	if r.iteration == m.endedAtDeparture {
 		m.nextBegin = m.departureEnd(r)
 		m.paused += m.nextBegin - m.pausedSince

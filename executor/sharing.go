@@ -77,14 +77,14 @@ func (h *Host) Answer(answers ...lease.Output) {
 // the larger number counts. Any goroutine may call it.
 func (h *Host) Capacity(size graph.Bytes, number int64) {
 	h.command("", func() error {
-		pages := min(int(size/h.page()), lease.MaxPages)
+		pages := min(int(size/h.leasePage()), lease.MaxPages)
 		h.stepLease(lease.Input{Capacity: &lease.Capacity{Pages: pages, Number: number, Method: h.sharing.Method}})
 		return h.carryOutGrants()
 	})
 }
 
-// page is the unit in which the host's lease counts.
-func (h *Host) page() graph.Bytes {
+// leasePage is the unit in which the host's lease counts.
+func (h *Host) leasePage() graph.Bytes {
 	if p, ok := h.device.(device.Pager); ok {
 		return p.Page()
 	}
@@ -104,9 +104,9 @@ func (h *Host) divide(p program.Proven) (*program.Groups, error) {
 	case h.sharing.Lease == nil:
 		return nil, nil
 	case !h.pages(), p.Program().Graph.Replicas() > 1:
-		return wholeGroups(p.Program(), h.page()), nil
+		return wholeGroups(p.Program(), h.leasePage()), nil
 	}
-	d, err := p.Divide(h.page(), h.sharing.Every)
+	d, err := p.Divide(h.leasePage(), h.sharing.Every)
 	return d.Groups(), err
 }
 
@@ -116,8 +116,8 @@ func (h *Host) stepLease(in lease.Input) {
 	h.answers = append(h.answers, h.sharing.Lease.Step(in)...)
 }
 
-// tick tells the lease the time if it wants to know it now.
-func (h *Host) tick() error {
+// wakeLease tells the lease the time if it wants to know it now.
+func (h *Host) wakeLease() error {
 	if l, ok := h.sharing.Lease.(sleeper); ok {
 		if at, ok := l.Wake(); ok && at <= h.device.Now() {
 			h.stepLease(lease.Input{})
@@ -162,11 +162,11 @@ func (h *Host) carryOutGrants() error {
 			}
 			h.fail(j, fmt.Errorf("job %s: the lease of the device's memory refuses it: %s", j.name, a.Why))
 		case a.Kind == lease.Grant:
-			if err := h.carry(j, Input{Granted: a.Ask}); err != nil {
+			if err := h.carryOut(j, Input{Granted: a.Ask}); err != nil {
 				return err
 			}
 		case a.Kind == lease.Drain:
-			if err := h.carry(j, Input{Drain: true}); err != nil {
+			if err := h.carryOut(j, Input{Drain: true}); err != nil {
 				return err
 			}
 		}

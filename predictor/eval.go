@@ -90,11 +90,11 @@ func Evaluate(m *Model, samples []Sample) *Evaluation {
 	for _, kind := range sorted(kinds) {
 		errors := kinds[kind]
 		slices.Sort(errors)
-		k := KindError{Kind: kind, N: len(errors), MAPE: mean(errors), P50: quantile(errors, 0.5),
+		k := KindError{Kind: kind, N: len(errors), MAPE: meanOf(errors), P50: quantile(errors, 0.5),
 			P95: quantile(errors, 0.95)}
 		e.Kinds = append(e.Kinds, k)
 		e.Overall += k.MAPE / float64(len(kinds))
-		e.Roofline += mean(plain[kind]) / float64(len(kinds))
+		e.Roofline += meanOf(plain[kind]) / float64(len(kinds))
 	}
 	return e
 }
@@ -166,7 +166,7 @@ func drawReports(reports []correct.Report, draw int) (drawn, rest []correct.Repo
 
 func relative(predicted, measured float64) float64 { return math.Abs(predicted-measured) / measured }
 
-func mean(v []float64) float64 {
+func meanOf(v []float64) float64 {
 	var sum float64
 	for _, x := range v {
 		sum += x

@@ -12,27 +12,27 @@ type row struct {
 	named bool
 }
 
-func (r *row) put(name string, v float64) {
+func (r *row) add(name string, v float64) {
 	r.x = append(r.x, float32(v))
 	if r.named {
 		r.names = append(r.names, name)
 	}
 }
 
-// ratio puts a logarithm to base 2: a step of 1 is a doubling.
-func (r *row) ratio(name string, v float64) { r.put(name, math.Log2(v)) }
+// addRatio puts a logarithm to base 2: a step of 1 is a doubling.
+func (r *row) addRatio(name string, v float64) { r.add(name, math.Log2(v)) }
 
 func (r *row) flag(name string, b bool) {
 	v := 0.0
 	if b {
 		v = 1
 	}
-	r.put(name, v)
+	r.add(name, v)
 }
 
 // waste is by how much v grows when it is filled up to a multiple.
 func (r *row) waste(name string, v, multiple float64) {
-	r.ratio(name, math.Ceil(v/multiple)*multiple/v)
+	r.addRatio(name, math.Ceil(v/multiple)*multiple/v)
 }
 
 // aligned puts whether v is a multiple of what vector loads and tiles want.
@@ -47,13 +47,13 @@ func (r *row) aligned(name string, v float64, of ...float64) {
 func (r *row) features(d *Device, c *Call) {
 	arithmetic, traffic := d.bounds(c)
 	roof, launch := max(arithmetic, traffic), 2*d.Launch.Seconds()
-	r.put("load", c.Load)
-	r.ratio("arithmetic/traffic", max(arithmetic/traffic, 1e-3)) // copies have none
-	r.ratio("roofline/launch", roof/launch)
-	r.ratio("1+roofline/launch", 1+roof/launch)
-	r.ratio("arithmetic/launch", arithmetic/launch+1e-3)
-	r.ratio("traffic/launch", traffic/launch+1e-3)
-	r.ratio("bytes/cache", c.bytes()/float64(d.Cache))
+	r.add("load", c.Load)
+	r.addRatio("arithmetic/traffic", max(arithmetic/traffic, 1e-3)) // copies have none
+	r.addRatio("roofline/launch", roof/launch)
+	r.addRatio("1+roofline/launch", 1+roof/launch)
+	r.addRatio("arithmetic/launch", arithmetic/launch+1e-3)
+	r.addRatio("traffic/launch", traffic/launch+1e-3)
+	r.addRatio("bytes/cache", c.bytes()/float64(d.Cache))
 	switch c.Form {
 	case Stream:
 		r.stream(d, c)
@@ -68,11 +68,11 @@ func (r *row) features(d *Device, c *Call) {
 
 // device puts what describes the device alone.
 func (r *row) device(d *Device) {
-	r.ratio("units", float64(d.Units)/64)
-	r.ratio("ridge", d.FLOPs/d.Bandwidth/16)
-	r.ratio("flops/unit", d.FLOPs/float64(d.Units)/128e9)
-	r.ratio("cache", float64(d.Cache)/8e6)
-	r.ratio("clock", d.Clock/1.25e9)
+	r.addRatio("units", float64(d.Units)/64)
+	r.addRatio("ridge", d.FLOPs/d.Bandwidth/16)
+	r.addRatio("flops/unit", d.FLOPs/float64(d.Units)/128e9)
+	r.addRatio("cache", float64(d.Cache)/8e6)
+	r.addRatio("clock", d.Clock/1.25e9)
 }
 
 // tiles are output tiles of matrix kernels, whose count in waves over the device's units is a feature.
@@ -81,21 +81,21 @@ var tiles = [][2]float64{{32, 32}, {64, 64}, {128, 64}, {64, 128}, {128, 128}, {
 func (r *row) products(d *Device, c *Call) {
 	b, m, n, k := c.product()
 	units, cache := float64(d.Units), float64(d.Cache)
-	r.ratio("b", b)
-	r.ratio("m", m)
-	r.ratio("n", n)
-	r.ratio("k", k)
-	r.ratio("left/cache", m*n*4/cache)
-	r.ratio("right/cache", n*k*4/cache)
-	r.ratio("result/cache", b*m*k*4/cache)
+	r.addRatio("b", b)
+	r.addRatio("m", m)
+	r.addRatio("n", n)
+	r.addRatio("k", k)
+	r.addRatio("left/cache", m*n*4/cache)
+	r.addRatio("right/cache", n*k*4/cache)
+	r.addRatio("result/cache", b*m*k*4/cache)
 	for _, t := range tiles {
 		down, across := math.Ceil(m/t[0]), math.Ceil(k/t[1])
 		waves := b * down * across / units
-		r.ratio("waves", waves)
-		r.ratio("last wave", math.Ceil(waves)/waves)
-		r.ratio("tile waste", down*t[0]/m*across*t[1]/k)
+		r.addRatio("waves", waves)
+		r.addRatio("last wave", math.Ceil(waves)/waves)
+		r.addRatio("tile waste", down*t[0]/m*across*t[1]/k)
 	}
-	r.ratio("splits", 1+n/256)
+	r.addRatio("splits", 1+n/256)
 	r.waste("n to 8", n, 8)
 	r.waste("n to 32", n, 32)
 	for _, v := range []float64{m, n, k} {
@@ -110,40 +110,40 @@ func (r *row) products(d *Device, c *Call) {
 func (r *row) conv(d *Device, c *Call) {
 	b, in, k := float64(c.Dims.B), float64(c.Dims.C), float64(c.Dims.K)
 	h, w := float64(c.Dims.H), float64(c.Dims.W)
-	r.ratio("batch", b)
-	r.ratio("channels", in)
-	r.ratio("size", h*w)
-	r.ratio("window", float64(c.Dims.R*c.Dims.S))
-	r.ratio("stride", float64(c.Dims.Stride))
+	r.addRatio("batch", b)
+	r.addRatio("channels", in)
+	r.addRatio("size", h*w)
+	r.addRatio("window", float64(c.Dims.R*c.Dims.S))
+	r.addRatio("stride", float64(c.Dims.Stride))
 	for _, multiple := range []float64{2, 4, 8, 16, 32} {
 		r.waste("size waste", w, multiple)
 	}
 	for _, tile := range []float64{2, 4, 8} {
 		patches := b * math.Ceil(float64(c.Dims.P)/tile) * math.Ceil(float64(c.Dims.Q)/tile)
-		r.ratio("winograd/launch", patches*k*in/(d.FLOPs*2*d.Launch.Seconds())+1e-3)
-		r.ratio("winograd waves", math.Ceil(patches/32)*math.Ceil(k/32)/float64(d.Units))
+		r.addRatio("winograd/launch", patches*k*in/(d.FLOPs*2*d.Launch.Seconds())+1e-3)
+		r.addRatio("winograd waves", math.Ceil(patches/32)*math.Ceil(k/32)/float64(d.Units))
 		r.aligned("size alignment", w, tile)
 	}
 	r.aligned("channel alignment", in, 2, 4, 8, 32)
 	r.waste("channels to 8", in, 8)
 	r.waste("channels to 32", in, 32)
-	r.ratio("input/cache", c.Dims.inputElements()*4/float64(d.Cache))
+	r.addRatio("input/cache", c.Dims.inputElements()*4/float64(d.Cache))
 }
 
 func (r *row) stream(d *Device, c *Call) {
 	rows, width := float64(c.Dims.M), float64(c.Dims.K)
 	elements, units := rows*width, float64(d.Units)
-	r.ratio("rows", rows)
-	r.ratio("width", width)
-	r.ratio("elements", elements)
-	r.ratio("rows/units", rows/units)
-	r.ratio("read", float64(c.Dims.Read)/elements+1e-3)
-	r.ratio("written", float64(c.Dims.Write)/elements+1e-3)
-	r.ratio("operations", float64(c.Dims.Ops)/elements+1e-3)
+	r.addRatio("rows", rows)
+	r.addRatio("width", width)
+	r.addRatio("elements", elements)
+	r.addRatio("rows/units", rows/units)
+	r.addRatio("read", float64(c.Dims.Read)/elements+1e-3)
+	r.addRatio("written", float64(c.Dims.Write)/elements+1e-3)
+	r.addRatio("operations", float64(c.Dims.Ops)/elements+1e-3)
 	waves := elements / (units * 1024)
-	r.ratio("waves", waves)
-	r.ratio("last wave", math.Ceil(waves)/waves)
-	r.ratio("last rows", math.Ceil(rows/units/4)/(rows/units/4))
+	r.addRatio("waves", waves)
+	r.addRatio("last wave", math.Ceil(waves)/waves)
+	r.addRatio("last rows", math.Ceil(rows/units/4)/(rows/units/4))
 	r.aligned("width alignment", width, 4)
 	r.aligned("alignment", elements, 4)
 	r.waste("width to 1024", width, 1024)

@@ -64,7 +64,7 @@ func (m *Model) Predict(d *Device, calls []Call) []Prediction {
 		}
 		first[c] = i
 		stand[i] = c
-		g, kind := m.standIn(&c)
+		g, kind := m.groupFor(&c)
 		if g < 0 {
 			base := d.baseSeconds(&c)
 			out[i] = Prediction{P50: durationOf(base), P95: durationOf(2 * base), Roofline: true}
@@ -91,9 +91,9 @@ func (m *Model) Predict(d *Device, calls []Call) []Prediction {
 // test rows differ by 1.3 for T4, by 1.1 for A100.
 const board = 1.2
 
-// standIn returns the group that predicts a call and the kind it is predicted as, its own if that was trained on. Group
-// -1: no kind of the call's form was.
-func (m *Model) standIn(c *Call) (group int, kind string) {
+// groupFor returns the group that predicts a call and the kind it is predicted as, its own if that was trained on.
+// Group -1: no kind of the call's form was.
+func (m *Model) groupFor(c *Call) (group int, kind string) {
 	for _, kind := range append([]string{c.Kind}, equivalentKinds(c)...) {
 		for i := range m.Groups {
 			if g := &m.Groups[i]; g.Form == c.Form && slices.Contains(g.Kinds, kind) {
@@ -110,7 +110,7 @@ const loadSlack = 0.1
 // KnowsLoad reports whether a call is of a kind that was trained on under about as much load as it has, and under less.
 // Otherwise a prediction says nothing of what the load does to it: it is that for the load next to it.
 func (m *Model) KnowsLoad(c *Call) bool {
-	i, _ := m.standIn(c)
+	i, _ := m.groupFor(c)
 	if i < 0 {
 		return false
 	}
@@ -134,17 +134,17 @@ func durationOf(s float64) time.Duration { return max(1, time.Duration(math.Roun
 // predict fills out for the calls at some places.
 func (g *Group) predict(d *Device, calls []Call, at []int, out []Prediction) {
 	var x []float32
-	calls, wider := g.narrow(calls, at)
+	calls, wider := g.narrowRows(calls, at)
 	far := make([]float64, len(at))
 	sums := make([]float64, len(at)*outputs)
-	for view, weight := range g.views(d) {
+	for view, weight := range g.deviceWeights(d) {
 		if weight == 0 {
 			continue
 		}
 		family := view - 1
 		x = x[:0]
 		for i, c := range at {
-			x, far[i] = g.row(x, d, &calls[c], family)
+			x, far[i] = g.appendRow(x, d, &calls[c], family)
 		}
 		for _, layers := range g.Nets {
 			for i, v := range forward(layers, x, len(at)) {
@@ -171,10 +171,10 @@ func (g *Group) predict(d *Device, calls []Call, at []int, out []Prediction) {
 	}
 }
 
-// narrow replaces rows that are wider than any in the training data by more rows of the largest known width, with the
-// same traffic: kernels for long rows are no slower per byte. It returns by how many doublings, beyond the slack, the
-// rows are too wide.
-func (g *Group) narrow(calls []Call, at []int) (narrowed []Call, wider []float64) {
+// narrowRows replaces rows that are wider than any in the training data by more rows of the largest known width, with
+// the same traffic: kernels for long rows are no slower per byte. It returns by how many doublings, beyond the slack,
+// the rows are too wide.
+func (g *Group) narrowRows(calls []Call, at []int) (narrowed []Call, wider []float64) {
 	wider = make([]float64, len(at))
 	if g.Form != Stream {
 		return calls, wider
@@ -205,11 +205,11 @@ func boundBy(d *Device, c *Call) int {
 	return 1
 }
 
-// views weighs the ways in which a network is asked about a device: 0 as none of the families that were trained on, and
-// 1+i as one of family i. A device of a known family counts as one of it alone. For an unseen device we average two
-// predictions: one from its own specs (an extrapolation) and one from the known devices, weighted by similarity. The
-// average has a lower error than either.
-func (g *Group) views(d *Device) []float64 {
+// deviceWeights weighs the ways in which a network is asked about a device: 0 as none of the families that were trained
+// on, and 1+i as one of family i. A device of a known family counts as one of it alone. For an unseen device we average
+// two predictions: one from its own specs (an extrapolation) and one from the known devices, weighted by similarity.
+// The average has a lower error than either.
+func (g *Group) deviceWeights(d *Device) []float64 {
 	weights := make([]float64, 1+len(g.Families))
 	if i := slices.Index(g.Families, d.Family()); i >= 0 {
 		weights[1+i] = 1
@@ -245,10 +245,10 @@ func (g *Group) attained(d *Device) [2]float64 {
 	return g.Reach[len(g.Families)]
 }
 
-// row appends a call's features and returns how far outside of the trained range they are: the largest distance beyond
-// the slack, in doublings, since nearly all features are logarithms to base 2. family is what the device is described
-// as; -1: itself.
-func (g *Group) row(x []float32, d *Device, c *Call, family int) ([]float32, float64) {
+// appendRow appends a call's features and returns how far outside of the trained range they are: the largest distance
+// beyond the slack, in doublings, since nearly all features are logarithms to base 2. family is what the device is
+// described as; -1: itself.
+func (g *Group) appendRow(x []float32, d *Device, c *Call, family int) ([]float32, float64) {
 	at := len(x)
 	r := row{x: x}
 	r.features(d, c)

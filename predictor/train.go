@@ -142,7 +142,7 @@ func newTask(kinds []string, samples []Sample, devices []Device) *task {
 	g.measureReach(mine, devices)
 	for _, s := range mine {
 		d := &devices[s.Device]
-		t.table.x, _ = g.row(t.table.x, d, &s.Call, slices.Index(g.Families, d.Family()))
+		t.table.x, _ = g.appendRow(t.table.x, d, &s.Call, slices.Index(g.Families, d.Family()))
 		t.table.y = append(t.table.y, float32(math.Log(s.Seconds/devices[s.Device].baseSeconds(&s.Call))))
 	}
 	t.table.width = len(t.table.x) / len(mine)

@@ -95,7 +95,7 @@ func TestForwardAsGorgonia(t *testing.T) {
 		rows := 0
 		for i := range calls {
 			if calls[i].Form == g.Form {
-				x, _ = g.row(x, &m.Devices[calls[i].Device], &calls[i].Call, calls[i].Device)
+				x, _ = g.appendRow(x, &m.Devices[calls[i].Device], &calls[i].Call, calls[i].Device)
 				rows++
 			}
 		}

@@ -738,8 +738,8 @@ type Recorded struct {
 // maxExecutors limits Record.Executors.
 const maxExecutors = 100
 
-// Give sets the executor of the job's newest incarnation.
-func (r *Record) Give(executor string) {
+// SetExecutor sets the executor of the job's newest incarnation.
+func (r *Record) SetExecutor(executor string) {
 	if len(r.Executors) == 0 && r.Incarnation > 1 {
 		r.Executors = []string{"*"}
 	}

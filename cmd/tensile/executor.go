@@ -187,7 +187,7 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	if f.paced {
 		o.Host = func(observer func(executor.Event)) agent.Host {
 			h := executor.NewHost(d, observer)
-			h.Until(0)
+			h.RestAfter(0)
 			go follow(running, h, until)
 			return h
 		}
@@ -221,7 +221,7 @@ func follow(ctx context.Context, h *executor.Host, until <-chan int) {
 	for {
 		select {
 		case n := <-until:
-			h.Until(n)
+			h.RestAfter(n)
 		case <-ctx.Done():
 			return
 		}

@@ -171,7 +171,7 @@ func writeJobs(out io.Writer, head string, a wire.Answer, wide bool, now time.Ti
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t", r.Spec.Name, r.State, iterations(r), rate, left,
 			report.LastLoss(r), report.ArenaInForce(r), max(1, r.Spec.Priority), report.Age(r, now))
 		if wide {
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t", r.SlotPeak, r.Host, r.Plans, report.Checkpointed(r))
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t", r.SlotPeak, r.Host, r.Plans, report.CheckpointedIterations(r))
 		}
 		if slowdown {
 			fmt.Fprintf(w, "%s\t", report.Slowdown(r))

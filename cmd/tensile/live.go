@@ -206,7 +206,7 @@ func readLayouts(ctx context.Context, conn wire.Bus, r wire.Record) (*livePlan, 
 	p.plan, p.layout, p.link = layout.Plan, layout, r.Link
 	p.Epoch, p.Steps, p.Ops, p.Arena = layout.Plan.Epoch, len(layout.Plan.Steps), len(p.graph.Ops), layout.Arena
 	p.Passes = layout.Plan.Passes
-	p.Swaps, p.SlotPeak = report.Swaps(p.graph, layout.Plan), peak.Of(p.graph, layout.Plan).Peak
+	p.Swaps, p.SlotPeak = report.CountSwaps(p.graph, layout.Plan), peak.Of(p.graph, layout.Plan).Peak
 	for epoch := r.Granted - 1; epoch > 0; epoch-- { // a plan that was never granted was not stored
 		before, err := loadLayout(ctx, conn, r, epoch)
 		if errors.Is(err, wire.ErrNotFound) {

@@ -116,7 +116,7 @@ func (c *Checkpoints) Start(p *Prepare, t *task.Task) (begin *Begin, notes []str
 		}
 		return nil, notes, nil
 	}
-	note, err := c.fits(s, t, state)
+	note, err := c.beginWith(s, t, state)
 	if err != nil {
 		return nil, notes, fmt.Errorf("checkpoint %s: %w", begin.File, err)
 	}
@@ -149,12 +149,12 @@ func (p *Prepare) owns(c *checkpoint.State, network graph.Digest) error {
 	return nil
 }
 
-// fits has a task begin with a checkpoint, and returns what the owner is to know of that, or the error why the job
+// beginWith has a task begin with a checkpoint, and returns what the owner is to know of that, or the error why the job
 // cannot go on from there.
-func (c *Checkpoints) fits(s *wire.Spec, t *task.Task, state *checkpoint.State) (note string, err error) {
+func (c *Checkpoints) beginWith(s *wire.Spec, t *task.Task, state *checkpoint.State) (note string, err error) {
 	switch {
 	case state.Graph != networkOf(s, t.Graph):
-		return "", otherGraph(s, t, state)
+		return "", otherGraphError(s, t, state)
 	case state.Seed != s.Seed:
 		return "", fmt.Errorf("its seed is %d, that of the job is %d: give --seed %[1]d", state.Seed,
 			s.Seed)
@@ -174,8 +174,8 @@ func (c *Checkpoints) fits(s *wire.Spec, t *task.Task, state *checkpoint.State) 
 	return note, t.Restore(state.Tensors)
 }
 
-// otherGraph is the error for a job of another graph than a checkpoint, which names what is not the same.
-func otherGraph(s *wire.Spec, t *task.Task, state *checkpoint.State) error {
+// otherGraphError is the error for a job of another graph than a checkpoint, which names what is not the same.
+func otherGraphError(s *wire.Spec, t *task.Task, state *checkpoint.State) error {
 	const remedy = ": make both the same, or take its tensors alone by --weights"
 	had, has := task.OtherSettings(state.Settings, task.Settings(t.Graph))
 	switch {

@@ -74,7 +74,7 @@ func (e Event) Log() string {
 	case Rested:
 		return fmt.Sprintf("parked after %d iterations", e.Iterations)
 	case Over, Interrupted:
-		return e.ending()
+		return e.endText()
 	}
 	return ""
 }
@@ -91,7 +91,7 @@ func (e Event) Notice() string {
 	case e.Kind == Applied && e.Model != "":
 		return fmt.Sprintf("job %s begun: %d iterations of %s", e.Job, e.Iterations, e.Model)
 	case e.Kind == Over || e.Kind == Interrupted:
-		return fmt.Sprintf("job %s %s", e.Job, e.ending())
+		return fmt.Sprintf("job %s %s", e.Job, e.endText())
 	case e.Kind == Dropped:
 		return fmt.Sprintf("job %s dropped after %d iterations: the controller does not want it any more", e.Job,
 			e.Iterations)
@@ -99,8 +99,8 @@ func (e Event) Notice() string {
 	return ""
 }
 
-// ending says how a job has ended.
-func (e Event) ending() string {
+// endText says how a job has ended.
+func (e Event) endText() string {
 	switch {
 	case e.Kind == Interrupted && e.Reason != "":
 		return fmt.Sprintf("ended after %d iterations: %s", e.Iterations, e.Reason)

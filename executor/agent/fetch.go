@@ -29,22 +29,22 @@ func (r *runner) prepare(p *Prepare) *Prepared {
 	if err == nil {
 		begin, notes, err = r.checkpoints.Start(p, &t)
 	}
-	if err == nil && begin == nil && !simulated(r.Device) {
+	if err == nil && begin == nil && !isSimulated(r.Device) {
 		t.Source = s.Source
 		err = t.Begin(s.Weights)
 	}
 	if err == nil && p.Spec.Save != "" { // before an iteration is trained for nothing
-		if simulated(r.Device) {
+		if isSimulated(r.Device) {
 			err = errNoData
 		} else {
-			err = r.checkpoints.savable(&s, &t)
+			err = r.checkpoints.checkSavable(&s, &t)
 		}
 	}
 	return &Prepared{Ticket: p.Ticket, Task: t, Begin: begin, Notes: notes, Err: err}
 }
 
-// savable finds out whether a job can be saved where its spec says.
-func (c *Checkpoints) savable(s *wire.Spec, t *task.Task) error {
+// checkSavable finds out whether a job can be saved where its spec says.
+func (c *Checkpoints) checkSavable(s *wire.Spec, t *task.Task) error {
 	if err := c.Access.forbids(t.Files, s.Save); err != nil {
 		return fmt.Errorf("save: %w", err)
 	}

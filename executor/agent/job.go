@@ -171,7 +171,7 @@ func (m *Machine) advanceJob(j *job) {
 	case j.stop:
 		m.endJob(j, wire.Stopped, "before it began")
 	case m.interruption != nil:
-		m.cutShort(j)
+		m.interruptJob(j)
 	case !j.hosted && j.park != "":
 		m.setState(j, wire.Resting)
 	case j.hosted:
@@ -209,7 +209,7 @@ func (m *Machine) setState(j *job, s wire.State) {
 	}
 }
 
-// endJob ends a job in a state that is over. reason may be empty.
+// endJob ends a job in a state that is over. why may be empty.
 func (m *Machine) endJob(j *job, s wire.State, why string) {
 	m.endJobAs(j, Event{Kind: Over, State: s, Reason: why})
 }
@@ -242,8 +242,8 @@ func (m *Machine) failHosted(j *job, err error) {
 	m.fail(j, err)
 }
 
-// cutShort ends a job that was not over when the process was interrupted. To its owner it has failed.
-func (m *Machine) cutShort(j *job) {
+// interruptJob ends a job that was not over when the process was interrupted. To its owner it has failed.
+func (m *Machine) interruptJob(j *job) {
 	e := Event{Kind: Interrupted, State: wire.Failed}
 	how := "not saved"
 	switch r := j.status.Result; {
@@ -481,7 +481,7 @@ func (m *Machine) finishJob(j *job, k *Kept) {
 	case j.spec.Script && !j.stopSent || !j.spec.Script && j.status.Iteration >= j.spec.Iterations:
 		m.endJob(j, wire.Finished, "")
 	case m.interruption != nil && !j.stop:
-		m.cutShort(j)
+		m.interruptJob(j)
 	default:
 		m.endJob(j, wire.Stopped, "")
 	}

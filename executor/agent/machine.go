@@ -132,15 +132,15 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 		m.interruption = fmt.Errorf("its executor has had no controller for %v", o)
 	}
 	m.advance()
-	if m.online || !m.idle() {
+	if m.online || !m.isIdle() {
 		m.idleSince = m.now
 	}
 	if m.changed && m.online {
 		m.reportStatus()
 	}
 	longest := cmp.Or(m.process.Alone, longestAlone)
-	drained := m.interruption != nil && m.idle()
-	released := m.leaveOrdered && m.idle() && m.online // what the last jobs came to must have been said
+	drained := m.interruption != nil && m.isIdle()
+	released := m.leaveOrdered && m.isIdle() && m.online // what the last jobs came to must have been said
 	switch {
 	case m.refusal != "":
 		m.hasLeft = true
@@ -155,9 +155,9 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 // longestAlone is how long an executor without work waits for a controller that is away.
 const longestAlone = time.Hour
 
-// idle reports whether the host has nothing, no job is to begin, and no result is to be stored with a controller that
+// isIdle reports whether the host has nothing, no job is to begin, and no result is to be stored with a controller that
 // is there.
-func (m *Machine) idle() bool {
+func (m *Machine) isIdle() bool {
 	return !slices.ContainsFunc(m.jobs, func(j *job) bool {
 		return j.hosted || !j.status.State.Over() || j.checkpointing == writing || j.result != nil && m.online
 	})

@@ -22,7 +22,7 @@ func (m *Machine) advanceReplica(j *job) {
 		if j.takesCheckpoints() {
 			m.endJob(j, wire.Suspended, errorLine(m.interruption))
 		} else {
-			m.cutShort(j)
+			m.interruptJob(j)
 		}
 		m.advanceJob(j)
 	case j.task == nil, !j.hosted && (!j.mustRestOrEnd() || j.actAt > j.status.Iteration):

@@ -113,23 +113,23 @@ func Run(ctx context.Context, o Options) error {
 			o.Log.Warn("jobs do not move between this executor's device and others", "err", err)
 		}
 	}
-	if !simulated(o.Device) { // jobs of several processes are to have one clock
+	if !isSimulated(o.Device) { // jobs of several processes are to have one clock
 		p.Origin = clock.Now() - o.Device.Now()
 	}
 	r := &runner{Options: o, cancel: cancel, machine: NewMachine(p), sender: newSender(&o),
 		ready: make(chan struct{}, 1), losses: make(map[string]*losses), lines: make(map[string]*reduce.Line),
 		checkpoints: &Checkpoints{Folder: o.Checkpoints, Host: hostName(), FolderIdentity: p.Folder,
-			Device: p.Device, NoData: simulated(o.Device), Access: o.Access}}
+			Device: p.Device, NoData: isSimulated(o.Device), Access: o.Access}}
 	o.Record.begin(p)
 	r.timeline = timeline.Recorder{Device: o.Device.Name(), Origin: p.Origin}
 	r.host = o.Host(func(e executor.Event) {
 		if e.Trace != nil {
-			r.traced(e.Job, e.Trace)
+			r.publishTrace(e.Job, e.Trace)
 			return
 		}
 		r.enqueue(Input{Event: &e})
 	})
-	stop, err := o.Bus.Watch(ctx, wire.OrdersKey(o.Executor), r.orders)
+	stop, err := o.Bus.Watch(ctx, wire.OrdersKey(o.Executor), r.enqueueOrders)
 	if err != nil {
 		r.sender.close()
 		return fmt.Errorf("wait for orders: %w", err)
@@ -148,8 +148,8 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(why, closing)
 }
 
-// simulated reports whether a device has virtual time and no data.
-func simulated(d Device) bool { return strings.HasPrefix(d.Name(), "sim:") }
+// isSimulated reports whether a device has virtual time and no data.
+func isSimulated(d Device) bool { return strings.HasPrefix(d.Name(), "sim:") }
 
 // ProcessName names this machine and process.
 func ProcessName() string { return fmt.Sprintf("%s, process %d", hostName(), os.Getpid()) }
@@ -321,8 +321,8 @@ func (r *runner) takeInputs() []arrival {
 	return inputs
 }
 
-// orders enqueues orders from the bus, which may be any message.
-func (r *runner) orders(_ string, value []byte) {
+// enqueueOrders enqueues orders from the bus, which may be any message.
+func (r *runner) enqueueOrders(_ string, value []byte) {
 	if value == nil {
 		return // what was ordered goes on
 	}
@@ -337,7 +337,7 @@ func (r *runner) orders(_ string, value []byte) {
 // step steps the machine, does what it says, and reports whether it lets the process go.
 func (r *runner) step(at time.Duration, in Input) (leave bool) {
 	if in.Event != nil {
-		in.Loss = r.loss(in.Event)
+		in.Loss = r.takeLoss(in.Event)
 	}
 	outputs := r.machine.Step(at, in)
 	in.Spare(outputs)
@@ -435,8 +435,8 @@ func (r *runner) publish(report *wire.Report) {
 	}
 }
 
-// traced publishes the trace of a section, before anything that follows from it is published.
-func (r *runner) traced(job string, t *executor.Trace) {
+// publishTrace publishes the trace of a section, before anything that follows from it is published.
+func (r *runner) publishTrace(job string, t *executor.Trace) {
 	data, err := timeline.Encode(r.timeline.Add(job, t))
 	if err == nil {
 		err = r.Bus.Publish(wire.TraceSubject(r.Executor, job), data)

@@ -75,7 +75,7 @@ func (r *runner) submitJob(o *Open) {
 
 // listenForNext lets a replica listen for the next one. A simulated device reduces without the others.
 func (r *runner) listenForNext(m *Meet) {
-	if simulated(r.Device) {
+	if isSimulated(r.Device) {
 		return
 	}
 	line, meeting, err := reduce.Open(r.Address, reduce.Place{Number: m.Spec.Replica.Number,
@@ -94,8 +94,9 @@ func (r *runner) closeConnections(job string) {
 	}
 }
 
-// loss is that of the iteration that an event reports; nil if there is none. What is kept of a job that is over goes.
-func (r *runner) loss(e *executor.Event) *wire.Loss {
+// takeLoss is that of the iteration that an event reports; nil if there is none. What is kept of a job that is over
+// goes.
+func (r *runner) takeLoss(e *executor.Event) *wire.Loss {
 	l := r.losses[e.Job]
 	if e.Ended != nil || e.Removed {
 		r.closeConnections(e.Job) // the other replicas wait for this one no longer

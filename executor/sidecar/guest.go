@@ -140,7 +140,7 @@ func (g *Guest) Step(in GuestInput) []Output {
 		g.openJob(in.Open)
 	case g.program == nil:
 		if in.Remove {
-			g.event(executor.Event{Removed: true})
+			g.emitEvent(executor.Event{Removed: true})
 		}
 	case in.Change != nil:
 		g.program = in.Change
@@ -155,9 +155,9 @@ func (g *Guest) Step(in GuestInput) []Output {
 	case in.Reason != nil:
 		g.reportUnplanned(*in.Reason)
 	case in.Lease != nil:
-		g.leased(in.Lease)
+		g.handleLease(in.Lease)
 	case in.Exited != nil:
-		g.exited(in.Exited.Err)
+		g.handleExit(in.Exited.Err)
 	case g.over:
 	case in.Message != nil:
 		err = g.handleMessage(in.Message)
@@ -174,7 +174,7 @@ func (g *Guest) Step(in GuestInput) []Output {
 	return g.out
 }
 
-func (g *Guest) event(e executor.Event) {
+func (g *Guest) emitEvent(e executor.Event) {
 	e.Job = g.job
 	g.emit(Output{Event: &e})
 }
@@ -193,16 +193,16 @@ func (g *Guest) advance() {
 	case outside, resting:
 		switch {
 		case g.stop && g.place == outside:
-			g.exited(nil)
+			g.handleExit(nil)
 		case g.stop:
 			g.tellStop()
 		case g.park > 0:
 			if g.parked != g.park {
 				g.parked = g.park
-				g.event(executor.Event{Parked: g.park})
+				g.emitEvent(executor.Event{Parked: g.park})
 			}
 		case g.acquires():
-			g.enter()
+			g.startOrResume()
 		}
 	case training:
 		changes := g.program != g.given
@@ -242,8 +242,8 @@ func (g *Guest) tellStop() {
 	}
 }
 
-// enter tells the script to begin or to go on.
-func (g *Guest) enter() {
+// startOrResume tells the script to begin or to go on.
+func (g *Guest) startOrResume() {
 	g.left = g.now
 	if g.place == outside {
 		g.place = training
@@ -310,14 +310,14 @@ func (g *Guest) shapeOf(p *program.Program) *shape {
 func (g *Guest) acknowledge(p *program.Program) {
 	g.epoch, g.bytes = p.Plan.Epoch, g.claimOf(p)
 	g.plans++
-	g.event(executor.Event{Applied: &executor.Applied{Epoch: g.epoch, Arena: p.Arena}})
+	g.emitEvent(executor.Event{Applied: &executor.Applied{Epoch: g.epoch, Arena: p.Arena}})
 	g.reportPassive()
 }
 
 // reportPassive tells why the script follows no plan any more, if that is so.
 func (g *Guest) reportPassive() {
 	if why := g.summary.Passive; why != "" {
-		g.event(executor.Event{Refused: fmt.Errorf("no plan is followed any more: %s", why)})
+		g.emitEvent(executor.Event{Refused: fmt.Errorf("no plan is followed any more: %s", why)})
 	}
 }
 
@@ -337,15 +337,15 @@ func (g *Guest) handleMessage(message external.Message) error {
 		if err := g.handleRecorded(&s); err != nil {
 			return err
 		}
-		g.record(s.Number)
+		g.recordGraph(s.Number)
 	case external.Applied:
 		return g.takeAnswer(&s)
 	case external.Iteration:
-		return g.iteration(&s)
+		return g.countIteration(&s)
 	case external.Passive:
 		if g.handlePassive(&s) {
 			g.reportPassive()
-			g.record(0)
+			g.recordGraph(0)
 		}
 	case external.Parked:
 		if g.place != leaving || s.Number != g.counter {
@@ -353,16 +353,16 @@ func (g *Guest) handleMessage(message external.Message) error {
 		}
 		g.place, g.bytes = resting, 0
 		g.release()
-		g.event(executor.Event{Home: true})
+		g.emitEvent(executor.Event{Home: true})
 	case external.End:
 		g.handleEnd(&s)
 	}
 	return nil
 }
 
-// record has the job planned for by a graph that was recorded, or, by 0, as one that follows no plan: by what it had
-// without one, or needs for any of its graphs.
-func (g *Guest) record(number int) {
+// recordGraph has the job planned for by a graph that was recorded, or, by 0, as one that follows no plan: by what it
+// had without one, or needs for any of its graphs.
+func (g *Guest) recordGraph(number int) {
 	g.current = number
 	if number > 0 {
 		r := g.graphs[number-1].Recorded
@@ -386,7 +386,7 @@ func (g *Guest) takeAnswer(a *external.Applied) error {
 	case err != nil:
 		return err
 	case s == nil && g.bytes > 0: // else it waits for another
-		g.event(executor.Event{Refused: fmt.Errorf("the script refuses plan %d: %s", a.Plan, a.Error)})
+		g.emitEvent(executor.Event{Refused: fmt.Errorf("the script refuses plan %d: %s", a.Plan, a.Error)})
 	case s != nil && s.program == g.given && (g.bytes == 0 ||
 		s.program.Plan.Epoch > g.epoch && (s.graph == 0 || g.claimOf(s.program) >= g.bytes)):
 		g.acknowledge(s.program)
@@ -394,8 +394,8 @@ func (g *Guest) takeAnswer(a *external.Applied) error {
 	return nil
 }
 
-// iteration handles what an iteration took.
-func (g *Guest) iteration(i *external.Iteration) error {
+// countIteration handles what an iteration took.
+func (g *Guest) countIteration(i *external.Iteration) error {
 	s, err := g.handleIteration(i)
 	if err != nil {
 		return err
@@ -412,34 +412,34 @@ func (g *Guest) iteration(i *external.Iteration) error {
 	if s != nil && s.program.Plan.Epoch == g.epoch {
 		r.Steps = i.Steps
 	}
-	g.event(executor.Event{Report: r})
-	g.comesBack(i)
+	g.emitEvent(executor.Event{Report: r})
+	g.replanEarlier(i)
 	return nil
 }
 
-// comesBack has the job planned for by an earlier graph again, when some iterations of it had no plan. Where graphs
+// replanEarlier has the job planned for by an earlier graph again, when some iterations of it had no plan. Where graphs
 // come in turn, the job has the plan of the largest before long, beside which the script keeps those of the others.
-func (g *Guest) comesBack(i *external.Iteration) {
+func (g *Guest) replanEarlier(i *external.Iteration) {
 	if i.Graph == 0 || i.Graph == g.current || i.Plan > 0 || g.summary.Passive != "" {
 		return
 	}
 	if g.again++; g.again >= g.often {
 		g.again, g.often = 0, min(2*g.often, 1<<20)
-		g.record(i.Graph)
+		g.recordGraph(i.Graph)
 	}
 }
 
-// exited ends the job: its command has ended, or was never started.
-func (g *Guest) exited(err error) {
+// handleExit ends the job: its command has ended, or was never started.
+func (g *Guest) handleExit(err error) {
 	if err != nil {
 		err = fmt.Errorf("the script has ended: %w", err)
 	}
 	g.place, g.program, g.over = outside, nil, true
 	g.release()
-	g.event(executor.Event{Ended: &executor.Ended{Err: err, Iterations: g.summary.Iterations, Plans: g.plans,
+	g.emitEvent(executor.Event{Ended: &executor.Ended{Err: err, Iterations: g.summary.Iterations, Plans: g.plans,
 		Touched: max(g.summary.Touched, g.summary.Unplanned)}})
 	if g.remove {
-		g.event(executor.Event{Removed: true})
+		g.emitEvent(executor.Event{Removed: true})
 	}
 }
 
@@ -465,8 +465,8 @@ func (g *Guest) release() {
 	g.joined, g.granted, g.drain = 0, false, false
 }
 
-// leased handles an answer of the lease.
-func (g *Guest) leased(a *lease.Output) {
+// handleLease handles an answer of the lease.
+func (g *Guest) handleLease(a *lease.Output) {
 	switch {
 	case a.Kind == lease.Grant:
 		g.granted = g.granted || a.Ask == g.ask && g.joined > 0
@@ -476,7 +476,7 @@ func (g *Guest) leased(a *lease.Output) {
 		g.release()
 	case g.place == outside:
 		g.joined = 0 // what the lease has under this name is not this job
-		g.exited(fmt.Errorf("the lease of the device's memory refuses it: %s", a.Why))
+		g.handleExit(fmt.Errorf("the lease of the device's memory refuses it: %s", a.Why))
 	default:
 		g.addNote("the lease of the device's memory refuses it: %s", a.Why)
 	}

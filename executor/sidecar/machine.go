@@ -131,7 +131,7 @@ func (m *Machine) handleMessage(message external.Message) error {
 		_, err := m.handleApplied(&s)
 		return err
 	case external.Iteration:
-		return m.iteration(&s)
+		return m.countIteration(&s)
 	case external.Passive:
 		if m.handlePassive(&s) {
 			m.due = nil
@@ -157,8 +157,8 @@ func (m *Machine) requestPlan(number int) {
 	}
 }
 
-// iteration takes what an iteration took. If the reserve does not fit beside the plan, a lower one is asked for.
-func (m *Machine) iteration(i *external.Iteration) error {
+// countIteration takes what an iteration took. If the reserve does not fit beside the plan, a lower one is asked for.
+func (m *Machine) countIteration(i *external.Iteration) error {
 	p, err := m.handleIteration(i)
 	if err != nil || p == nil || p.followed == 1 {
 		return err
@@ -167,7 +167,7 @@ func (m *Machine) iteration(i *external.Iteration) error {
 		return later.graph == p.graph || later.graph == 0
 	})
 	over := m.limit > 0 && p.bytes+m.summary.Reserve > m.limit
-	if newest && p.graph > 0 && (over || m.drifts(p, i.Steps)) {
+	if newest && p.graph > 0 && (over || m.hasDrifted(p, i.Steps)) {
 		m.requestPlan(p.graph)
 	}
 	return nil
@@ -179,9 +179,9 @@ const (
 	alpha     = 0.25
 )
 
-// drifts takes what the steps of a plan took, and reports whether ops now take so much longer or shorter than the plan
-// was made for that another is wanted.
-func (m *Machine) drifts(p *sent, took []time.Duration) bool {
+// hasDrifted takes what the steps of a plan took, and reports whether ops now take so much longer or shorter than the
+// plan was made for that another is wanted.
+func (m *Machine) hasDrifted(p *sent, took []time.Duration) bool {
 	if len(took) == 0 {
 		return false
 	}

@@ -70,7 +70,7 @@ func (r *Recorder) Add(job string, t *executor.Trace) Section {
 		contents = program.Contents(p, t.Section)
 		h.contents[t.Section] = contents
 	}
-	s.hold(contents)
+	s.fillLevels(contents)
 	h.sections++
 	return s
 }
@@ -150,9 +150,9 @@ func (e *ended) trim(section int) {
 	}
 }
 
-// hold says how much content the arena has while the section goes on. What a command writes is there from its start,
-// and all that uses a content has ended when it is gone.
-func (s *Section) hold(contents []program.Content) {
+// fillLevels says how much content the arena has while the section goes on. What a command writes is there from its
+// start, and all that uses a content has ended when it is gone.
+func (s *Section) fillLevels(contents []program.Content) {
 	for _, c := range contents {
 		if c.Before {
 			s.Held += c.Bytes

@@ -112,8 +112,8 @@ type Planned struct {
 	Passes []string `json:"passes,omitzero"`
 }
 
-// Take takes an answer to the verb jobs that was given at a time since the Unix epoch.
-func (h *History) Take(at time.Duration, a wire.Answer) {
+// TakeAnswer takes an answer to the verb jobs that was given at a time since the Unix epoch.
+func (h *History) TakeAnswer(at time.Duration, a wire.Answer) {
 	h.at, h.answer = at, a
 	known := make(map[key]*job, len(a.Jobs))
 	for i := range a.Jobs {
@@ -155,8 +155,8 @@ func (h *History) copies(r *wire.Record) wire.Rates {
 	return wire.Rates{Out: rate(f.out), In: rate(f.in)}
 }
 
-// Heard takes a report. That of a job which is not known yet is left out.
-func (h *History) Heard(r *wire.Report) {
+// TakeReport takes a report. That of a job which is not known yet is left out.
+func (h *History) TakeReport(r *wire.Report) {
 	j := h.jobs[key{r.Job, r.ID}]
 	if j == nil {
 		return
@@ -170,8 +170,8 @@ func (h *History) Heard(r *wire.Report) {
 	}
 }
 
-// Unplanned are the jobs with a plan that the history has not been told.
-func (h *History) Unplanned() (list []wire.Record) {
+// MissingPlans are the jobs with a plan that the history has not been told.
+func (h *History) MissingPlans() (list []wire.Record) {
 	for i := range h.answer.Jobs {
 		r := &h.answer.Jobs[i]
 		if j := h.jobs[keyOf(r)]; r.Granted > 0 && !r.State.Over() && (j.layout == nil ||
@@ -182,8 +182,8 @@ func (h *History) Unplanned() (list []wire.Record) {
 	return list
 }
 
-// Plan takes the plan of epoch Granted of a job that Unplanned has named.
-func (h *History) Plan(r *wire.Record, g *graph.Graph, l *wire.Layout) {
+// TakePlan takes the plan of epoch Granted of a job that Unplanned has named.
+func (h *History) TakePlan(r *wire.Record, g *graph.Graph, l *wire.Layout) {
 	j := h.jobs[keyOf(r)]
 	if j == nil {
 		return
@@ -194,7 +194,7 @@ func (h *History) Plan(r *wire.Record, g *graph.Graph, l *wire.Layout) {
 	j.facts = facts{out: out, in: in, alone: p.Length() - p.Recomputation(), without: without}
 	entry := Planned{At: h.at.Milliseconds(), Epoch: p.Epoch, Reason: r.PlanReason, Latencies: r.Latencies,
 		Arena: l.Arena,
-		Steps: len(p.Steps), Swaps: report.Swaps(g, p), Again: len(p.Steps) - len(g.Ops), Passes: p.Passes,
+		Steps: len(p.Steps), Swaps: report.CountSwaps(g, p), Again: len(p.Steps) - len(g.Ops), Passes: p.Passes,
 		Changes: []report.Change{}}
 	if j.layout != nil && j.layout.Plan.Graph == p.Graph {
 		entry.Since = j.layout.Plan.Epoch

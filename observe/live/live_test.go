@@ -116,12 +116,12 @@ func training(id int64, iteration int) wire.Answer {
 func TestHistory(t *testing.T) {
 	var h History
 	loss := func(l float32) *wire.Loss { w := wire.Loss(l); return &w }
-	h.Heard(&wire.Report{Job: "a", ID: 1, Iteration: 0, Loss: loss(9)}) // of nobody that is known
-	h.Take(time.Second, training(1, 40))
+	h.TakeReport(&wire.Report{Job: "a", ID: 1, Iteration: 0, Loss: loss(9)}) // of nobody that is known
+	h.TakeAnswer(time.Second, training(1, 40))
 	for i, l := range []float32{4, 3, float32(math.NaN()), 2} {
-		h.Heard(&wire.Report{Job: "a", ID: 1, Iteration: i, Epoch: 1, Wall: time.Duration(i), Loss: loss(l)})
+		h.TakeReport(&wire.Report{Job: "a", ID: 1, Iteration: i, Epoch: 1, Wall: time.Duration(i), Loss: loss(l)})
 	}
-	h.Heard(&wire.Report{Job: "a", ID: 1, Iteration: 1, Loss: loss(7)}) // late
+	h.TakeReport(&wire.Report{Job: "a", ID: 1, Iteration: 1, Loss: loss(7)}) // late
 	d, ok := h.Detail("a", 0)
 	text, err := json.Marshal(d.Losses)
 	want := `[{"iteration":1,"loss":3},{"iteration":2,"loss":"0x7fc00000"},{"iteration":3,"loss":2}]`
@@ -132,7 +132,7 @@ func TestHistory(t *testing.T) {
 	many := training(1, 40)
 	many.Tenants = make([]wire.TenantState, maxTenants+2)
 	var lab History
-	lab.Take(time.Second, many)
+	lab.TakeAnswer(time.Second, many)
 	if of := lab.Overview(); len(of.Tenants) != maxTenants || of.TenantsLeft != 2 || o.Tenants == nil {
 		t.Errorf("%d tenants are shown, %d are not", len(of.Tenants), of.TenantsLeft)
 	}
@@ -144,11 +144,11 @@ func TestHistory(t *testing.T) {
 		Parts: map[string]graph.Bytes{"a": 600}}}}}, h.Samples()); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)
 	}
-	h.Take(2*time.Second, training(2, 0)) // another of that name
+	h.TakeAnswer(2*time.Second, training(2, 0)) // another of that name
 	if d, _ := h.Detail("a", -1); len(d.Losses) > 0 || d.Newest != nil {
 		t.Errorf("a job has what was heard of another: %+v", d)
 	}
-	h.Take(3*time.Second, wire.Answer{})
+	h.TakeAnswer(3*time.Second, wire.Answer{})
 	if _, ok := h.Detail("a", -1); ok || len(h.jobs) > 0 || len(h.Overview().Jobs) > 0 {
 		t.Error("a job that was forgotten is there")
 	}
@@ -158,7 +158,7 @@ func TestHistory(t *testing.T) {
 func TestJobIsARecord(t *testing.T) {
 	var h History
 	a := training(1, 40)
-	h.Take(time.Second, a)
+	h.TakeAnswer(time.Second, a)
 	var record, job map[string]any
 	for _, v := range []struct {
 		from any

@@ -188,7 +188,7 @@ func storages(g *graph.Graph, p *plan.Plan, after, before []graph.Bytes) []Stora
 			on[r.Storage] = append(on[r.Storage], pair{s.From, s.To})
 		}
 	}
-	w := &reasoner{g: g, p: p, top: largest(after), first: make([]int, len(g.Ops)), used: make([][]int,
+	w := &reasoner{g: g, p: p, top: indexOfLargest(after), first: make([]int, len(g.Ops)), used: make([][]int,
 		len(g.Storages))}
 	for i := range w.first {
 		w.first[i] = -1
@@ -206,7 +206,7 @@ func storages(g *graph.Graph, p *plan.Plan, after, before []graph.Bytes) []Stora
 		}
 	}
 	if w.plain = -1; len(before) == len(g.Ops) {
-		w.plain = w.first[largest(before)]
+		w.plain = w.first[indexOfLargest(before)]
 	}
 	list := []Storage{}
 	for _, s := range g.Storages {
@@ -225,7 +225,7 @@ func contains(spans []pair, slot int) bool {
 	return slices.ContainsFunc(spans, func(s pair) bool { return s.from <= slot && slot < s.to })
 }
 
-func largest(list []graph.Bytes) (at int) {
+func indexOfLargest(list []graph.Bytes) (at int) {
 	for i, b := range list {
 		if b > list[at] {
 			at = i

@@ -83,9 +83,11 @@ func TestPicture(t *testing.T) {
 		}
 		timing := program.Time(planned.Programs[i].Program(), program.Durations{Steps: j.Plan.Made,
 			Out: cost.Link{Rate: j.Out.Rate}, In: cost.Link{Rate: j.In.Rate}})
-		top := c.After[largest(c.After)]
-		if top != j.Footprint.Peak || c.Before[largest(c.Before)] != peaks.Live[i] || c.Iteration != timing.Iteration {
-			t.Errorf("peaks %d and %d, iteration %v; want %d, %d, %v", top, c.Before[largest(c.Before)], c.Iteration,
+		top := c.After[indexOfLargest(c.After)]
+		if top != j.Footprint.Peak || c.Before[indexOfLargest(c.Before)] != peaks.Live[i] ||
+			c.Iteration != timing.Iteration {
+			t.Errorf("peaks %d and %d, iteration %v; want %d, %d, %v", top, c.Before[indexOfLargest(c.Before)],
+				c.Iteration,
 				j.Footprint.Peak, peaks.Live[i], timing.Iteration)
 		}
 		took := compute(t, c.Bars)
@@ -94,7 +96,7 @@ func TestPicture(t *testing.T) {
 			t.Errorf("bars of %v, want an iteration of %v with a stall of %v and %v again", took, c.Iteration, c.Stall,
 				j.Plan.Recomputation())
 		}
-		at := j.Plan.Steps[largest(c.After)].Scratch
+		at := j.Plan.Steps[indexOfLargest(c.After)].Scratch
 		for k, s := range c.Storages {
 			if s.Peak {
 				at += s.Bytes

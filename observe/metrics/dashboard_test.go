@@ -21,9 +21,9 @@ func shown(t *testing.T) (names, labels map[string]bool) {
 	t.Helper()
 	v := view()
 	m := shows(&v)
-	m.Planned(time.Second)
-	m.Waited(time.Second)
-	m.Event(controller.Event{Kind: controller.Ended})
+	m.ObservePlanning(time.Second)
+	m.ObserveLag(time.Second)
+	m.CountEvent(controller.Event{Kind: controller.Ended})
 	_, families := gather(t, m)
 	names, labels = make(map[string]bool), map[string]bool{"le": true}
 	for _, f := range families {

@@ -46,14 +46,14 @@ func newCollectorOf(device, version string, now func(context.Context) (controlle
 	return m
 }
 
-// Planned is for Options.Planned of a controller.
-func (m *Metrics) Planned(took time.Duration) { m.planning.Observe(seconds(took)) }
+// ObservePlanning is for Options.Planned of a controller.
+func (m *Metrics) ObservePlanning(took time.Duration) { m.planning.Observe(seconds(took)) }
 
-// Waited is for Options.Waited of a controller.
-func (m *Metrics) Waited(lag time.Duration) { m.waited.Observe(seconds(lag)) }
+// ObserveLag is for Options.Waited of a controller.
+func (m *Metrics) ObserveLag(lag time.Duration) { m.waited.Observe(seconds(lag)) }
 
-// Event is for Options.Events of a controller.
-func (m *Metrics) Event(e controller.Event) { m.events.WithLabelValues(string(e.Kind)).Inc() }
+// CountEvent is for Options.Events of a controller.
+func (m *Metrics) CountEvent(e controller.Event) { m.events.WithLabelValues(string(e.Kind)).Inc() }
 
 // Handler answers GET requests with all metrics, in the form that the scraper asks for.
 func (m *Metrics) Handler() http.Handler {

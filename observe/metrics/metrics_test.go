@@ -100,9 +100,9 @@ func shows(v *controller.View) *Metrics {
 func TestMetricsSayWhatIsKnown(t *testing.T) {
 	v := view()
 	m := shows(&v)
-	m.Planned(20 * time.Millisecond)
-	m.Waited(-time.Second) // a clock that was set back
-	m.Event(controller.Event{Kind: controller.Preempted})
+	m.ObservePlanning(20 * time.Millisecond)
+	m.ObserveLag(-time.Second) // a clock that was set back
+	m.CountEvent(controller.Event{Kind: controller.Preempted})
 	got, families := gather(t, m)
 	for name, want := range (scraped{
 		`tensile_controller_up{}`:                                                       1,

@@ -57,7 +57,7 @@ func New(bus wire.Bus) *Page {
 
 // Run follows the controller until ctx is done.
 func (p *Page) Run(ctx context.Context) {
-	stop, err := p.bus.Subscribe(wire.TracedSubject("*", "*"), func(_ string, data []byte) { p.traced(data) })
+	stop, err := p.bus.Subscribe(wire.TracedSubject("*", "*"), func(_ string, data []byte) { p.addTrace(data) })
 	if err == nil { // otherwise iterations are not shown
 		defer stop()
 	}
@@ -100,7 +100,7 @@ func (p *Page) Changed() {
 func (p *Page) Report(r *wire.Report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.history.Heard(r)
+	p.history.TakeReport(r)
 }
 
 // refresh asks the controller for its jobs, and loads plans that are new. What does not work is tried again the next
@@ -111,8 +111,8 @@ func (p *Page) refresh(ctx context.Context) {
 		return
 	}
 	p.mu.Lock()
-	p.history.Take(clock.Now(), a)
-	unplanned := p.history.Unplanned()
+	p.history.TakeAnswer(clock.Now(), a)
+	unplanned := p.history.MissingPlans()
 	p.mu.Unlock()
 	for i := range unplanned {
 		p.plan(ctx, &unplanned[i])
@@ -171,7 +171,7 @@ func (p *Page) plan(ctx context.Context, r *wire.Record) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.history.Plan(r, g, &l)
+	p.history.TakePlan(r, g, &l)
 }
 
 // graph loads a graph.
@@ -195,8 +195,8 @@ func (p *Page) graph(ctx context.Context, digest graph.Digest) (*graph.Graph, er
 	return g, nil
 }
 
-// traced takes a section that an executor has recorded.
-func (p *Page) traced(data []byte) {
+// addTrace takes a section that an executor has recorded.
+func (p *Page) addTrace(data []byte) {
 	p.mu.Lock()
 	nobody := len(p.watched) == 0
 	p.mu.Unlock()
@@ -286,8 +286,8 @@ func (p *Page) detail(name string, after int) (event []byte, last int) {
 	return encode(d), after
 }
 
-// measured is the newest iteration that was traced of a job whose page is open.
-func (p *Page) measured(name string) *live.Measured {
+// newestTraced is the newest iteration that was traced of a job whose page is open.
+func (p *Page) newestTraced(name string) *live.Measured {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if w := p.watched[name]; w != nil {

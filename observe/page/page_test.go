@@ -195,7 +195,7 @@ func TestEvents(t *testing.T) {
 	loss := wire.Loss(3)
 	r.page.Report(&wire.Report{Job: "a b", ID: 1, Iteration: 4, Wall: time.Second, Loss: &loss})
 	record := r.answer.Jobs[0]
-	record.Give("x")
+	record.SetExecutor("x")
 	if err := r.bus.Put(t.Context(), wire.RecordKey("a b"), wire.Encode(record)); err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 			if detail, after = p.detail(name, after); detail != nil {
 				err = s.send("job", detail)
 			}
-			if m := p.measured(name); m != nil && m != shown && err == nil {
+			if m := p.newestTraced(name); m != nil && m != shown && err == nil {
 				shown, err = m, s.send("measured", encode(m))
 			}
 			if fresh := lines.take(); len(fresh) > 0 && err == nil {

@@ -15,8 +15,8 @@ type Change struct {
 	Now     string `json:"now"`
 }
 
-// Swaps is the number of copies to the device in an iteration, but for those that bring its inputs.
-func Swaps(g *graph.Graph, p *plan.Plan) int {
+// CountSwaps is the number of copies to the device in an iteration, but for those that bring its inputs.
+func CountSwaps(g *graph.Graph, p *plan.Plan) int {
 	n := 0
 	for _, m := range p.Moves {
 		if m.Kind == plan.In && g.Storages[m.Storage].Role != graph.Input {

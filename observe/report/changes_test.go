@@ -57,8 +57,8 @@ func TestChanges(t *testing.T) {
 	if copied == 0 || repeated == 0 {
 		t.Fatalf("%d swaps and %d repeated ops: the test shows nothing", copied, repeated)
 	}
-	if Swaps(g, now) != copied || Swaps(g, before) != 0 {
-		t.Errorf("%d swaps, want %d; %d before, want none", Swaps(g, now), copied, Swaps(g, before))
+	if CountSwaps(g, now) != copied || CountSwaps(g, before) != 0 {
+		t.Errorf("%d swaps, want %d; %d before, want none", CountSwaps(g, now), copied, CountSwaps(g, before))
 	}
 	for _, c := range Changes(g, before, now) {
 		if !want[c] {

@@ -135,8 +135,8 @@ func link(r wire.Rates) string {
 	return fmt.Sprintf("; link %.3gGB/s out, %.3gGB/s in", float64(r.Out)/1e9, float64(r.In)/1e9)
 }
 
-// Checkpointed is after how many iterations the newest checkpoint of a job was taken.
-func Checkpointed(r *wire.Record) string {
+// CheckpointedIterations is after how many iterations the newest checkpoint of a job was taken.
+func CheckpointedIterations(r *wire.Record) string {
 	if r.Checkpoint == nil {
 		return "-"
 	}

@@ -88,7 +88,7 @@ func Compare(tasks []task.Task, p *planner.Planned, saved []Memory, budget graph
 		if losses := run.Jobs[i].Losses; len(losses) > 0 {
 			j.LossFirst, j.LossLast = finiteLoss(losses[0]), finiteLoss(losses[len(losses)-1])
 		}
-		if took, ok := start(run, i); ok {
+		if took, ok := startupTime(run, i); ok {
 			ms := Milliseconds(took)
 			j.Start = &ms
 		}

@@ -86,11 +86,11 @@ func TestOverhead(t *testing.T) {
 // Metrics of few iterations print as nothing, those of enough with their spread.
 func TestEORPrinted(t *testing.T) {
 	var m Metrics
-	if m.eor() != "-" || percent(nil) != "-" {
-		t.Errorf("what was not measured prints as %s and %s", m.eor(), percent(nil))
+	if m.eor() != "-" || percentText(nil) != "-" {
+		t.Errorf("what was not measured prints as %s and %s", m.eor(), percentText(nil))
 	}
 	m.relate(&spread{1.02, 0.99, 1.049})
-	if error := 0.666; m.eor() != "1.02 (0.99 to 1.05)" || percent(&error) != "67 %" {
-		t.Errorf("printed as %s and %s", m.eor(), percent(&error))
+	if error := 0.666; m.eor() != "1.02 (0.99 to 1.05)" || percentText(&error) != "67 %" {
+		t.Errorf("printed as %s and %s", m.eor(), percentText(&error))
 	}
 }

@@ -93,8 +93,8 @@ type JobPlan struct {
 	GroupList []string `json:"group_list,omitempty"`
 }
 
-// fetches counts the copies to the device but the first of each input.
-func fetches(g *graph.Graph, p *plan.Plan) (n int) {
+// countFetches counts the copies to the device but the first of each input.
+func countFetches(g *graph.Graph, p *plan.Plan) (n int) {
 	arrived := make([]bool, len(g.Storages))
 	for _, m := range p.Moves {
 		if m.Kind != plan.In {
@@ -142,7 +142,7 @@ func newJobPlan(t task.Task, planned *planner.Planned, i int, saved Memory, reas
 		j.Passes = append(j.Passes, o)
 	}
 	if len(p.Decisions) == 0 { // of policies that decide nothing gap by gap
-		j.Swaps, j.Recomputes = fetches(t.Graph, p.Plan), len(p.Plan.Steps)-len(t.Graph.Ops)
+		j.Swaps, j.Recomputes = countFetches(t.Graph, p.Plan), len(p.Plan.Steps)-len(t.Graph.Ops)
 	}
 	for _, d := range p.Decisions {
 		switch d.Kind {

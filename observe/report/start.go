@@ -6,9 +6,9 @@ import (
 	"tensile/controller/local"
 )
 
-// start is the time from when the first of all jobs left Home to the end of a job's first iteration: what the job's
-// user waits for, prologues included. It is not known of a job that has completed none.
-func start(r *local.Run, job int) (time.Duration, bool) {
+// startupTime is the time from when the first of all jobs left Home to the end of a job's first iteration: what the
+// job's user waits for, prologues included. It is not known of a job that has completed none.
+func startupTime(r *local.Run, job int) (time.Duration, bool) {
 	left := r.Jobs[job].Left
 	for _, j := range r.Jobs {
 		if j.First > 0 {
@@ -21,8 +21,8 @@ func start(r *local.Run, job int) (time.Duration, bool) {
 
 // startEOR compares the starts of a job in a planned and a vanilla run.
 func startEOR(r, vanilla *local.Run, job int) *float64 {
-	planned, ok := start(r, job)
-	plain, known := start(vanilla, job)
+	planned, ok := startupTime(r, job)
+	plain, known := startupTime(vanilla, job)
 	if !ok || !known {
 		return nil
 	}

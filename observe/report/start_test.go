@@ -23,16 +23,16 @@ func TestStart(t *testing.T) {
 		start time.Duration
 		eor   float64
 	}{{60, 3}, {120, 2}} {
-		took, ok := start(planned, job)
+		took, ok := startupTime(planned, job)
 		if eor := startEOR(planned, vanilla, job); !ok || took != want.start || eor == nil || *eor != want.eor {
 			t.Errorf("job %d: start %v, EOR %v; want %v, %v", job, took, eor, want.start, want.eor)
 		}
 	}
 	ended := run([2]time.Duration{100, 0}, [2]time.Duration{160, 0}) // the second before its first iteration
-	if took, ok := start(ended, 0); !ok || took != 60 {
+	if took, ok := startupTime(ended, 0); !ok || took != 60 {
 		t.Errorf("beside a job without an iteration: start %v", took)
 	}
-	if _, ok := start(ended, 1); ok || startEOR(ended, vanilla, 1) != nil || startEOR(vanilla, ended, 1) != nil {
+	if _, ok := startupTime(ended, 1); ok || startEOR(ended, vanilla, 1) != nil || startEOR(vanilla, ended, 1) != nil {
 		t.Error("a job without an iteration has a start")
 	}
 }

@@ -84,7 +84,7 @@ func (r *Training) wideRows() [][]string {
 		for _, b := range []graph.Bytes{m.VanillaAll, m.VanillaLive, m.SlotPeak, m.Arena, m.Touched} {
 			cells = append(cells, size(b))
 		}
-		cells = append(cells, fmt.Sprintf("%.3f", m.MSRAll), fmt.Sprintf("%.3f", m.MSRLive), m.eor(), ratio(m.CBR),
+		cells = append(cells, fmt.Sprintf("%.3f", m.MSRAll), fmt.Sprintf("%.3f", m.MSRLive), m.eor(), ratioText(m.CBR),
 			fmt.Sprintf("%.1f", m.Stall), fmt.Sprint(m.Plans), fmt.Sprintf("%.1f", m.Transition))
 		if r.Total.Gate > 0 {
 			cells = slices.Insert(cells, gateColumn, fmt.Sprintf("%.1f", m.Gate))
@@ -92,9 +92,10 @@ func (r *Training) wideRows() [][]string {
 		rows = append(rows, append(cells, rest...))
 	}
 	for _, j := range r.Jobs {
-		row(j.Job, j.Metrics, ratio(j.StartEOR), ratio(j.FirstEOR), percent(j.Prediction), j.losses(), j.bits())
+		row(j.Job, j.Metrics, ratioText(j.StartEOR), ratioText(j.FirstEOR), percentText(j.Prediction), j.losses(),
+			j.bits())
 	}
-	row("total", r.Total, ratio(r.StartEOR), ratio(r.FirstEOR))
+	row("total", r.Total, ratioText(r.StartEOR), ratioText(r.FirstEOR))
 	return rows
 }
 
@@ -194,14 +195,14 @@ func (m *Metrics) eor() string {
 	return fmt.Sprintf("%.2f (%.2f to %.2f)", *m.EOR, *m.EORLow, *m.EORHigh)
 }
 
-func percent(v *float64) string {
+func percentText(v *float64) string {
 	if v == nil {
 		return "-"
 	}
 	return text.Percent(*v)
 }
 
-func ratio(v *float64) string {
+func ratioText(v *float64) string {
 	if v == nil {
 		return "-"
 	}

@@ -386,7 +386,7 @@ func (m *Model) detailLines(height int) []string {
 		{"memory", fmt.Sprintf("arena %s, slot peak %s, claim %s, host %s", report.ArenaInForce(r), r.SlotPeak,
 			r.Claim, r.Host)},
 		{"plans", fmt.Sprintf("%d in force so far; the newest: %s", r.Plans, cmp.Or(r.PlanReason, "-"))},
-		{"checkpoint", report.Checkpointed(r)},
+		{"checkpoint", report.CheckpointedIterations(r)},
 	}
 	if r.Sharing != wire.NoSharing {
 		facts = append(facts, [2]string{"sharing", fmt.Sprintf("by %s: %s between iterations, waits %v in each, "+

@@ -91,7 +91,7 @@ func Fit(reports []Report) Line {
 	}
 	best := f.fit()
 	l := Line{Summand: time.Duration(math.Round(best.summand)), Factor: best.all, Classes: make(map[string]float64),
-		Spread: f.spread(best)}
+		Spread: f.spreadPower(best)}
 	for i, class := range f.classes {
 		l.Classes[class] = best.classes[i]
 	}
@@ -152,9 +152,9 @@ func (f *fitter) fit() factors {
 	return best
 }
 
-// spread is the power of p95/p50 that one report in twenty exceeds, among reports that the line was not fitted to. It
-// takes twenty reports to tell.
-func (f *fitter) spread(best factors) float64 {
+// spreadPower is the power of p95/p50 that one report in twenty exceeds, among reports that the line was not fitted to.
+// It takes twenty reports to tell.
+func (f *fitter) spreadPower(best factors) float64 {
 	var late []float64
 	for i, p := range f.pairs {
 		if p.wide == 0 {

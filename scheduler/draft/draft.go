@@ -258,11 +258,11 @@ func (d *Draft) findWrites() {
 			d.lastUse[s] = int32(slot)
 		}
 	}
-	d.hold()
+	d.extendHeld()
 }
 
-// hold has what something holds beside the ops stay until it is let go.
-func (d *Draft) hold() {
+// extendHeld has what something holds beside the ops stay until it is let go.
+func (d *Draft) extendHeld() {
 	d.held = nil
 	var first []int32 // per op: the slot of its first execution
 	for i := range d.g.Storages {
@@ -398,9 +398,9 @@ func (d *Draft) set(x *Gap, k scheduler.Kind, drop, in int) {
 	if d.between(x) {
 		d.base += d.bytes[x.storage]
 	}
-	d.count(x, -1)
+	d.countSwap(x, -1)
 	x.kind, x.drop, x.in = k, drop, in
-	d.count(x, 1)
+	d.countSwap(x, 1)
 	if x.kind != keep {
 		d.add(x.storage, x.drop+1, x.in, -1)
 	}
@@ -409,8 +409,8 @@ func (d *Draft) set(x *Gap, k scheduler.Kind, drop, in int) {
 	}
 }
 
-// count keeps account of the storages that are swapped.
-func (d *Draft) count(x *Gap, by int32) {
+// countSwap keeps account of the storages that are swapped.
+func (d *Draft) countSwap(x *Gap, by int32) {
 	if x.kind != swap || x.Arrival() {
 		return
 	}
@@ -419,10 +419,10 @@ func (d *Draft) count(x *Gap, by int32) {
 	switch after := before + by; {
 	case before == 0 && after > 0:
 		d.swaps++
-		d.host.take(d.copies * d.spills[x.storage])
+		d.host.use(d.copies * d.spills[x.storage])
 	case before > 0 && after == 0:
 		d.swaps--
-		d.host.take(-d.copies * d.spills[x.storage])
+		d.host.use(-d.copies * d.spills[x.storage])
 	}
 }
 

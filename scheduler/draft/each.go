@@ -114,9 +114,9 @@ type claim struct {
 	planned Part
 }
 
-// raise notes that a job needs more than was known. It reports false if that was so too often: a method need not keep
-// to what it said.
-func (c *claim) raise(need graph.Bytes) bool {
+// raiseNeed notes that a job needs more than was known. It reports false if that was so too often: a method need not
+// keep to what it said.
+func (c *claim) raiseNeed(need graph.Bytes) bool {
 	const most = 4
 	c.need = need
 	c.raised++
@@ -145,13 +145,13 @@ func (s *Session) divide(method Method) *division {
 	}
 	for k := range d.claims {
 		c := &d.claims[k]
-		c.give(max(c.need, left+bases[k]))
+		c.setPart(max(c.need, left+bases[k]))
 	}
 	return d
 }
 
-// give sets a job's part.
-func (c *claim) give(part graph.Bytes) { c.part = Part{part, max(c.floor, part-c.margin)} }
+// setPart sets a job's part.
+func (c *claim) setPart(part graph.Bytes) { c.part = Part{part, max(c.floor, part-c.margin)} }
 
 // share divides the budget by what is known. It reports false if the jobs need more.
 func (d *division) share() bool {
@@ -169,11 +169,11 @@ func (d *division) share() bool {
 		c := &d.claims[k]
 		switch {
 		case d.Request.Budget == 0:
-			c.give(c.need + c.missing())
+			c.setPart(c.need + c.missing())
 		case left < wants:
-			c.give(c.need + Portion(c.missing(), left, wants))
+			c.setPart(c.need + Portion(c.missing(), left, wants))
 		default:
-			c.give(c.need + c.missing() + (left-wants)/jobs)
+			c.setPart(c.need + c.missing() + (left-wants)/jobs)
 		}
 	}
 	return true
@@ -197,7 +197,7 @@ func (d *division) ask() (refused *scheduler.OverBudgetError, err error) {
 		if over == nil {
 			continue
 		}
-		if d.Request.Budget == 0 || !c.raise(max(c.need, c.floor)) {
+		if d.Request.Budget == 0 || !c.raiseNeed(max(c.need, c.floor)) {
 			return nil, over // it does not keep to what it says
 		}
 		refused = over
@@ -253,7 +253,7 @@ func (d *division) tighten(result *scheduler.Result) bool {
 			over = max(over, c.part.Bytes*graph.Bytes(d.round)/512)
 			c.part.Capacity = max(c.floor, c.part.Capacity-over)
 			c.margin, lowered = c.part.Bytes-c.part.Capacity, true
-		case !d.Request.Together && c.raise(arena):
+		case !d.Request.Together && c.raiseNeed(arena):
 			c.margin, raised = arena-c.part.Capacity, true
 		}
 	}

@@ -91,8 +91,8 @@ func (f *freeList) finalIn(n int32, to, length time.Duration) (time.Duration, bo
 	return 0, false
 }
 
-// take takes [from, to) away; what is not free of it is passed over.
-func (f *freeList) take(from, to time.Duration) {
+// book takes [from, to) away; what is not free of it is passed over.
+func (f *freeList) book(from, to time.Duration) {
 	for from < to {
 		free, end, ok := f.nextFree(from)
 		if !ok || free >= to {
@@ -112,8 +112,8 @@ func (f *freeList) take(from, to time.Duration) {
 	}
 }
 
-// give makes [from, to) free again, all of which was taken in one piece.
-func (f *freeList) give(from, to time.Duration) {
+// release makes [from, to) free again, all of which was taken in one piece.
+func (f *freeList) release(from, to time.Duration) {
 	if before, ok := f.endingAt(from); ok {
 		if after, end, ok := f.nextFree(from); ok && after == to {
 			f.root = f.change(f.root, after, end, end)

@@ -8,8 +8,8 @@ type account struct {
 	denied *bool // set when something was not allowed
 }
 
-// take takes bytes of the host, or gives some back.
-func (a *account) take(b graph.Bytes) {
+// use takes bytes of the host, or gives some back.
+func (a *account) use(b graph.Bytes) {
 	if a != nil {
 		a.left -= b
 	}
@@ -41,10 +41,10 @@ func (s *Session) Together(jobs []*Draft) {
 	}
 	a := &account{s.hostOf(jobs), &s.denied}
 	for _, d := range jobs {
-		a.take(d.copies * (d.home + d.job.OnHost))
+		a.use(d.copies * (d.home + d.job.OnHost))
 		for storage, n := range d.swapped {
 			if n > 0 {
-				a.take(d.copies * d.spills[storage])
+				a.use(d.copies * d.spills[storage])
 			}
 		}
 		d.host = a

@@ -30,7 +30,7 @@ func (d *Draft) Stretch(goal graph.Bytes) bool {
 			if high <= w.goal {
 				break
 			}
-			reached = w.lower(at)
+			reached = w.lowerPeak(at)
 		}
 	}
 	for slot, wait := range w.idle {
@@ -70,8 +70,8 @@ func (l *late) compare(other *late) int {
 	return cmp.Or(cmp.Compare(high, otherHigh), cmp.Compare(low, otherLow))
 }
 
-// lower swaps at a peak what costs least until it is at the goal or somewhere else.
-func (w *idler) lower(at int) bool {
+// lowerPeak swaps at a peak what costs least until it is at the goal or somewhere else.
+func (w *idler) lowerPeak(at int) bool {
 	n := len(w.steps)
 	w.meter.count(n + len(w.gaps))
 	above := make([]uint64, 2*n+1) // per unrolled slot: how many before it are above the goal
@@ -84,7 +84,7 @@ func (w *idler) lower(at int) bool {
 	}
 	var all []late
 	for _, x := range w.gaps {
-		slot, ok := w.covers(x, at)
+		slot, ok := w.coveringSlot(x, at)
 		if !ok || x.kind == recompute || x.Away(slot) && at != boundary || w.bytes[x.storage] < w.small ||
 			!w.MaySwap(x) {
 			continue
@@ -169,8 +169,8 @@ func (w *idler) widen(l late) late {
 
 // swap swaps a gap as placed, with the idle time that it wants.
 func (w *idler) swap(l late) {
-	w.wait(l.gap.from+1, l.before)
-	w.wait(l.gap.to, l.behind)
+	w.addWait(l.gap.from+1, l.before)
+	w.addWait(l.gap.to, l.behind)
 	w.use(l.gap.made+1, l.at, l.out, false)
 	w.use(l.at+1, l.gap.to, l.in, true)
 	p := l.placed
@@ -186,8 +186,8 @@ func (w *idler) swap(l late) {
 	w.set(l.gap, swap, p.drop, p.in)
 }
 
-// wait adds idle time before a slot.
-func (w *idler) wait(slot int, t time.Duration) {
+// addWait adds idle time before a slot.
+func (w *idler) addWait(slot int, t time.Duration) {
 	if t == 0 {
 		return
 	}

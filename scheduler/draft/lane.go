@@ -98,10 +98,10 @@ func (l *lane) latestStart(from, to, length time.Duration) (time.Duration, bool)
 }
 
 // book takes a stretch. What is booked already, or lies outside of two periods, is passed over.
-func (l *lane) book(from, length time.Duration) { l.every(from, length, l.free.take) }
+func (l *lane) book(from, length time.Duration) { l.every(from, length, l.free.book) }
 
 // release gives back a stretch that was free before it was booked.
-func (l *lane) release(from, length time.Duration) { l.every(from, length, l.free.give) }
+func (l *lane) release(from, length time.Duration) { l.every(from, length, l.free.release) }
 
 func (l *lane) every(from, length time.Duration, do func(from, to time.Duration)) {
 	if length == 0 {

@@ -57,7 +57,7 @@ func earlyUpdates(g *graph.Graph, p *pace) []graph.OpID {
 		return reducedFirst(d, first)
 	}
 	if p != nil {
-		p.spread(d, first, anchors)
+		p.spreadAnchors(d, first, anchors)
 	}
 	following := make([][]graph.OpID, first) // per op: what is moved to just after it
 	moved := make([]bool, first)

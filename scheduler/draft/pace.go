@@ -19,10 +19,10 @@ type pace struct {
 	out, in cost.Link
 }
 
-// spread moves the anchors of such updates to later ops, of those before the op first: each comes when the link may
-// have copied the state of the one before, or, if there is not as much time before the last op, in even shares of what
-// there is. Parts whose gradients had to be kept for that stay where they are.
-func (p *pace) spread(d *uses, first graph.OpID, anchors []graph.OpID) {
+// spreadAnchors moves the anchors of such updates to later ops, of those before the op first: each comes when the link
+// may have copied the state of the one before, or, if there is not as much time before the last op, in even shares of
+// what there is. Parts whose gradients had to be kept for that stay where they are.
+func (p *pace) spreadAnchors(d *uses, first graph.OpID, anchors []graph.OpID) {
 	var parts []graph.OpID // updates that may wait
 	var needed time.Duration
 	for i := range anchors {

@@ -90,7 +90,7 @@ func (s *Session) Place(plans []*plan.Plan) (scheduler.Result, error) {
 	}
 	p.need()
 	for i := range plans {
-		if err := p.lower(i); err != nil {
+		if err := p.packLower(i); err != nil {
 			return scheduler.Result{}, err
 		}
 		p.need()
@@ -156,8 +156,8 @@ func (p *placing) pack(i int) error {
 	return nil
 }
 
-// lower packs the plan of job i as low as it gets, if that may help.
-func (p *placing) lower(i int) error {
+// packLower packs the plan of job i as low as it gets, if that may help.
+func (p *placing) packLower(i int) error {
 	j := &p.result.Jobs[i]
 	if p.result.Least <= p.Request.Budget || p.Request.Budget == 0 || j.Layout.Arena > p.enough[i] ||
 		j.Layout.Arena == j.Layout.Load || p.Request.Together && !p.tallest(i) {

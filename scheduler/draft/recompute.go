@@ -100,7 +100,7 @@ func (d *Draft) split(s graph.StorageID, at int) {
 	if x == nil {
 		return
 	}
-	d.count(x, -1)
+	d.countSwap(x, -1)
 	second := *x
 	second.from, second.dirty = at, false
 	x.dies = false
@@ -113,9 +113,9 @@ func (d *Draft) split(s graph.StorageID, at int) {
 			second.kind = keep
 		}
 	}
-	d.count(x, 1)
+	d.countSwap(x, 1)
 	if second.from+1 < second.to {
-		d.follow(x, second)
+		d.insertAfter(x, second)
 	}
 	if x.from+1 >= x.to {
 		if x.next != nil && x.next.from == at {
@@ -125,8 +125,8 @@ func (d *Draft) split(s graph.StorageID, at int) {
 	}
 }
 
-// follow inserts a gap behind another of its storage.
-func (d *Draft) follow(x *Gap, second Gap) {
+// insertAfter inserts a gap behind another of its storage.
+func (d *Draft) insertAfter(x *Gap, second Gap) {
 	y := &second
 	d.gaps = append(d.gaps, y)
 	if y.prev, y.next = x, x.next; y.next != nil {
@@ -135,12 +135,12 @@ func (d *Draft) follow(x *Gap, second Gap) {
 		d.tail[x.storage] = y
 	}
 	x.next = y
-	d.count(y, 1)
+	d.countSwap(y, 1)
 }
 
 func (d *Draft) remove(x *Gap) {
 	d.meter.count(len(d.gaps))
-	d.count(x, -1)
+	d.countSwap(x, -1)
 	d.gaps = slices.DeleteFunc(d.gaps, func(y *Gap) bool { return y == x })
 	if x.prev != nil {
 		x.prev.next = x.next

@@ -155,7 +155,7 @@ func (d Device) Expect(ctx context.Context, p *Planned, r *scheduler.Request, ca
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	courses := d.courses(p, r)
+	courses := d.coursesOf(p, r)
 	var round time.Duration
 	for i := range courses {
 		round += courses[i].Alone
@@ -181,9 +181,9 @@ func (t *Together) Speed(alone time.Duration, job int) float64 {
 	return float64(alone) / float64(max(1, t.Iterations[job]))
 }
 
-// Taken is how long iterations of a request's planned jobs take together, by weight: as expected of jobs that share
-// memory by gates, else by their plans.
-func (p *Planned) Taken(r *scheduler.Request) (sum time.Duration) {
+// WeightedTime is how long iterations of a request's planned jobs take together, by weight: as expected of jobs that
+// share memory by gates, else by their plans.
+func (p *Planned) WeightedTime(r *scheduler.Request) (sum time.Duration) {
 	for i := range p.Jobs {
 		took := p.Timing(i).Iteration
 		if p.Expected != nil {
@@ -239,8 +239,8 @@ type folded struct {
 // flight is so many groups from one of an iteration on that were granted and have not passed.
 type flight struct{ from, groups int }
 
-// part returns a group.
-func (j *folded) part(group int) *Part { return &j.Parts[group%len(j.Parts)] }
+// partOf returns a group.
+func (j *folded) partOf(group int) *Part { return &j.Parts[group%len(j.Parts)] }
 
 // isWorking reports whether the unit has a group of the job.
 func (j *folded) isWorking() bool { return j.begun > j.passed+len(j.ends) }
@@ -265,11 +265,11 @@ func (j *folded) heldPages(granted int) (held program.Pages) {
 		if granted%len(j.Parts) == 0 {
 			return j.Base
 		}
-		before := j.part(granted - 1).Need
-		return before.Without(before.Without(j.part(granted).Need)) // with what is read later
+		before := j.partOf(granted - 1).Need
+		return before.Without(before.Without(j.partOf(granted).Need)) // with what is read later
 	}
 	for g := j.passed; g < granted; g++ {
-		held = held.Union(j.part(g).Need)
+		held = held.Union(j.partOf(g).Need)
 	}
 	return held
 }
@@ -302,7 +302,7 @@ func (f *fold) askNext(i int) {
 	n := j.granted % len(j.Parts)
 	f.stepLease(lease.Input{Want: &lease.Want{Job: j.name, Ask: j.askNumber() + 1, First: n == 0,
 		Last: n == len(j.Parts)-1,
-		Rest: j.part(n).Rest, Hold: j.heldCount(j.granted + 1)}})
+		Rest: j.partOf(n).Rest, Hold: j.heldCount(j.granted + 1)}})
 }
 
 // startNext gives the unit the next group of a job, if it was granted and the one before is done.
@@ -311,7 +311,7 @@ func (f *fold) startNext(i int) {
 	if j.isWorking() || j.granted == j.begun {
 		return
 	}
-	j.left = float64(j.part(j.begun).Took())
+	j.left = float64(j.partOf(j.begun).Took())
 	j.begun++
 	f.known = false
 	f.askNext(i)
@@ -327,7 +327,7 @@ func (f *fold) speeds() []float64 {
 	for i := range f.jobs {
 		f.rates[i] = 0
 		if j := &f.jobs[i]; j.isWorking() {
-			f.working, f.uses = append(f.working, i), append(f.uses, j.part(j.begun-1).Use)
+			f.working, f.uses = append(f.working, i), append(f.uses, j.partOf(j.begun-1).Use)
 		}
 	}
 	for k, stretch := range f.sharing.StretchesIn(&f.room, f.uses) {
@@ -375,7 +375,7 @@ func (f *fold) step() {
 		return
 	}
 	j.left, f.known = 0, false
-	end := f.now + float64(j.part(j.begun-1).Lag)
+	end := f.now + float64(j.partOf(j.begun-1).Lag)
 	if n := len(j.ends); n > 0 {
 		end = max(end, j.ends[n-1])
 	}

@@ -34,7 +34,8 @@ func (d Device) gates(ctx context.Context, r scheduler.Request) (*Planned, error
 	}
 	work := best.Work
 	for lower := range d.below(r.Budget) {
-		if waits := best.Taken(&r) - roomy.Taken(&r); waits <= best.Taken(&r)/100 || work > r.Options.Steps()/tries {
+		if waits := best.WeightedTime(&r) - roomy.WeightedTime(&r); waits <= best.WeightedTime(&r)/100 ||
+			work > r.Options.Steps()/tries {
 			break
 		}
 		smaller := r
@@ -50,7 +51,7 @@ func (d Device) gates(ctx context.Context, r scheduler.Request) (*Planned, error
 			return nil, err
 		}
 		p.PlanTime, p.PackTime, p.Proof = p.PlanTime+best.PlanTime, p.PackTime+best.PackTime, p.Proof+best.Proof
-		if p.Taken(&r) < best.Taken(&r) {
+		if p.WeightedTime(&r) < best.WeightedTime(&r) {
 			best = p
 		} else {
 			best.PlanTime, best.PackTime, best.Proof = p.PlanTime, p.PackTime, p.Proof
@@ -90,7 +91,7 @@ func (d Device) inPages(ctx context.Context, r scheduler.Request) (p *Planned, c
 		if p, err = Plan(ctx, smaller); err != nil {
 			return nil, 0, err
 		}
-		need := d.page() * graph.Bytes(leastPages(d.courses(p, &r)))
+		need := d.page() * graph.Bytes(leastPages(d.coursesOf(p, &r)))
 		if capacity = r.Budget; capacity == 0 {
 			capacity = max(p.Least, need)
 		}
@@ -103,8 +104,8 @@ func (d Device) inPages(ctx context.Context, r scheduler.Request) (p *Planned, c
 		Reason: fmt.Sprintf("in whole pages of %s", d.page())}
 }
 
-// courses are those of a request's planned jobs. Jobs with equal programs share one.
-func (d Device) courses(p *Planned, r *scheduler.Request) []Course {
+// coursesOf are those of a request's planned jobs. Jobs with equal programs share one.
+func (d Device) coursesOf(p *Planned, r *scheduler.Request) []Course {
 	all := make([]Course, len(p.Jobs))
 	for i := range p.Jobs {
 		j := &p.Jobs[i]

@@ -83,11 +83,11 @@ func TestGatesTakeLowerBudgets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.Taken(&r) > own.Taken(&r) || p.Least > r.Budget || p.Expected.Capacity != r.Budget {
+		if p.WeightedTime(&r) > own.WeightedTime(&r) || p.Least > r.Budget || p.Expected.Capacity != r.Budget {
 			t.Errorf("%d %%: iterations take %v by plans that need %s within %s of %s, and %v by the budget's own",
-				percent, p.Taken(&r), p.Least, p.Expected.Capacity, r.Budget, own.Taken(&r))
+				percent, p.WeightedTime(&r), p.Least, p.Expected.Capacity, r.Budget, own.WeightedTime(&r))
 		}
-		if p.Taken(&r) < own.Taken(&r) {
+		if p.WeightedTime(&r) < own.WeightedTime(&r) {
 			lower++
 		}
 	}

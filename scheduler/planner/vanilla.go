@@ -15,8 +15,8 @@ type Peaks struct {
 
 // Vanilla returns the slot peaks of a request's jobs without a plan. Its policy, budget and way to pack do not matter.
 func Vanilla(ctx context.Context, r scheduler.Request) (p Peaks, err error) {
-	if p.All, err = peaks(ctx, r, "none-all"); err == nil {
-		p.Live, err = peaks(ctx, r, "none-live")
+	if p.All, err = slotPeaks(ctx, r, "none-all"); err == nil {
+		p.Live, err = slotPeaks(ctx, r, "none-live")
 	}
 	return p, err
 }
@@ -31,7 +31,7 @@ func Unplanned(ctx context.Context, r scheduler.Request, job int) ([]graph.Bytes
 	return p.Jobs[0].Footprint.Slots, nil
 }
 
-func peaks(ctx context.Context, r scheduler.Request, policy string) ([]graph.Bytes, error) {
+func slotPeaks(ctx context.Context, r scheduler.Request, policy string) ([]graph.Bytes, error) {
 	p, err := scheduleUnplanned(ctx, r, policy)
 	if err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ func planLessLost(s *draft.Session, policy Policy) (scheduler.Result, error) {
 	if s.Request.Together {
 		return best, nil // one at a time: each has the whole link
 	}
-	shares := divide(nil, demands(s, &best))
+	shares := divide(nil, demandsOf(s, &best))
 	if s.Spent() || !movesAny(&best) || !sharesDiffer(s.Shares(), shares) {
 		return best, nil
 	}
@@ -75,7 +75,7 @@ func settleShares(s *draft.Session, result *scheduler.Result) (lost int64) {
 	}
 	programs := compile(s, result)
 	planned := slowdown(s, result, programs)
-	assign(s, result, divide(weights(s), demands(s, result)))
+	assign(s, result, divide(weights(s), demandsOf(s, result)))
 	if lost = slowdown(s, result, programs); lost > planned {
 		assign(s, result, s.Shares())
 	}
@@ -85,9 +85,9 @@ func settleShares(s *draft.Session, result *scheduler.Result) (lost int64) {
 // demand is how much a job copies in each direction in a second of its time.
 type demand struct{ out, in int64 }
 
-// demands returns what the jobs' plans copy, over the sum of their steps' latencies: stalls left out, since they are
+// demandsOf returns what the jobs' plans copy, over the sum of their steps' latencies: stalls left out, since they are
 // what a share is to avoid. Equal jobs have the mean of theirs, so that shares do not make them unequal.
-func demands(s *draft.Session, result *scheduler.Result) []demand {
+func demandsOf(s *draft.Session, result *scheduler.Result) []demand {
 	demands := make([]demand, len(result.Jobs))
 	for i, j := range result.Jobs {
 		took := sumOf(j.Plan.Made)

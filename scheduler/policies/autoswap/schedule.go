@@ -186,7 +186,7 @@ func (s *schedule) time() time.Duration {
 			ins = max(ins, now, left[i]) + s.Pauses[s.swaps[i].Pause].Fetch
 			here[i] = ins
 		}
-		first := events.fetch.of(n - 1) // they are needed in this iteration
+		first := events.fetch.list(n - 1) // they are needed in this iteration
 		for i, a := range s.Arrivals {
 			for ; len(first) > 0 && s.Pauses[s.swaps[first[0]].Pause].To%n <= a.Slot; first = first[1:] {
 				fetch(first[0])
@@ -202,14 +202,14 @@ func (s *schedule) time() time.Duration {
 			for ; len(next) > 0 && next[0].Slot == slot; next = next[1:] {
 				now = max(now, arrived[len(s.Arrivals)-len(next)])
 			}
-			for _, i := range events.leave.of(slot) {
+			for _, i := range events.leave.list(slot) {
 				now = max(now, left[i])
 			}
-			for _, i := range events.arrive.of(slot) {
+			for _, i := range events.arrive.list(slot) {
 				now = max(now, here[i])
 			}
 			now += s.Took[slot]
-			for _, i := range events.send.of(slot) {
+			for _, i := range events.send.list(slot) {
 				if p := &s.Pauses[s.swaps[i].Pause]; p.Send > 0 {
 					outs = max(outs, now) + p.Send
 					left[i] = outs
@@ -218,8 +218,8 @@ func (s *schedule) time() time.Duration {
 			if slot == n-1 {
 				break
 			}
-			for _, i := range events.fetch.of(slot) {
-				for _, other := range events.leave.of(slot + 1) {
+			for _, i := range events.fetch.list(slot) {
+				for _, other := range events.leave.list(slot + 1) {
 					ins = max(ins, left[other])
 				}
 				fetch(i)
@@ -242,7 +242,7 @@ type lists struct {
 	all   []int32
 }
 
-func (l *lists) of(slot int) []int32 { return l.all[l.begin[slot]:l.begin[slot+1]] }
+func (l *lists) list(slot int) []int32 { return l.all[l.begin[slot]:l.begin[slot+1]] }
 
 func (s *schedule) events() events {
 	n := len(s.Took)

@@ -42,7 +42,7 @@ func OfTrace(t trace.Trace, l *trace.Lifetimes, took time.Duration, out, in cost
 			accessed[slot%n] += b.Size
 			all += b.Size
 		}
-		it.pauses(i, accesses[i], out, in)
+		it.addPauses(i, accesses[i], out, in)
 	}
 	if all == 0 {
 		return nil, errors.New("the iteration has no reads and writes: record these as well; swaps are between two")
@@ -57,8 +57,8 @@ func OfTrace(t trace.Trace, l *trace.Lifetimes, took time.Duration, out, in cost
 	return it, nil
 }
 
-// pauses adds those of a buffer. That of a block which stays goes on into the next iteration after its last access.
-func (it *Traced) pauses(buffer int, accesses []int, out, in cost.Link) {
+// addPauses adds those of a buffer. That of a block which stays goes on into the next iteration after its last access.
+func (it *Traced) addPauses(buffer int, accesses []int, out, in cost.Link) {
 	b := &it.lifetimes.Buffers[buffer]
 	bytes := graph.Bytes(b.Size)
 	add := func(from, to int) {

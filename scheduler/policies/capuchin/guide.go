@@ -69,7 +69,7 @@ func (o *observed) candidates() {
 		peak = max(peak, bytes)
 	}
 	o.over = make([]int, len(o.load)+1)
-	o.count()
+	o.countAbove()
 	for s, uses := range o.uses {
 		if o.bytes[s] < peak/1024 {
 			continue
@@ -94,8 +94,8 @@ func (o *observed) candidates() {
 // saves reports whether an interval reaches over an op that is still above the capacity.
 func (o *observed) saves(c *candidate) bool { return o.over[c.back] > o.over[c.from+1] }
 
-// count counts the ops above the capacity.
-func (o *observed) count() {
+// countAbove counts the ops above the capacity.
+func (o *observed) countAbove() {
 	o.session.Count(len(o.load) / 4)
 	for k, bytes := range o.load {
 		o.over[k+1] = o.over[k]
@@ -160,7 +160,7 @@ func (o *observed) markAbsent(c *candidate, remake bool) {
 	for k := c.from + 1; k < c.back; k++ {
 		o.load[k] -= c.bytes
 	}
-	o.count()
+	o.countAbove()
 }
 
 // triggers gives each swap its in-trigger. A direction of the link is exclusive, so the copies in end one before the

@@ -124,7 +124,7 @@ func (r *runtime) fix(id graph.StorageID) {
 		return
 	}
 	s.fixed = true
-	r.settle(id)
+	r.updatePool(id)
 	if s.dead {
 		r.zombies = append(r.zombies, id)
 	}

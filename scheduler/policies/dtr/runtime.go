@@ -242,7 +242,7 @@ func (r *runtime) execute(id graph.OpID, want plan.Outputs, again bool) {
 			s.cost += o.took
 		}
 		s.fixed = s.fixed || !s.again
-		r.settle(w.Storage)
+		r.updatePool(w.Storage)
 	}
 }
 
@@ -258,7 +258,7 @@ func (r *runtime) arrive(id graph.StorageID) {
 	r.used += s.bytes
 	r.unlocks++
 	s.unlocked = r.unlocks
-	r.settle(id)
+	r.updatePool(id)
 }
 
 // rematerialise makes a storage again, by its ops in their order, and leaves it locked.
@@ -317,7 +317,7 @@ func (r *runtime) absentOutputs(o *op, id graph.StorageID) (set plan.Outputs) {
 
 func (r *runtime) lock(id graph.StorageID) {
 	r.storages[id].locks++
-	r.settle(id)
+	r.updatePool(id)
 }
 
 func (r *runtime) unlock(id graph.StorageID) {
@@ -325,11 +325,11 @@ func (r *runtime) unlock(id graph.StorageID) {
 	s.locks--
 	r.unlocks++
 	s.unlocked = r.unlocks
-	r.settle(id)
+	r.updatePool(id)
 }
 
-// settle keeps the pool right: what is on the device, unlocked, and can be made again.
-func (r *runtime) settle(id graph.StorageID) {
+// updatePool keeps the pool right: what is on the device, unlocked, and can be made again.
+func (r *runtime) updatePool(id graph.StorageID) {
 	s := &r.storages[id]
 	switch in := s.resident && s.locks == 0 && !s.fixed && !s.building; {
 	case in && s.place < 0:
@@ -370,7 +370,7 @@ func (r *runtime) leave(id graph.StorageID) {
 	s := &r.storages[id]
 	s.resident = false
 	r.used -= s.bytes
-	r.settle(id)
+	r.updatePool(id)
 }
 
 // release is told that no op of the graph uses a storage any more: eager eviction.

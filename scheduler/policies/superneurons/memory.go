@@ -193,7 +193,7 @@ func (r *memory) walk() error {
 	windows := r.windows
 	for k := range r.steps {
 		r.count(16 + 4*len(r.touched[k]))
-		r.settle(k)
+		r.freeOffloaded(k)
 		if err := r.prepare(k); err != nil {
 			return err
 		}
@@ -207,9 +207,9 @@ func (r *memory) walk() error {
 	return nil
 }
 
-// settle frees before step k what was offloaded by now, once no layer of the forward pass needs it (3.3.1). What the
-// backward pass needs already stays.
-func (r *memory) settle(k int) {
+// freeOffloaded frees before step k what was offloaded by now, once no layer of the forward pass needs it (3.3.1). What
+// the backward pass needs already stays.
+func (r *memory) freeOffloaded(k int) {
 	r.offloads = slices.DeleteFunc(r.offloads, func(o offload) bool {
 		if o.until >= k {
 			return false

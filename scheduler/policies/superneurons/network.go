@@ -83,7 +83,7 @@ func newNetwork(g *graph.Graph, strategy Strategy) *network {
 	}
 	n.classify()
 	n.segments()
-	peak := n.largest()
+	peak := n.largestLayer()
 	for i := range n.chains {
 		c := &n.chains[i]
 		c.memory = strategy == MemoryCentric || strategy == CostAware && c.cost > peak
@@ -300,8 +300,8 @@ func (n *network) tensors(ops []graph.OpID) (sum graph.Bytes) {
 	return sum
 }
 
-// largest is l_peak, the most that a layer has on the device (3.4, step 1).
-func (n *network) largest() (peak graph.Bytes) {
+// largestLayer is l_peak, the most that a layer has on the device (3.4, step 1).
+func (n *network) largestLayer() (peak graph.Bytes) {
 	for i := range n.layers {
 		forward, backward := n.usage(i)
 		peak = max(peak, forward, backward)

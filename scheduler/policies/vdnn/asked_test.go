@@ -27,7 +27,7 @@ func TestAsked(t *testing.T) {
 		{draft.Part{Bytes: 1000, Capacity: 930}, askedFor{trial: 6}},
 		{draft.Part{Bytes: 900, Capacity: 900}, askedFor{}},
 	} {
-		a.next(trials, step.part)
+		a.startPart(trials, step.part)
 		if step.want.part = step.part; a != step.want {
 			t.Errorf("asked for %v: %+v, want %+v", step.part, a, step.want)
 		}

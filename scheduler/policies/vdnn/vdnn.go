@@ -54,7 +54,7 @@ func Dynamic(o Options) func(*draft.Session) (scheduler.Result, error) {
 		}
 		asked := make([]askedFor, len(r.Jobs))
 		result, err := s.Each(func(i int, part draft.Part) (*plan.Plan, error) {
-			asked[i].next(trials, part)
+			asked[i].startPart(trials, part)
 			return firstFit(s, i, trials, &asked[i])
 		})
 		if errors.Is(err, scheduler.ErrNoPlan) { // with other parts of the budget it may fit
@@ -124,9 +124,9 @@ type askedFor struct {
 	again  int         // how often it has got a larger one
 }
 
-// next is told of the part that is asked for: another one begins with the first trial; less capacity says that what
-// fitted does not pack.
-func (a *askedFor) next(trials []trial, part draft.Part) {
+// startPart is told of the part that is asked for: another one begins with the first trial; less capacity says that
+// what fitted does not pack.
+func (a *askedFor) startPart(trials []trial, part draft.Part) {
 	if part.Bytes != a.part.Bytes {
 		*a = askedFor{}
 	} else if over := a.part.Capacity - part.Capacity; over > 0 {
@@ -184,7 +184,7 @@ func (o Options) plan(s *draft.Session, i int, variants []int) *plan.Plan {
 	s.Count(32 * len(g.Ops))
 	layers, of := draft.Layers(g)
 	if o.Keep {
-		keep(g, p, layers, of)
+		restrictFrees(g, p, layers, of)
 	}
 	if o.Offload != Nothing {
 		offload(g, p, layers, of, o.Offload)
