@@ -150,8 +150,8 @@ func (h *Host) Skip(name string, iterations int) {
 	})
 }
 
-// RestAfter has all jobs, those to come too, rest in Home when so many iterations are complete: they then have nothing of
-// the device. A later call with more has them go on.
+// RestAfter has all jobs, those to come too, rest in Home when so many iterations are complete: they then have nothing
+// of the device. A later call with more has them go on.
 func (h *Host) RestAfter(iterations int) {
 	h.command("", func() error {
 		h.until = &iterations

@@ -296,7 +296,8 @@ func (h *Host) carryOut(j *job, in Input) error {
 		case out.Lease != nil:
 			h.stepLease(*out.Lease)
 		case out.Report != nil:
-			if err := j.failureAfter(out.Report.Iteration); err != nil { // such as: the iteration was trained with zeros
+			// such as: the iteration was trained with zeros
+			if err := j.failureAfter(out.Report.Iteration); err != nil {
 				h.fail(j, err)
 				return nil
 			}

@@ -50,8 +50,8 @@ func (h *Host) checkRunnable(j *job, p program.Proven) error {
 	return nil
 }
 
-// failureAfter is why a job does not go on after an iteration, counted from 0, which is complete; nil: it does. A loss that
-// is no number counts from its iteration on, whenever the next one has ended, so that equal jobs end alike.
+// failureAfter is why a job does not go on after an iteration, counted from 0, which is complete; nil: it does. A loss
+// that is no number counts from its iteration on, whenever the next one has ended, so that equal jobs end alike.
 func (j *job) failureAfter(iteration int) error {
 	if j.fault == nil {
 		return nil

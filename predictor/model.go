@@ -91,8 +91,8 @@ func (m *Model) Predict(d *Device, calls []Call) []Prediction {
 // test rows differ by 1.3 for T4, by 1.1 for A100.
 const board = 1.2
 
-// groupFor returns the group that predicts a call and the kind it is predicted as, its own if that was trained on. Group
-// -1: no kind of the call's form was.
+// groupFor returns the group that predicts a call and the kind it is predicted as, its own if that was trained on.
+// Group -1: no kind of the call's form was.
 func (m *Model) groupFor(c *Call) (group int, kind string) {
 	for _, kind := range append([]string{c.Kind}, equivalentKinds(c)...) {
 		for i := range m.Groups {
@@ -171,9 +171,9 @@ func (g *Group) predict(d *Device, calls []Call, at []int, out []Prediction) {
 	}
 }
 
-// narrowRows replaces rows that are wider than any in the training data by more rows of the largest known width, with the
-// same traffic: kernels for long rows are no slower per byte. It returns by how many doublings, beyond the slack, the
-// rows are too wide.
+// narrowRows replaces rows that are wider than any in the training data by more rows of the largest known width, with
+// the same traffic: kernels for long rows are no slower per byte. It returns by how many doublings, beyond the slack,
+// the rows are too wide.
 func (g *Group) narrowRows(calls []Call, at []int) (narrowed []Call, wider []float64) {
 	wider = make([]float64, len(at))
 	if g.Form != Stream {
@@ -205,10 +205,10 @@ func boundBy(d *Device, c *Call) int {
 	return 1
 }
 
-// deviceWeights weighs the ways in which a network is asked about a device: 0 as none of the families that were trained on, and
-// 1+i as one of family i. A device of a known family counts as one of it alone. For an unseen device we average two
-// predictions: one from its own specs (an extrapolation) and one from the known devices, weighted by similarity. The
-// average has a lower error than either.
+// deviceWeights weighs the ways in which a network is asked about a device: 0 as none of the families that were trained
+// on, and 1+i as one of family i. A device of a known family counts as one of it alone. For an unseen device we average
+// two predictions: one from its own specs (an extrapolation) and one from the known devices, weighted by similarity.
+// The average has a lower error than either.
 func (g *Group) deviceWeights(d *Device) []float64 {
 	weights := make([]float64, 1+len(g.Families))
 	if i := slices.Index(g.Families, d.Family()); i >= 0 {
@@ -245,9 +245,9 @@ func (g *Group) attained(d *Device) [2]float64 {
 	return g.Reach[len(g.Families)]
 }
 
-// appendRow appends a call's features and returns how far outside of the trained range they are: the largest distance beyond
-// the slack, in doublings, since nearly all features are logarithms to base 2. family is what the device is described
-// as; -1: itself.
+// appendRow appends a call's features and returns how far outside of the trained range they are: the largest distance
+// beyond the slack, in doublings, since nearly all features are logarithms to base 2. family is what the device is
+// described as; -1: itself.
 func (g *Group) appendRow(x []float32, d *Device, c *Call, family int) ([]float32, float64) {
 	at := len(x)
 	r := row{x: x}

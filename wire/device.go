@@ -93,11 +93,16 @@ func (c *checker) facts(f *cost.Facts) {
 			c.fail("%s of a device is 0, and must be more", rate.what)
 		}
 	}
-	for what, took := range map[string]time.Duration{"launch of a device": f.Launch,
-		"latency of a device's link out": f.Out.Latency, "latency of a device's link in": f.In.Latency,
-		"latency of a device's host": f.Host.Latency, "latency of a device's network": f.Network.Latency} {
-		if took > MaxLatency {
-			c.fail("%s is %v, and cannot be more than %v", what, took, MaxLatency)
+	for _, t := range []struct {
+		what string
+		took time.Duration
+	}{
+		{"launch of a device", f.Launch}, {"latency of a device's link out", f.Out.Latency},
+		{"latency of a device's link in", f.In.Latency}, {"latency of a device's host", f.Host.Latency},
+		{"latency of a device's network", f.Network.Latency},
+	} {
+		if t.took > MaxLatency {
+			c.fail("%s is %v, and cannot be more than %v", t.what, t.took, MaxLatency)
 		}
 	}
 }

@@ -106,7 +106,8 @@ func (s *session) other(ctx context.Context, p *planFlags, way wire.Sharing, ove
 func (s *session) faster(ctx context.Context, p *planFlags) error {
 	request, gates := s.request, s.planned
 	err := s.planAs(ctx, p, wire.NoSharing, 0)
-	if errors.Is(err, scheduler.ErrNoPlan) || err == nil && gates.WeightedTime(&request) <= s.planned.WeightedTime(&request)/100*99 {
+	if errors.Is(err, scheduler.ErrNoPlan) || err == nil &&
+		gates.WeightedTime(&request) <= s.planned.WeightedTime(&request)/100*99 {
 		s.request, s.planned, p.sharing.Sharing = request, gates, wire.Gates
 		return nil
 	}

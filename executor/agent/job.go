@@ -209,7 +209,7 @@ func (m *Machine) setState(j *job, s wire.State) {
 	}
 }
 
-// endJob ends a job in a state that is over. reason may be empty.
+// endJob ends a job in a state that is over. why may be empty.
 func (m *Machine) endJob(j *job, s wire.State, why string) {
 	m.endJobAs(j, Event{Kind: Over, State: s, Reason: why})
 }

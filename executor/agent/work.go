@@ -94,7 +94,8 @@ func (r *runner) closeConnections(job string) {
 	}
 }
 
-// takeLoss is that of the iteration that an event reports; nil if there is none. What is kept of a job that is over goes.
+// takeLoss is that of the iteration that an event reports; nil if there is none. What is kept of a job that is over
+// goes.
 func (r *runner) takeLoss(e *executor.Event) *wire.Loss {
 	l := r.losses[e.Job]
 	if e.Ended != nil || e.Removed {

@@ -25,6 +25,8 @@ type Summary struct {
 	Plans int `json:"plans"`
 	// Limit is the script's limit of device memory, in bytes; 0: there is none.
 	Limit graph.Bytes `json:"limit_bytes"`
+	// Over is how many iterations that followed a plan had more than the limit.
+	Over int `json:"over_limit"`
 	// Plan is the largest of the plans in force, the newest of each graph, in bytes; 0: there is none.
 	Plan graph.Bytes `json:"plan_bytes"`
 	// Reserve is the most that the allocator has had beyond a plan, in bytes.

@@ -360,8 +360,8 @@ func (g *Guest) handleMessage(message external.Message) error {
 	return nil
 }
 
-// recordGraph has the job planned for by a graph that was recorded, or, by 0, as one that follows no plan: by what it had
-// without one, or needs for any of its graphs.
+// recordGraph has the job planned for by a graph that was recorded, or, by 0, as one that follows no plan: by what it
+// had without one, or needs for any of its graphs.
 func (g *Guest) recordGraph(number int) {
 	g.current = number
 	if number > 0 {

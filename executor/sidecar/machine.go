@@ -191,8 +191,8 @@ const (
 	alpha     = 0.25
 )
 
-// hasDrifted takes what the steps of a plan took, and reports whether ops now take so much longer or shorter than the plan
-// was made for that another is wanted.
+// hasDrifted takes what the steps of a plan took, and reports whether ops now take so much longer or shorter than the
+// plan was made for that another is wanted.
 func (m *Machine) hasDrifted(p *sent, took []time.Duration) bool {
 	if len(took) == 0 {
 		return false

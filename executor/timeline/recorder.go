@@ -150,8 +150,8 @@ func (e *ended) trim(section int) {
 	}
 }
 
-// fillLevels says how much content the arena has while the section goes on. What a command writes is there from its start,
-// and all that uses a content has ended when it is gone.
+// fillLevels says how much content the arena has while the section goes on. What a command writes is there from its
+// start, and all that uses a content has ended when it is gone.
 func (s *Section) fillLevels(contents []program.Content) {
 	for _, c := range contents {
 		if c.Before {

@@ -84,8 +84,10 @@ func TestPicture(t *testing.T) {
 		timing := program.Time(planned.Programs[i].Program(), program.Durations{Steps: j.Plan.Made,
 			Out: cost.Link{Rate: j.Out.Rate}, In: cost.Link{Rate: j.In.Rate}})
 		top := c.After[indexOfLargest(c.After)]
-		if top != j.Footprint.Peak || c.Before[indexOfLargest(c.Before)] != peaks.Live[i] || c.Iteration != timing.Iteration {
-			t.Errorf("peaks %d and %d, iteration %v; want %d, %d, %v", top, c.Before[indexOfLargest(c.Before)], c.Iteration,
+		if top != j.Footprint.Peak || c.Before[indexOfLargest(c.Before)] != peaks.Live[i] ||
+			c.Iteration != timing.Iteration {
+			t.Errorf("peaks %d and %d, iteration %v; want %d, %d, %v", top, c.Before[indexOfLargest(c.Before)],
+				c.Iteration,
 				j.Footprint.Peak, peaks.Live[i], timing.Iteration)
 		}
 		took := compute(t, c.Bars)

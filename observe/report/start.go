@@ -6,8 +6,8 @@ import (
 	"tensile/controller/local"
 )
 
-// startupTime is the time from when the first of all jobs left Home to the end of a job's first iteration: what the job's
-// user waits for, prologues included. It is not known of a job that has completed none.
+// startupTime is the time from when the first of all jobs left Home to the end of a job's first iteration: what the
+// job's user waits for, prologues included. It is not known of a job that has completed none.
 func startupTime(r *local.Run, job int) (time.Duration, bool) {
 	left := r.Jobs[job].Left
 	for _, j := range r.Jobs {

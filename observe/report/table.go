@@ -92,7 +92,8 @@ func (r *Training) wideRows() [][]string {
 		rows = append(rows, append(cells, rest...))
 	}
 	for _, j := range r.Jobs {
-		row(j.Job, j.Metrics, ratioText(j.StartEOR), ratioText(j.FirstEOR), percentText(j.Prediction), j.losses(), j.bits())
+		row(j.Job, j.Metrics, ratioText(j.StartEOR), ratioText(j.FirstEOR), percentText(j.Prediction), j.losses(),
+			j.bits())
 	}
 	row("total", r.Total, ratioText(r.StartEOR), ratioText(r.FirstEOR))
 	return rows

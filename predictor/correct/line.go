@@ -152,8 +152,8 @@ func (f *fitter) fit() factors {
 	return best
 }
 
-// spreadPower is the power of p95/p50 that one report in twenty exceeds, among reports that the line was not fitted to. It
-// takes twenty reports to tell.
+// spreadPower is the power of p95/p50 that one report in twenty exceeds, among reports that the line was not fitted to.
+// It takes twenty reports to tell.
 func (f *fitter) spreadPower(best factors) float64 {
 	var late []float64
 	for i, p := range f.pairs {

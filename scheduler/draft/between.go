@@ -76,7 +76,8 @@ func (d *Draft) between(x *Gap) bool {
 	return x.kind == swap && d.wrapping(x) && x.drop < n && x.in >= n-1
 }
 
-// coveringSlot is Covers, also of the boundary: the slot is then one beside it, and the gap one that does not free it yet.
+// coveringSlot is Covers, also of the boundary: the slot is then one beside it, and the gap one that does not free it
+// yet.
 func (d *Draft) coveringSlot(x *Gap, at int) (slot int, ok bool) {
 	if at != boundary {
 		return d.Covers(x, at)

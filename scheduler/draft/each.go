@@ -114,8 +114,8 @@ type claim struct {
 	planned Part
 }
 
-// raiseNeed notes that a job needs more than was known. It reports false if that was so too often: a method need not keep
-// to what it said.
+// raiseNeed notes that a job needs more than was known. It reports false if that was so too often: a method need not
+// keep to what it said.
 func (c *claim) raiseNeed(need graph.Bytes) bool {
 	const most = 4
 	c.need = need

@@ -19,9 +19,9 @@ type pace struct {
 	out, in cost.Link
 }
 
-// spreadAnchors moves the anchors of such updates to later ops, of those before the op first: each comes when the link may
-// have copied the state of the one before, or, if there is not as much time before the last op, in even shares of what
-// there is. Parts whose gradients had to be kept for that stay where they are.
+// spreadAnchors moves the anchors of such updates to later ops, of those before the op first: each comes when the link
+// may have copied the state of the one before, or, if there is not as much time before the last op, in even shares of
+// what there is. Parts whose gradients had to be kept for that stay where they are.
 func (p *pace) spreadAnchors(d *uses, first graph.OpID, anchors []graph.OpID) {
 	var parts []graph.OpID // updates that may wait
 	var needed time.Duration

@@ -181,8 +181,8 @@ func (t *Together) Speed(alone time.Duration, job int) float64 {
 	return float64(alone) / float64(max(1, t.Iterations[job]))
 }
 
-// WeightedTime is how long iterations of a request's planned jobs take together, by weight: as expected of jobs that share
-// memory by gates, else by their plans.
+// WeightedTime is how long iterations of a request's planned jobs take together, by weight: as expected of jobs that
+// share memory by gates, else by their plans.
 func (p *Planned) WeightedTime(r *scheduler.Request) (sum time.Duration) {
 	for i := range p.Jobs {
 		took := p.Timing(i).Iteration

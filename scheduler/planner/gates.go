@@ -34,7 +34,8 @@ func (d Device) gates(ctx context.Context, r scheduler.Request) (*Planned, error
 	}
 	work := best.Work
 	for lower := range d.below(r.Budget) {
-		if waits := best.WeightedTime(&r) - roomy.WeightedTime(&r); waits <= best.WeightedTime(&r)/100 || work > r.Options.Steps()/tries {
+		if waits := best.WeightedTime(&r) - roomy.WeightedTime(&r); waits <= best.WeightedTime(&r)/100 ||
+			work > r.Options.Steps()/tries {
 			break
 		}
 		smaller := r

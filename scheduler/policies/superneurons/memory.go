@@ -207,8 +207,8 @@ func (r *memory) walk() error {
 	return nil
 }
 
-// freeOffloaded frees before step k what was offloaded by now, once no layer of the forward pass needs it (3.3.1). What the
-// backward pass needs already stays.
+// freeOffloaded frees before step k what was offloaded by now, once no layer of the forward pass needs it (3.3.1). What
+// the backward pass needs already stays.
 func (r *memory) freeOffloaded(k int) {
 	r.offloads = slices.DeleteFunc(r.offloads, func(o offload) bool {
 		if o.until >= k {

@@ -124,8 +124,8 @@ type askedFor struct {
 	again  int         // how often it has got a larger one
 }
 
-// startPart is told of the part that is asked for: another one begins with the first trial; less capacity says that what
-// fitted does not pack.
+// startPart is told of the part that is asked for: another one begins with the first trial; less capacity says that
+// what fitted does not pack.
 func (a *askedFor) startPart(trials []trial, part draft.Part) {
 	if part.Bytes != a.part.Bytes {
 		*a = askedFor{}
