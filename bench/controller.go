@@ -101,13 +101,13 @@ type rig struct {
 func MeasureController(ctx context.Context, dir string, o ControllerOptions) (*ControllerReport, error) {
 	r := &ControllerReport{Executors: o.Executors, Jobs: o.Jobs, Model: o.Model, ReportsWanted: o.Reports}
 	s := &rig{options: o, number: 1 << 40}
-	if err := s.with(ctx, filepath.Join(dir, "crowd"), 0, func(ctx context.Context) error {
+	if err := s.runController(ctx, filepath.Join(dir, "crowd"), 0, func(ctx context.Context) error {
 		return s.measure(ctx, r)
 	}); err != nil {
 		return nil, err
 	}
 	s = &rig{options: ControllerOptions{Executors: 1, Jobs: 1, Model: o.Model}, number: 1 << 40, eager: true}
-	if err := s.with(ctx, filepath.Join(dir, "one"), 0.75, func(ctx context.Context) error {
+	if err := s.runController(ctx, filepath.Join(dir, "one"), 0.75, func(ctx context.Context) error {
 		return s.replans(ctx, 40, r)
 	}); err != nil {
 		return nil, err
@@ -117,14 +117,16 @@ func MeasureController(ctx context.Context, dir string, o ControllerOptions) (*C
 	}
 	r.Planning = &PlanningReport{Model: o.Planning}
 	s = &rig{options: ControllerOptions{Executors: 1, Jobs: 1, Model: o.Planning}, number: 1 << 40}
-	err := s.with(ctx, filepath.Join(dir, "planning"), 0.75, func(ctx context.Context) error {
+	err := s.runController(ctx, filepath.Join(dir, "planning"), 0.75, func(ctx context.Context) error {
 		return s.planning(ctx, r.Planning)
 	})
 	return r, err
 }
 
-// with runs a controller, with a budget of a share of what the model needs (0: none), while something is measured.
-func (s *rig) with(ctx context.Context, dir string, share float64, measure func(context.Context) error) (err error) {
+// runController runs a controller, with a budget of a share of what the model needs (0: none), while something is
+// measured.
+func (s *rig) runController(ctx context.Context, dir string, share float64,
+	measure func(context.Context) error) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	config, err := s.config(ctx, share)

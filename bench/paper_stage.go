@@ -107,7 +107,7 @@ func (s *stage) budget(c *contender) (graph.Bytes, error) {
 	case paperPeak:
 		return s.paper, nil
 	case leastMemory:
-		return s.least(c.overhead)
+		return s.leastBudget(c.overhead)
 	case shareOfLive:
 		return s.live * graph.Bytes(c.share) / 100, nil
 	}
@@ -120,10 +120,10 @@ type tried struct {
 	eor    float64 // predicted; +Inf: there are none
 }
 
-// least is the least budget within which plans of policy tensile are predicted to take no more than an overhead, as
-// bisection finds it, to a 128th of live memory. What was tried for one overhead counts for the others; one goroutine
-// at a time may ask.
-func (s *stage) least(overhead float64) (graph.Bytes, error) {
+// leastBudget is the least budget within which plans of policy tensile are predicted to take no more than an overhead,
+// as bisection finds it, to a 128th of live memory. What was tried for one overhead counts for the others; one
+// goroutine at a time may ask.
+func (s *stage) leastBudget(overhead float64) (graph.Bytes, error) {
 	r, err := s.request(s.tasks, false)
 	if err != nil {
 		return 0, err
@@ -186,6 +186,6 @@ func (s *stage) measure(c *contender, budget graph.Bytes) (_ *outcome, err error
 	for _, phase := range []string{wholeRun, coldStart, updated} {
 		o.phases[phase] = t.figures(phase, vanilla)
 	}
-	o.same = t.same(vanilla)
+	o.same = t.hasSameBits(vanilla)
 	return o, nil
 }

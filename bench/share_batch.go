@@ -167,7 +167,7 @@ func (m *batched) train(policy string, batch int) (*BatchRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.alone(r); err != nil {
+	if err := s.trainAlone(r); err != nil {
 		return nil, err
 	}
 	r.Policy = policy

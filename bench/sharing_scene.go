@@ -293,8 +293,8 @@ func (b *sharingBench) arena(device string, n trained) (graph.Bytes, error) {
 	return size, nil
 }
 
-// within returns the network with the largest batch whose arena is at most some bytes. Arenas grow in a line.
-func (b *sharingBench) within(device string, n trained, limit graph.Bytes) (trained, error) {
+// largestWithin returns the network with the largest batch whose arena is at most some bytes. Arenas grow in a line.
+func (b *sharingBench) largestWithin(device string, n trained, limit graph.Bytes) (trained, error) {
 	low, high := trained{}, trained{}
 	var at, next graph.Bytes
 	n.batch = 8

@@ -22,7 +22,7 @@ func (d *domain) alone(j *job, steps []time.Duration) []time.Duration {
 		for i, j := range training {
 			uses[i] = d.config.Sharing.Use(j.latency)
 		}
-		for i, stretch := range d.config.Sharing.Stretches(uses) {
+		for i, stretch := range d.config.Sharing.Slowdowns(uses) {
 			training[i].stretch = stretch
 		}
 	}
@@ -31,7 +31,7 @@ func (d *domain) alone(j *job, steps []time.Duration) []time.Duration {
 	}
 	alone := make([]time.Duration, len(steps))
 	for i, took := range steps {
-		alone[i] = d.config.Sharing.Alone(took, j.stretch)
+		alone[i] = d.config.Sharing.Uncontended(took, j.stretch)
 	}
 	return alone
 }
@@ -61,7 +61,7 @@ func (d *domain) learn(j *job, l *layout, iteration int, steps []time.Duration) 
 		}
 	}
 	line := d.corrects()
-	d.line = line.Toward(correct.Fit(reports), d.config.Alpha)
+	d.line = line.MoveToward(correct.Fit(reports), d.config.Alpha)
 }
 
 // corrects is the line by which profiles of coming jobs are corrected: as long as no job has taught one on the device,

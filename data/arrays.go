@@ -162,7 +162,7 @@ func (a *Arrays) Fill(x Array, iteration, batch int, to []byte) error {
 		panic(fmt.Sprintf("data: Fill of iteration %d with %d bytes for %d examples of %d", iteration, len(to), batch,
 			n))
 	}
-	return newOrder(x.Examples(), a.seed).Each(iteration, batch, func(i, example int) error {
+	return newOrder(x.Examples(), a.seed).forEach(iteration, batch, func(i, example int) error {
 		return a.read(x, x.begin+int64(example)*n, to[int64(i)*n:][:n])
 	})
 }

@@ -33,7 +33,7 @@ func (g *translator) loss() graph.TensorID {
 	g.b.SetLayer("head")
 	logits := g.linear("head", g.shown(y, g.s.rows(), g.width), g.s.vocabulary, linearGain)
 	g.b.SetLayer("loss")
-	return g.one("loss", graph.SoftmaxXent, graph.Attrs{}, logits, next)
+	return g.addOp("loss", graph.SoftmaxXent, graph.Attrs{}, logits, next)
 }
 
 // words looks up a sentence: [N*S] -> [N,S,width].
@@ -86,7 +86,7 @@ func (g *translator) attend(x, memory graph.TensorID) graph.TensorID {
 	q := g.shown(g.linearPlain("attention.query", g.shown(x, n*steps, width), width), n, steps, width)
 	k := g.shown(g.linearPlain("attention.key", g.shown(memory, n*steps, width), width), n, steps, width)
 	v := g.weight("attention.v", width, linearGain, width)
-	scores := g.one("attention.scores", graph.AdditiveScores, graph.Attrs{}, q, k, v)
-	shares := g.one("attention.softmax", graph.Softmax, graph.Attrs{Factor: 1}, scores)
-	return g.one("attention", graph.MatMul, graph.Attrs{}, shares, memory)
+	scores := g.addOp("attention.scores", graph.AdditiveScores, graph.Attrs{}, q, k, v)
+	shares := g.addOp("attention.softmax", graph.Softmax, graph.Attrs{Factor: 1}, scores)
+	return g.addOp("attention", graph.MatMul, graph.Attrs{}, shares, memory)
 }

@@ -87,7 +87,7 @@ func (n *net) cifarBlock(name string, x graph.TensorID, width int, halve bool) g
 		x = n.maxPool(name+".down", x, window{kernel: 1, stride: 2})
 		in := n.b.Shape(x)[1]
 		a := graph.Attrs{Dim: 1, Begin: (width - in) / 2, Length: in, Extent: [2]int{width}}
-		return n.one(name+".widen", graph.SliceDX, a, x)
+		return n.addOp(name+".widen", graph.SliceDX, a, x)
 	})
 }
 

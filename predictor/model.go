@@ -147,7 +147,7 @@ func (g *Group) predict(d *Device, calls []Call, at []int, out []Prediction) {
 			x, far[i] = g.row(x, d, &calls[c], family)
 		}
 		for _, layers := range g.Nets {
-			for i, v := range forward(layers, x, len(at)) {
+			for i, v := range forwardPass(layers, x, len(at)) {
 				sums[i] += weight * float64(v) / float64(len(g.Nets))
 			}
 		}
@@ -271,15 +271,15 @@ func (g *Group) row(x []float32, d *Device, c *Call, family int) ([]float32, flo
 		}
 	}
 	for _, k := range g.Kinds {
-		x = append(x, one(k == c.Kind))
+		x = append(x, indicator(k == c.Kind))
 	}
 	for i := range g.Families {
-		x = append(x, one(i == family))
+		x = append(x, indicator(i == family))
 	}
 	return x, max(0, float64(far)-slack)
 }
 
-func one(b bool) float32 {
+func indicator(b bool) float32 {
 	if b {
 		return 1
 	}

@@ -73,7 +73,7 @@ func corrected(l *correct.Line) predicted {
 	return func(o *launched) time.Duration { return l.Apply(o.report.Class, o.report.Predicted) }
 }
 
-func beside(o *launched) time.Duration { return o.beside }
+func contendedLatency(o *launched) time.Duration { return o.beside }
 
 // EvaluateTraces predicts traced networks on the devices of the model.
 func EvaluateTraces(m *Model, networks []Network) *NetworkEvaluation {
@@ -144,7 +144,7 @@ func (e *NetworkEvaluation) device(m *Model, d *Device, networks []*Network) {
 			x.Labelled.Reported += relative(sum, x.EndToEnd) / draws
 		}
 		if e.Beside {
-			sum, _ := sums(beside, mine)
+			sum, _ := sums(contendedLatency, mine)
 			x.Error.Beside, x.Labelled.Beside = relative(sum, x.Measured), relative(sum, x.EndToEnd)
 		}
 		e.Networks = append(e.Networks, x)
@@ -161,7 +161,7 @@ func (e *NetworkEvaluation) device(m *Model, d *Device, networks []*Network) {
 			g.Sum.Reported, g.Op.Reported = g.Sum.Reported+sum/draws, g.Op.Reported+op/draws
 		}
 		if e.Beside {
-			g.Sum.Beside, g.Op.Beside = groupErrors(beside, groups[name], len(networks))
+			g.Sum.Beside, g.Op.Beside = groupErrors(contendedLatency, groups[name], len(networks))
 		}
 		e.Groups = append(e.Groups, g)
 	}

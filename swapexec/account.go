@@ -70,14 +70,14 @@ func streamsOf(s *program.Section) [][]int {
 // or longest for one of the section before. previous is the point that its stream reaches before it.
 func (a *accountant) stall(previous program.Point, command int, waits []program.Point) (last int, stall time.Duration) {
 	start := a.events[command].Start
-	_, free, ok := a.behind(previous)
+	_, free, ok := a.commandAt(previous)
 	if !ok {
 		free = start
 	}
 	last = -1
 	latest := free
 	for _, w := range waits {
-		if i, end, ok := a.behind(w); ok && end > latest {
+		if i, end, ok := a.commandAt(w); ok && end > latest {
 			last, latest = i, end
 		}
 	}
@@ -88,9 +88,9 @@ func (a *accountant) stall(previous program.Point, command int, waits []program.
 	return last, stall
 }
 
-// behind returns the command that reaches a point, -1 if it is of the section before, and when it ended; false if there
-// was no such command or its end is not known.
-func (a *accountant) behind(p program.Point) (i int, end time.Duration, ok bool) {
+// commandAt returns the command that reaches a point, -1 if it is of the section before, and when it ended; false if
+// there was no such command or its end is not known.
+func (a *accountant) commandAt(p program.Point) (i int, end time.Duration, ok bool) {
 	if p.Count > 0 {
 		i = a.streams[p.Stream][p.Count-1]
 		return i, a.events[i].End, true

@@ -55,8 +55,8 @@ func (f *accessFlags) check(own ...string) error {
 			if target, err := filepath.EvalSymlinks(own); err == nil {
 				own = target
 			}
-			_, holds := rooted.Below(real, own)
-			_, lies := rooted.Below(own, real)
+			_, holds := rooted.NameBelow(real, own)
+			_, lies := rooted.NameBelow(own, real)
 			if own != "" && (holds || lies) {
 				return fmt.Errorf("--allow %s: users could change what controllers and executors keep in %s: name "+
 					"another folder", dir, own)

@@ -109,7 +109,7 @@ func (s *describer) close() {
 
 // describe is what plans have to know of a device. Its latencies are those of the roofline until they are measured.
 func (s *describer) describe(b *wire.Device) (planner.Device, error) {
-	like, err := s.like(b)
+	like, err := s.standIn(b)
 	if err != nil {
 		return planner.Device{}, err
 	}
@@ -118,8 +118,8 @@ func (s *describer) describe(b *wire.Device) (planner.Device, error) {
 	return on, nil
 }
 
-// like is a device here with the operators of one elsewhere.
-func (s *describer) like(b *wire.Device) (device.Device, error) {
+// standIn is a device here with the operators of one elsewhere.
+func (s *describer) standIn(b *wire.Device) (device.Device, error) {
 	described := elsewhere{facts: b.Facts, identity: b.Identity, align: b.Align}
 	kind, _, _ := strings.Cut(b.Model, ":")
 	switch {

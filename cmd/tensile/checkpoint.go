@@ -87,8 +87,8 @@ func parseInterval(text string) (wire.Interval, error) {
 		"(0 is the same)", text)
 }
 
-// into sets what the flags say of a job.
-func (f *checkpointFlags) into(s *wire.Spec) {
+// setSpec sets what the flags say of a job.
+func (f *checkpointFlags) setSpec(s *wire.Spec) {
 	s.Checkpoint, s.Keep, s.Restarts, s.AnyDevice = f.interval, f.keep, f.restarts, f.anyDevice
 }
 

@@ -137,8 +137,8 @@ func ask(ctx context.Context, conn wire.Bus, q wire.Request) (wire.Answer, error
 	return a, err
 }
 
-// with runs a command that needs a controller.
-func (f *clientFlags) with(run func(ctx context.Context, conn *bus.Conn, args []string,
+// withController runs a command that needs a controller.
+func (f *clientFlags) withController(run func(ctx context.Context, conn *bus.Conn, args []string,
 	out io.Writer) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		conn, err := f.connect(c.Context())
@@ -154,7 +154,7 @@ func logsCommand() *cobra.Command {
 	var f clientFlags
 	var follow bool
 	c := &cobra.Command{Use: "logs JOB", Short: "Print what a job has logged", Args: needOne("JOB")}
-	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) (err error) {
+	c.RunE = f.withController(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) (err error) {
 		defer func() {
 			if follow && ctx.Err() != nil {
 				err = errQuiet

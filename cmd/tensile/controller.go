@@ -373,7 +373,7 @@ func (f *controllerFlags) open(budget graph.Bytes) (o *ownDevice, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ownDevice{d, f.plan.on(d), d.Name(), latencies, link.rate > 0}, nil
+	return &ownDevice{d, f.plan.describeDevice(d), d.Name(), latencies, link.rate > 0}, nil
 }
 
 // terminal is the terminal at which somebody reads what the controller says; nil: there is none, or what it says is for

@@ -33,7 +33,8 @@ An idle GPU lowers the generation of its link. What is missing, and how to get i
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("state") || client.credentials != "" {
-				return client.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
+				return client.withController(func(ctx context.Context, conn *bus.Conn, _ []string,
+					out io.Writer) error {
 					return listDevices(ctx, conn, json, watch, out)
 				})(c, nil)
 			} else if watch {

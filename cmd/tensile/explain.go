@@ -46,7 +46,7 @@ For a plan that is made here, without a controller, see tensile plan MODEL --exp
 			return nil
 		},
 	}
-	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
+	c.RunE = f.withController(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
 		q := wire.Request{Verb: wire.Explain, Job: args[0], Priority: priority}
 		if len(args) == 2 {
 			q.Storage = args[1]

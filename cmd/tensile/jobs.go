@@ -38,7 +38,7 @@ the memory of others in an iteration, and SPEED how fast it is expected to be, a
 alone and without a plan.`,
 		Args: noArguments,
 	}
-	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
+	c.RunE = f.withController(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
 		return listJobs(ctx, conn, l, out)
 	})
 	f.register(c)

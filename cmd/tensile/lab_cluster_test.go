@@ -21,7 +21,7 @@ func (c *lab) bringsOn(h *needs.Host, name, budget string, login ...string) *fam
 	c.t.Helper()
 	path := filepath.Join(c.files, name+".json")
 	c.tell(append([]string{"credentials", name, "--output", path}, login...)...)
-	x := startCommand(c.t, c.files, []string{"XDG_STATE_HOME=" + c.t.TempDir()}, h.On("tensile", "executor",
+	x := startCommand(c.t, c.files, []string{"XDG_STATE_HOME=" + c.t.TempDir()}, h.Command("tensile", "executor",
 		"--credentials", path, "--name", name, "--budget", budget, "--checkpoints",
 		filepath.Join(c.files, "checkpoints"))...)
 	c.line(`^executor ` + name + ` has joined$`)

@@ -68,7 +68,7 @@ type onnxFile struct {
 }
 
 func (f *workloadFlags) showONNX(path string, asJSON bool, out io.Writer) error {
-	if !onnx.Is(path) {
+	if !onnx.IsFile(path) {
 		return fmt.Errorf("%s: name a file that ends in .onnx", path)
 	}
 	m, err := onnx.Read(nil, path)

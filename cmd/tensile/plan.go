@@ -48,7 +48,7 @@ func planCommand() *cobra.Command {
 				if err := onlyLive(c); err != nil {
 					return err
 				}
-				return live.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
+				return live.withController(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
 					return showLive(ctx, conn, job, show{p.json, steps, commands, p.explain, svg}, out)
 				})(c, nil)
 			}

@@ -93,7 +93,7 @@ func (f *runFlags) mistime() error {
 	if f.noise == "" && f.mispredict == 0 {
 		return nil
 	}
-	if !f.here() {
+	if !f.trainsInProcess() {
 		return errors.New("--noise and --mispredict are for --device sim:NAME without --share and --isolate, " +
 			"where this process simulates: leave them out")
 	}
@@ -119,7 +119,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	f.onHost = func(g *graph.Graph) graph.Bytes {
-		if f.here() {
+		if f.trainsInProcess() {
 			return 0 // where time is virtual no checkpoints are taken
 		}
 		return controller.Snapshot(f.interval, g)
@@ -225,7 +225,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 			fmt.Fprintf(os.Stderr, "tensile: job %s: no gradient has moved %s in %d iterations: the loss does not "+
 				"depend on that, as on a bias before a normalization, or a layer behind it is dead, or --lr is too "+
 				"small\n",
-				s.workload[i].Name, several(names), f.iterations)
+				s.workload[i].Name, listFirst(names), f.iterations)
 		}
 	}
 	return cmp.Or(measured, differs(r))
@@ -234,8 +234,8 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 // fewestToTell is from how many iterations on a parameter whose gradient was zero in all of them is told.
 const fewestToTell = 10
 
-// several lists the first few names of many.
-func several(names []string) string {
+// listFirst lists the first few names of many.
+func listFirst(names []string) string {
 	const most = 8
 	text := strings.Join(names[:min(most, len(names))], ", ")
 	if more := len(names) - most; more > 0 {

@@ -29,7 +29,7 @@ func steer(c *cobra.Command, requests func(args []string) ([]wire.Request, error
 		asked, err = requests(args)
 		return err
 	}
-	c.RunE = s.client.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
+	c.RunE = s.client.withController(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
 		return s.ask(ctx, conn, asked, out)
 	})
 	s.client.register(c)
@@ -103,8 +103,8 @@ func budgetIs(q wire.Request) string {
 	return line + " is " + q.Budget.String()
 }
 
-// each makes the same request for each job.
-func each(q wire.Request, jobs []string) []wire.Request {
+// requestEach makes the same request for each job.
+func requestEach(q wire.Request, jobs []string) []wire.Request {
 	var list []wire.Request
 	for _, q.Job = range jobs {
 		list = append(list, q)
@@ -118,7 +118,9 @@ func stopCommand() *cobra.Command {
 		Short:   "End jobs after the iterations in flight",
 		Args:    needJobs,
 		Example: "  tensile stop vgg16.2",
-	}, func(jobs []string) ([]wire.Request, error) { return each(wire.Request{Verb: wire.Stop}, jobs), nil })
+	}, func(jobs []string) ([]wire.Request, error) {
+		return requestEach(wire.Request{Verb: wire.Stop}, jobs), nil
+	})
 }
 
 func parkCommand() *cobra.Command {
@@ -136,7 +138,7 @@ no executor either. tensile resume lets them go on, with the same bits as if the
 		if disk {
 			q.Place = wire.OnDisk
 		}
-		return each(q, jobs), nil
+		return requestEach(q, jobs), nil
 	})
 	c.Flags().BoolVar(&disk, "disk", false, "rest in a checkpoint, and leave the executor")
 	return c
@@ -148,7 +150,9 @@ func resumeCommand() *cobra.Command {
 		Short:   "Let jobs go on that were parked",
 		Args:    needJobs,
 		Example: "  tensile resume vgg16.2",
-	}, func(jobs []string) ([]wire.Request, error) { return each(wire.Request{Verb: wire.Resume}, jobs), nil })
+	}, func(jobs []string) ([]wire.Request, error) {
+		return requestEach(wire.Request{Verb: wire.Resume}, jobs), nil
+	})
 }
 
 func priorityCommand() *cobra.Command {

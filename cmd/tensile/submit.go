@@ -47,7 +47,7 @@ func submitCommand() *cobra.Command {
 		ValidArgsFunction: completeModels,
 		PreRunE:           func(_ *cobra.Command, args []string) error { return s.check(args) },
 	}
-	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
+	c.RunE = f.withController(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
 		w, err := s.load(args)
 		if err != nil {
 			return err
@@ -72,7 +72,7 @@ func submitCommand() *cobra.Command {
 		}
 		jobs, err := submit(ctx, conn, asked)
 		if err != nil {
-			return s.nearest(ctx, conn, args, err)
+			return s.suggestBatch(ctx, conn, args, err)
 		}
 		tellNotes(w)
 		if !asJSON {
@@ -199,7 +199,7 @@ func (s *submission) job(t task.Task, jobs int, replica wire.Replica) (newJob, e
 	if s.weights != "" { // else that is the file of weights
 		spec.Source = t.Source
 	}
-	s.checkpointFlags.into(&spec)
+	s.checkpointFlags.setSpec(&spec)
 	if !s.user {
 		for _, path := range spec.Paths() {
 			var err error

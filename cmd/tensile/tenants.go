@@ -96,7 +96,7 @@ where that is most, below 0 by how much more; SERVED is what all their iteration
 was started take alone.`,
 		Args: noArguments,
 	}
-	c.RunE = client.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
+	c.RunE = client.withController(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
 		a, err := ask(ctx, conn, wire.Request{Verb: wire.Jobs})
 		switch {
 		case err != nil:

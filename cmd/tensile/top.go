@@ -25,7 +25,7 @@ gets on, its loss. Keys sort the jobs, open one, ask why it waits or is slow, pa
 a file or a pipe it prints what tensile jobs --watch prints.`,
 		Args: noArguments,
 	}
-	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
+	c.RunE = f.withController(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
 		if !isTerminal(out) {
 			return listJobs(ctx, conn, listing{watch: true, mine: mine}, out)
 		}

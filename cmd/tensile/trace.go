@@ -38,7 +38,7 @@ so does chrome://tracing. The jobs train on meanwhile; one that waits is traced 
 			return writable("--output", path)
 		},
 	}
-	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, jobs []string, out io.Writer) error {
+	c.RunE = f.withController(func(ctx context.Context, conn *bus.Conn, jobs []string, out io.Writer) error {
 		t := newTracing(jobs)
 		stop, err := t.follow(conn)
 		if err != nil {

@@ -48,7 +48,7 @@ type training struct {
 
 // run trains all jobs to their end: in this process where time is virtual, so that a run is the same every time.
 func (t *training) run(ctx context.Context) (*local.Run, error) {
-	if !t.flags.here() {
+	if !t.flags.trainsInProcess() {
 		run, err := t.processes(ctx)
 		return run, t.interrupted(err)
 	}
@@ -81,12 +81,13 @@ func (t *training) traced() func(job string, did *executor.Trace) {
 	return func(job string, did *executor.Trace) { t.trace.add(r.Add(job, did)) }
 }
 
-// here reports whether this process trains, with no executors: where time is virtual, unless they are asked for.
-func (f *runFlags) here() bool { return f.simulated() && !f.share && !f.isolate }
+// trainsInProcess reports whether this process trains, with no executors: where time is virtual, unless they are asked
+// for.
+func (f *runFlags) trainsInProcess() bool { return f.simulated() && !f.share && !f.isolate }
 
 // device is what plans are made for.
 func (t *training) device() planner.Device {
-	on := t.flags.on(t.session.device)
+	on := t.flags.describeDevice(t.session.device)
 	if t.plain {
 		on = on.Apart()
 	}

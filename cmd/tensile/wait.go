@@ -35,7 +35,7 @@ none has failed, and 130 if the waiting was interrupted, which does not touch th
 		Example: "  tensile wait vgg16.1 vgg16.2 && echo trained",
 		Args:    needJobs,
 	}
-	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
+	c.RunE = f.withController(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
 		var jobs []wire.Record
 		for _, name := range args {
 			all, err := recordsOf(ctx, conn, name)

@@ -78,7 +78,7 @@ func (n *node) next() (time.Duration, bool) {
 	}
 	if !n.asked {
 		n.asked = true
-		n.ahead, n.busy = n.device.Ahead()
+		n.ahead, n.busy = n.device.NextTime()
 	}
 	return n.ahead + n.behind, n.busy
 }
@@ -86,7 +86,7 @@ func (n *node) next() (time.Duration, bool) {
 // tell has the host do something at a time of the world.
 func (n *node) tell(now time.Duration, do func(*executor.Host)) error {
 	n.unfold(now)
-	if _, busy := n.device.Ahead(); !busy {
+	if _, busy := n.device.NextTime(); !busy {
 		n.behind = now - n.device.Now()
 	}
 	n.stir()

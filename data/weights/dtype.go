@@ -38,8 +38,8 @@ var types = map[Type]element{
 // Bytes is the size of an element, 0 of a type that is not read.
 func (t Type) Bytes() int64 { return types[t].bytes }
 
-// Whole reports whether elements are whole numbers, of which Ints makes int64; Floats makes float32 of all others.
-func (t Type) Whole() bool { return types[t].whole != nil }
+// IsInteger reports whether elements are whole numbers, of which Ints makes int64; Floats makes float32 of all others.
+func (t Type) IsInteger() bool { return types[t].whole != nil }
 
 // Floats converts elements of floats, as many as to has: wider ones are rounded, narrower ones are the same numbers.
 func (t Type) Floats(to []float32, from []byte) {

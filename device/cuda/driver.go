@@ -59,7 +59,7 @@ type Driver interface {
 
 	Synchronize() error                        // until all streams are empty
 	Ended(e Event) (bool, error)               // whether its latest Record has been reached
-	Between(a, b Event) (time.Duration, error) // both ended; exact to half a microsecond within a second
+	Elapsed(a, b Event) (time.Duration, error) // both ended; exact to half a microsecond within a second
 
 	// Now is the host's clock, or that of a driver with a time of its own.
 	Now() time.Duration

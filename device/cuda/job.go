@@ -197,7 +197,7 @@ func (j *job) Host(s graph.StorageID) []float32 {
 	if j.slots[s] < 0 {
 		return nil // of what exists within an iteration alone
 	}
-	return j.kept.at(j.slots[s], j.g.Storages[s].Bytes).Float32()
+	return j.kept.slice(j.slots[s], j.g.Storages[s].Bytes).Float32()
 }
 
 // Touched implements device.Job.

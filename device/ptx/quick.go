@@ -208,11 +208,11 @@ var comparing = map[string]func(a, b *lanes) uint32{
 	"setp.eq.u64": equal, "setp.eq.s64": equal, "setp.eq.b64": equal,
 	"setp.ne.u32": unequal, "setp.ne.s32": unequal, "setp.ne.b32": unequal,
 	"setp.ne.u64": unequal, "setp.ne.s64": unequal, "setp.ne.b64": unequal,
-	"setp.lt.u32": below, "setp.lt.u64": below,
-	"setp.gt.u32": func(a, b *lanes) uint32 { return below(b, a) },
-	"setp.gt.u64": func(a, b *lanes) uint32 { return below(b, a) },
-	"setp.ge.u32": func(a, b *lanes) uint32 { return ^below(a, b) },
-	"setp.ge.u64": func(a, b *lanes) uint32 { return ^below(a, b) },
+	"setp.lt.u32": lanesBelow, "setp.lt.u64": lanesBelow,
+	"setp.gt.u32": func(a, b *lanes) uint32 { return lanesBelow(b, a) },
+	"setp.gt.u64": func(a, b *lanes) uint32 { return lanesBelow(b, a) },
+	"setp.ge.u32": func(a, b *lanes) uint32 { return ^lanesBelow(a, b) },
+	"setp.ge.u64": func(a, b *lanes) uint32 { return ^lanesBelow(a, b) },
 	"setp.lt.s32": below32, "setp.lt.s64": below64,
 	"setp.gt.s32": func(a, b *lanes) uint32 { return below32(b, a) },
 	"setp.gt.s64": func(a, b *lanes) uint32 { return below64(b, a) },
@@ -231,7 +231,7 @@ func equal(a, b *lanes) (holds uint32) {
 
 func unequal(a, b *lanes) uint32 { return ^equal(a, b) }
 
-func below(a, b *lanes) (holds uint32) {
+func lanesBelow(a, b *lanes) (holds uint32) {
 	for i := range a {
 		if a[i] < b[i] {
 			holds |= 1 << i

@@ -101,7 +101,7 @@ func (j *job) Reserve(arena graph.Bytes) error {
 	if j.paged {
 		has, j.held = 0, nil
 	}
-	if err := j.have(has); err != nil {
+	if err := j.setHeld(has); err != nil {
 		return err
 	}
 	j.arena, j.touched = arena, 0

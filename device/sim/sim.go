@@ -165,8 +165,8 @@ func (d *Device) Next(ctx context.Context, wake <-chan struct{}) ([]device.Event
 	}
 }
 
-// Ahead returns when Next returns at the earliest, unless something else is issued, and whether it does.
-func (d *Device) Ahead() (time.Duration, bool) {
+// NextTime returns when Next returns at the earliest, unless something else is issued, and whether it does.
+func (d *Device) NextTime() (time.Duration, bool) {
 	d.settle()
 	if len(d.events) > 0 {
 		return d.now, true

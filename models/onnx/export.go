@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Is reports whether a path names an ONNX file.
-func Is(path string) bool { return strings.EqualFold(filepath.Ext(path), ".onnx") }
+// IsFile reports whether a path names an ONNX file.
+func IsFile(path string) bool { return strings.EqualFold(filepath.Ext(path), ".onnx") }
 
 // Replace gives an initializer the content that was trained, in its own type: other operands of what reads it have that
 // too. Numbers are rounded to the nearest that the type has, to the even one of two; beyond its largest they are

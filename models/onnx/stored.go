@@ -135,11 +135,11 @@ func (c *call) derived(v *value, init graph.Init) graph.TensorID {
 		v.tensor = c.b.Persistent(v.name, graph.Parameter, full(v.shape), init)
 		return v.tensor
 	}
-	t := c.as(c.derived(v.source, init), v.source.shape...)
+	t := c.withShape(c.derived(v.source, init), v.source.shape...)
 	if v.perm != nil {
 		t = c.permute(t, v.perm)
 	}
-	v.tensor = c.as(t, v.shape...)
+	v.tensor = c.withShape(t, v.shape...)
 	return v.tensor
 }
 

@@ -70,8 +70,8 @@ func Names() []string {
 	return names
 }
 
-// what says in a few words what the pass of a name does; "" if there is none.
-func what(name string) string {
+// description says in a few words what the pass of a name does; "" if there is none.
+func description(name string) string {
 	if i := slices.Index(Names(), name); i >= 0 {
 		return table[i].what
 	}

@@ -53,8 +53,8 @@ var contents = map[graph.Holds]content{
 		}
 		return -1 // not to be guessed
 	}},
-	graph.TokenTypes: {true, func(_ *reader, in *input, _, place int) float64 { return one(in.second(place)) }},
-	graph.Follows:    {true, func(r *reader, _ *input, example, _ int) float64 { return one(r.made.Follows(example)) }},
+	graph.TokenTypes: {true, func(_ *reader, in *input, _, place int) float64 { return bit(in.second(place)) }},
+	graph.Follows:    {true, func(r *reader, _ *input, example, _ int) float64 { return bit(r.made.Follows(example)) }},
 	graph.Frames:     {false, (*reader).frame},
 	graph.PreviousFrames: {false, func(r *reader, in *input, example, place int) float64 {
 		if place < in.bands {
@@ -62,7 +62,7 @@ var contents = map[graph.Holds]content{
 		}
 		return r.frame(in, example, place-in.bands)
 	}},
-	graph.StopFlags: {false, func(_ *reader, in *input, _, place int) float64 { return one(place == in.size-1) }},
+	graph.StopFlags: {false, func(_ *reader, in *input, _, place int) float64 { return bit(place == in.size-1) }},
 }
 
 func (r *reader) token(in *input, example, voice, place int) float64 {
@@ -76,7 +76,7 @@ func (r *reader) frame(in *input, example, place int) float64 {
 // second reports whether a place is one of the second half of an example.
 func (in *input) second(place int) bool { return place >= in.size/2 }
 
-func one(b bool) float64 {
+func bit(b bool) float64 {
 	if b {
 		return 1
 	}

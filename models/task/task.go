@@ -178,7 +178,7 @@ func (t *Task) constants(path string) (map[string][]float32, error) {
 
 // read reads a file of weights: safetensors, a state_dict of torch, or the ONNX file that the graph was made from.
 func (t *Task) read(path string) (weights.File, error) {
-	if !onnx.Is(path) {
+	if !onnx.IsFile(path) {
 		file, err := weights.Load(t.Files, path)
 		if err != nil {
 			return file, err
@@ -207,7 +207,7 @@ func (t *Task) read(path string) (weights.File, error) {
 // for the networks that have such, or, if the path ends in .onnx, as the model in
 // the ONNX file that the task began with, with its initializers trained.
 func (t *Task) Save(path, began string, kept weights.File) error {
-	if !onnx.Is(path) {
+	if !onnx.IsFile(path) {
 		return weights.Write(t.Files, path, t.foreign(kept))
 	}
 	if err := Savable(path, began); err != nil {
@@ -225,7 +225,7 @@ func (t *Task) Save(path, began string, kept weights.File) error {
 
 // SavedBytes is about how many bytes Save writes at a path of a task that began with a file.
 func (t Task) SavedBytes(path, began string) graph.Bytes {
-	if onnx.Is(path) {
+	if onnx.IsFile(path) {
 		info, err := t.Files.Stat(began)
 		if err != nil {
 			return 0
@@ -243,7 +243,7 @@ func (t Task) SavedBytes(path, began string) graph.Bytes {
 
 // Savable returns the error that Save would give of a path, so that nothing is trained in vain.
 func Savable(path, began string) error {
-	if onnx.Is(path) && !onnx.Is(began) {
+	if onnx.IsFile(path) && !onnx.IsFile(began) {
 		return fmt.Errorf("save %s: only a job that begins with an .onnx file is saved as one: name a .safetensors "+
 			"file", path)
 	}

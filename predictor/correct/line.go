@@ -51,8 +51,8 @@ func line(factor, predicted, summand float64) float64 {
 	return max(factor*predicted+summand, factor*predicted*minShare)
 }
 
-// Toward moves a line a part of the way to another, in the logarithm of its factors.
-func (l *Line) Toward(to Line, part float64) Line {
+// MoveToward moves a line a part of the way to another, in the logarithm of its factors.
+func (l *Line) MoveToward(to Line, part float64) Line {
 	mix := func(a, b float64) float64 { return a * math.Pow(b/a, part) }
 	m := Line{
 		Summand: l.Summand + time.Duration(math.Round(part*float64(to.Summand-l.Summand))),

@@ -126,8 +126,9 @@ func (g *convolution) channels(l layout, rows int) int {
 	return min(g.c, max(1, l.elements/(g.r*g.s*rows*g.q)))
 }
 
-// of returns how many rows the whole product has, of which a call computes some: 0 where it computes all at once.
-func (g *convolution) of(channels int) int {
+// totalRows returns how many rows the whole product has, of which a call computes some: 0 where it computes all at
+// once.
+func (g *convolution) totalRows(channels int) int {
 	if channels == g.c {
 		return 0
 	}
@@ -228,7 +229,7 @@ func conv2DDX[T gemm.Float](c *Call[T]) {
 					cols.Data = image
 				}
 				gemm.Multiply(c.GEMM, gemm.Product[T]{
-					M: (to - from) * g.r * g.s, N: m * g.q, K: g.k, Of: g.of(channels),
+					M: (to - from) * g.r * g.s, N: m * g.q, K: g.k, Of: g.totalRows(channels),
 					A: gemm.Matrix[T]{Data: w[from*g.r*g.s:], Stride: g.crs(), Transposed: true},
 					B: gemm.Matrix[T]{Data: gradient[p*g.q:], Stride: g.p * g.q},
 					C: cols,

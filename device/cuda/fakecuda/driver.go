@@ -165,7 +165,7 @@ func (d *Driver) Close() error {
 		return refuse(call, cuda.InvalidContext, "the driver is not open")
 	}
 	d.runAll()
-	left := d.left()
+	left := d.listHeld()
 	d.isOpen, d.isEntered, d.isClosed = false, false, true
 	d.used -= d.options.Context
 	switch err := d.settle(call); {
@@ -177,8 +177,8 @@ func (d *Driver) Close() error {
 	return nil
 }
 
-// left lists what is held, in the order in which it was made.
-func (d *Driver) left() []string {
+// listHeld lists what is held, in the order in which it was made.
+func (d *Driver) listHeld() []string {
 	var left []string
 	for _, a := range d.allocations {
 		if !a.refused && a.within == nil {

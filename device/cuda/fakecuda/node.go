@@ -54,10 +54,10 @@ func (d *Driver) add(l *lane, n *node, before []*node) {
 	n.lane, n.ready = *l, d.now
 	n.clock = append(make(clock, 0, d.lanes+1), d.host...)
 	for _, b := range before {
-		n.clock = n.clock.with(b.clock)
+		n.clock = n.clock.merge(b.clock)
 	}
-	n.clock = n.clock.at(*l)
-	d.all = d.all.with(n.clock)
+	n.clock = n.clock.stamp(*l)
+	d.all = d.all.merge(n.clock)
 	d.unfinished++
 	for _, b := range before {
 		if b.isTimed {
@@ -130,7 +130,7 @@ func (d *Driver) runAll() {
 // it was told to, the host is not blamed for what it can not know.
 func (d *Driver) byHost(what string) *node {
 	if d.hasFailed() {
-		d.host = d.host.with(d.all)
+		d.host = d.host.merge(d.all)
 	}
 	d.host[0]++
 	return &node{what: what, lane: lane{tick: d.host[0]}, clock: slices.Clone(d.host)}
@@ -139,5 +139,5 @@ func (d *Driver) byHost(what string) *node {
 // learn has the host know that an operation has ended.
 func (d *Driver) learn(n *node) {
 	d.need(n)
-	d.host = d.host.with(n.clock)
+	d.host = d.host.merge(n.clock)
 }

@@ -76,6 +76,6 @@ func (d *Driver) Synchronize() error {
 		}
 	}
 	d.runAll()
-	d.host = d.host.with(d.all)
+	d.host = d.host.merge(d.all)
 	return d.settle(call)
 }

@@ -147,8 +147,8 @@ const threads = 256
 // maxBlocks bounds the grids whose threads take several elements each. It is the same on every chip.
 const maxBlocks = 8192
 
-// each is a launch of a kernel that treats n elements alike (EACH).
-func each(kernel string, n int, args ...any) Launch {
+// launchEach is a launch of a kernel that treats n elements alike (EACH).
+func launchEach(kernel string, n int, args ...any) Launch {
 	blocks := min((n+threads-1)/threads, maxBlocks)
 	return launch(kernel, blocks, threads, args...)
 }

@@ -134,10 +134,10 @@ func (p *product) scratch() graph.Bytes {
 func (p *product) memory(parts int) graph.Bytes { return graph.Bytes(4 * p.batch * parts * p.m * p.n) }
 
 // launches makes the product with the split that follows from its extents.
-func (p *product) launches(scratch uint64) []Launch { return p.by(p.split(), scratch) }
+func (p *product) launches(scratch uint64) []Launch { return p.launchSplit(p.split(), scratch) }
 
-// by makes the product with a split.
-func (p *product) by(s split, scratch uint64) []Launch {
+// launchSplit makes the product with a split.
+func (p *product) launchSplit(s split, scratch uint64) []Launch {
 	blocks := p.batch * s.parts * ceil(p.m, s.tile.size) * ceil(p.n, s.tile.size)
 	if blocks > maxIndex || s.parts > 1 && (p.n > none || p.batch*p.m*p.n > maxIndex) {
 		p.refuse()
@@ -176,7 +176,7 @@ func (p *product) by(s split, scratch uint64) []Launch {
 		for _, v := range c.lattice {
 			args = append(args, v)
 		}
-		all = append(all, each("product_sum", p.batch*p.m*p.n, args...))
+		all = append(all, launchEach("product_sum", p.batch*p.m*p.n, args...))
 	}
 	return all
 }
