@@ -23,7 +23,7 @@ func TestLoadOfJobs(t *testing.T) {
 	}
 	defer d.Close()
 	f := planFlags{device: "cpu", threads: 1}
-	m, err := predictor.Load("../../predictor/testdata/version1.model")
+	m, err := predictor.Load("../../predictor/testdata/small.model")
 	if err != nil {
 		t.Fatal(err)
 	}
