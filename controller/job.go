@@ -99,13 +99,6 @@ func (j *job) active() bool {
 	return j.record.State != wire.Queued && j.record.State != wire.Parked && !j.record.State.Over()
 }
 
-// is reports whether a number is that of the job's present incarnation. 0 is that of an executor of the release before,
-// which did not count; it knows of no checkpoints either.
-func (j *job) is(incarnation int64) bool {
-	before := incarnation == 0 && j.record.From == 0 && j.record.Checkpoint == nil && j.record.Restarts == 0
-	return incarnation == j.record.Incarnation || before
-}
-
 // goesOn reports whether a job that is active may change to new plans.
 func (j *job) goesOn() bool {
 	return j.hurt == "" && (j.record.State == wire.Starting || j.record.State == wire.Training)

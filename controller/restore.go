@@ -62,9 +62,6 @@ func Restore(c Config, s Stored) *Machine {
 	for _, r := range s.Records {
 		d := m.named(r.On)
 		j := &job{domain: d, record: r, written: r, fresh: r.State == wire.Queued, fitted: true}
-		if j.record.Waiting == 0 { // as the release before left it
-			j.record.Waiting = r.Submitted
-		}
 		m.jobs, m.last = append(m.jobs, j), max(m.last, r.Seq)
 		if r.State.Over() {
 			continue

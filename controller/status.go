@@ -62,7 +62,7 @@ func (m *Machine) status(s *wire.Status) {
 	}
 	for _, js := range s.Jobs {
 		if j := m.find(js.Name); j != nil && j.record.Spec.ID == js.ID && j.record.Executor == x.name &&
-			j.is(js.Incarnation) && !j.record.State.Over() {
+			js.Incarnation == j.record.Incarnation && !j.record.State.Over() {
 			m.jobStatus(j, js, s.Orders >= x.orders.Number)
 		}
 	}
@@ -424,7 +424,7 @@ func (m *Machine) trained(j *job, r *wire.Report) {
 func (m *Machine) report(r *wire.Report) {
 	j := m.find(r.Job)
 	if j == nil || j.record.Executor != r.Executor || j.record.State.Over() || r.ID != 0 && r.ID != j.record.Spec.ID ||
-		!j.is(r.Incarnation) {
+		r.Incarnation != j.record.Incarnation {
 		return
 	}
 	j.heard.add(r.Iteration, r.Loss)

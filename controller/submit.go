@@ -169,8 +169,7 @@ func (m *Machine) over(j *job, state wire.JobState, why string, result *wire.Res
 func (m *Machine) awaits(key string) bool {
 	return slices.ContainsFunc(m.jobs, func(j *job) bool {
 		r := &j.record
-		return !r.State.Over() && r.Executor != "" && (key == wire.ResultKey(r.Executor, r.Spec.ID, r.Incarnation) ||
-			key == wire.ResultKey(r.Executor, r.Spec.ID, 0))
+		return !r.State.Over() && r.Executor != "" && key == wire.ResultKey(r.Executor, r.Spec.ID, r.Incarnation)
 	})
 }
 
@@ -182,11 +181,9 @@ func (m *Machine) collect(j *job, result *wire.Result) {
 	c := Collection{Heard: heard, Object: wire.ResultObject(j.record.Spec.Name, j.record.Spec.ID)}
 	if result != nil {
 		r := *result
-		for _, incarnation := range [...]int64{j.record.Incarnation, 0} {
-			key := wire.ResultKey(j.record.Executor, j.record.Spec.ID, incarnation)
-			if r.Stored == key && j.is(incarnation) { // and no other executor's
-				c.Key = key
-			}
+		key := wire.ResultKey(j.record.Executor, j.record.Spec.ID, j.record.Incarnation)
+		if r.Stored == key { // and no other executor's
+			c.Key = key
 		}
 		r.Stored, r.Losses, r.Weights = "", nil, nil // which belong to what is stored
 		j.record.Result = &r

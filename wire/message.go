@@ -340,7 +340,7 @@ type Layout struct {
 	Scratch []graph.Bytes `json:"scratch,omitempty" bound:"bytes"` // per step; 0 where it has none
 	Arena   graph.Bytes   `json:"arena_bytes" bound:"bytes"`
 
-	Reasons *Reasons `json:"reasons,omitempty"` // nil: a controller of the release before has made it
+	Reasons *Reasons `json:"reasons,omitempty"` // nil: the planner gave none
 }
 
 // Verb is what a command line wants of a controller.
@@ -453,8 +453,7 @@ type Record struct {
 	Diverged bool        `json:"diverged,omitzero"`               // it has failed: see JobStatus
 	Need     graph.Bytes `json:"need_bytes,omitzero" bound:"sum"` // that it waits for
 	Executor string      `json:"executor,omitzero"`
-	// those that it had, the newest last, MaxExecutors at most: they may write to its log; "*" stands for those that it
-	// had under a release before, which are not known
+	// Executors are those that the job has had, the newest last, 100 at most: they may write to its log.
 	Executors []string `json:"executors,omitempty"`
 	On        string   `json:"on,omitzero"` // name of the device that it is planned for on; "": the controller's own
 	// of its newest assignment: it rises each time that the job gets an executor
@@ -536,9 +535,6 @@ const maxExecutors = 100
 
 // Give names the executor of a job's newest incarnation.
 func (r *Record) Give(executor string) {
-	if len(r.Executors) == 0 && r.Incarnation > 1 {
-		r.Executors = []string{"*"}
-	}
 	r.Executor = executor
 	if slices.Contains(r.Executors, executor) {
 		return
@@ -550,11 +546,8 @@ func (r *Record) Give(executor string) {
 // MayLog reports whether a log, by its name, is one that an executor of the job writes: others can write nothing that
 // is taken for the job's.
 func (r *Record) MayLog(log string) bool {
-	if len(r.Executors) == 0 && r.Incarnation > 0 {
-		return true // the controller is of the release before
-	}
 	return slices.ContainsFunc(r.Executors, func(executor string) bool {
-		return executor == "*" || LogSubject(executor, r.Spec.Name) == log
+		return LogSubject(executor, r.Spec.Name) == log
 	})
 }
 

@@ -112,8 +112,7 @@ func showLive(ctx context.Context, conn wire.Bus, job string, s show, out io.Wri
 func (p *livePlan) explain() error {
 	r := p.layout.Reasons
 	if r == nil {
-		return fmt.Errorf("--explain: plan %d of job %s was made by a controller of an earlier release, which kept no "+
-			"reasons", p.Epoch, p.Job)
+		return fmt.Errorf("--explain: plan %d of job %s has no reasons: leave out --explain", p.Epoch, p.Job)
 	}
 	if _, err := p.prove(); err != nil {
 		return err

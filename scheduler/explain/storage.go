@@ -21,8 +21,7 @@ type Storage struct {
 	Begins    bool          `json:"begins"`       // it is on the device when an iteration begins
 	Events    []Event       `json:"events"`       // in the order in which they start
 	Decisions []Decision    `json:"decisions"`    // what the planner said of it when it made the plan
-	// Unsaid: the planner said nothing of any storage: its policy does not decide by gaps, or the controller that made
-	// the plan was of a release that did not keep reasons.
+	// Unsaid: the planner gave no reason for any storage, since its policy does not decide gap by gap.
 	Unsaid bool `json:"unsaid,omitzero"`
 }
 

@@ -284,8 +284,7 @@ func (s *Storage) WriteText(out io.Writer) error {
 	}
 	switch {
 	case s.Unsaid:
-		l.say("\nThere are no reasons with this plan: its policy does not decide gap by gap, or a controller of an " +
-			"earlier release made it.")
+		l.say("\nThere are no reasons with this plan: its policy does not decide gap by gap.")
 	case len(s.Decisions) == 0:
 		l.say("\nThe planner leaves it where it is: nothing of it needs to go, or it is not on the device at the peak.")
 	case s.Stands == Now:

@@ -205,15 +205,6 @@ func (j *Journal) agrees(stored map[string][]byte) bool {
 
 // mend makes the bus and the journal equal.
 func (j *Journal) mend(ctx context.Context, bus wire.Bus, stored map[string][]byte) error {
-	for key, value := range stored {
-		number, err := wire.NumberOf(value)
-		if err == nil && number == 0 && !bytes.Equal(value, j.entries[key].value) {
-			j.log("an earlier release has used the state folder since its journal was written: what it has left " +
-				"counts, and the journal is begun anew")
-			j.adopt(stored)
-			return nil
-		}
-	}
 	whole := j.lost == 0
 	if !whole {
 		j.log(fmt.Sprintf("%s was damaged: %d of its lines cannot be read, or are missing; what they said is taken "+
