@@ -41,11 +41,10 @@ type bringFlags struct {
 
 func (f *bringFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.name, "name", "",
-		"name of the device among those of the controller; executors of one name share its memory (default: host "+
-			"and device)")
+		"device name at the controller; executors with the same name share its memory (default: host and device)")
 	c.Flags().StringVar(&f.budget, "budget", "",
-		"memory of the device for all jobs there: a size such as 8GiB (default: all that it has, as far as that is "+
-			"known); on the controller's own device that of the controller counts")
+		"device memory for all jobs on it: a size such as 8GiB (default: all of its memory, if known); ignored on "+
+			"the controller's own device")
 	f.host.register(c)
 }
 

@@ -22,7 +22,7 @@ import (
 
 // registerState registers the folder in which a controller keeps what it knows.
 func registerState(c *cobra.Command, state *string) {
-	c.Flags().StringVar(state, "state", defaultState(), "folder in which the controller keeps what it knows")
+	c.Flags().StringVar(state, "state", defaultState(), "state folder of the controller")
 }
 
 func defaultState() string {
@@ -55,8 +55,8 @@ type clientFlags struct{ state, url, credentials string }
 
 func (f *clientFlags) register(c *cobra.Command) {
 	registerState(c, &f.state)
-	c.Flags().StringVar(&f.credentials, "credentials", "", "file of credentials (default: that of the state folder)")
-	c.Flags().StringVar(&f.url, "nats", "", "address of the controller (default: the one in the credentials)")
+	c.Flags().StringVar(&f.credentials, "credentials", "", "credentials file (default: the one in the state folder)")
+	c.Flags().StringVar(&f.url, "nats", "", "controller address (default: from the credentials file)")
 }
 
 // read reads the credentials.
@@ -153,7 +153,7 @@ func (f *clientFlags) withController(run func(ctx context.Context, conn *bus.Con
 func logsCommand() *cobra.Command {
 	var f clientFlags
 	var follow bool
-	c := &cobra.Command{Use: "logs JOB", Short: "Print what a job has logged", Args: needOne("JOB")}
+	c := &cobra.Command{Use: "logs JOB", Short: "Print the log of a job", Args: needOne("JOB")}
 	c.RunE = f.withController(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) (err error) {
 		defer func() {
 			if follow && ctx.Err() != nil {
@@ -193,7 +193,7 @@ func logsCommand() *cobra.Command {
 		return nil
 	})
 	f.register(c)
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the job is over, or until interrupted")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing until the job ends")
 	return c
 }
 

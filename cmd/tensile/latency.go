@@ -41,10 +41,10 @@ type latencyFlags struct {
 
 func (f *latencyFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "predictor", "",
-		"model of op latencies (default: the one that tensile calibrate made for this device, if there is one)")
+		"file with a latency model (default: the one made by tensile calibrate for this device, if any)")
 	c.Flags().BoolVar(&f.calibrate, "calibrate", false,
-		"calibrate for a few seconds if there is no model yet (default of run on a terminal)")
-	c.Flags().BoolVar(&f.noCalibrate, "no-calibrate", false, "take roofline times, and no model")
+		"calibrate for a few seconds if there is no latency model yet (default for run on a terminal)")
+	c.Flags().BoolVar(&f.noCalibrate, "no-calibrate", false, "use roofline estimates instead of a latency model")
 }
 
 // describeDevice describes the device for plans. Of latencies that a model predicts it also knows what they are under a

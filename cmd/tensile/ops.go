@@ -32,10 +32,10 @@ func opsCommand() *cobra.Command {
 	var f opsFlags
 	c := &cobra.Command{
 		Use:   "ops MODEL",
-		Short: "Print a digest of what each op of a network writes on a GPU, or name the first that is wrong",
-		Long: `Carry out a network on a GPU one op after the other, with all of its storages there and without a plan,
-and print a digest of what each op has written. With --against, compare them with those of a file, and name
-the ops that have written something else though what they read was right.`,
+		Short: "Print a digest of each op's output on a GPU, or find the first wrong one",
+		Long: `Run a network on a GPU op by op, with all storages on the device and without a plan, and print a digest
+of each op's output. With --against, compare with the digests in a file and list the ops whose output
+differs although their inputs are right.`,
 		Example: "  tensile debug ops lenet --batch 4 --iterations 3 --device cuda\n" +
 			"  tensile debug ops lenet --batch 4 --iterations 3 --device cuda --against ops.txt",
 		Args:              needModels,
@@ -46,9 +46,9 @@ the ops that have written something else though what they read was right.`,
 	}
 	f.workloadFlags.register(c)
 	f.gpu.registerGPU(c)
-	c.Flags().IntVar(&f.iterations, "iterations", 1, "iterations")
+	c.Flags().IntVar(&f.iterations, "iterations", 1, "number of iterations")
 	c.Flags().StringVar(&f.against, "against", "",
-		"a FILE of digests, such as device/cuda/kernels/testdata/ops.txt: fail if others differ from them")
+		"compare with the digests in this FILE, such as device/cuda/kernels/testdata/ops.txt, and fail if they differ")
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON instead of a table")
 	return c
 }

@@ -28,10 +28,10 @@ type hub interface {
 type serverFlags struct{ urls, auth, ca string }
 
 func (f *serverFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.auth, "nats-auth", "", "file with the login at NATS servers of others: a .creds file, the "+
-		"seed of an nkey, or a line USER:PASSWORD")
+	c.Flags().StringVar(&f.auth, "nats-auth", "",
+		"login file for external NATS servers: a .creds file, an nkey seed, or a line USER:PASSWORD")
 	c.Flags().StringVar(&f.ca, "nats-ca", "",
-		"file with the certificate (PEM) that signed those of the servers (default: those that the system trusts)")
+		"CA certificate (PEM) of external NATS servers (default: the system's)")
 }
 
 // credentials are those of a user at the servers.

@@ -24,10 +24,10 @@ func traceCommand() *cobra.Command {
 	var path string
 	c := &cobra.Command{
 		Use:   "trace JOB...",
-		Short: "Write what jobs do, command by command, to a file that Perfetto shows",
-		Long: `Write what jobs do in some iterations to a file: what runs on which lane when, what the compute
-lane waits for, and how much of the device's memory has content. https://ui.perfetto.dev shows the file, and
-so does chrome://tracing. The jobs train on meanwhile; one that waits is traced when it trains.`,
+		Short: "Trace a few iterations of running jobs to a file for Perfetto",
+		Long: `Trace a few iterations of running jobs to a file: which command runs on which lane and when, what the
+compute lane waits for, and how much device memory is in use. Open the file at https://ui.perfetto.dev or
+in chrome://tracing. The jobs keep training; a waiting job is traced once it trains.`,
 		Args:    needJobs,
 		Example: "  tensile trace resnet50 vgg16 --iterations 3 --output trace.json",
 		PreRunE: func(*cobra.Command, []string) error {
@@ -66,8 +66,8 @@ so does chrome://tracing. The jobs train on meanwhile; one that waits is traced 
 		return err
 	})
 	f.register(c)
-	c.Flags().IntVar(&iterations, "iterations", 3, "iterations of each job")
-	c.Flags().StringVar(&path, "output", "trace.json", "file to write")
+	c.Flags().IntVar(&iterations, "iterations", 3, "iterations per job")
+	c.Flags().StringVar(&path, "output", "trace.json", "output file")
 	return c
 }
 
