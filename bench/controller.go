@@ -24,7 +24,7 @@ import (
 // ControllerOptions say how much a controller is put under.
 type ControllerOptions struct {
 	Executors int           // connected, most of them idle
-	Jobs      int           // of one model each, on so many of them
+	Jobs      int           // of one model each, one per executor
 	Reports   int           // a second, of all jobs together
 	For       time.Duration // how long reports come
 	Model     string
@@ -238,7 +238,7 @@ const (
 )
 
 // replans makes the ops of one job faster and slower, and measures from the report that says so until its executor
-// hears of a new layout.
+// learns of a new layout.
 func (s *rig) replans(ctx context.Context, changes int, r *ControllerReport) error {
 	if err := s.connect(ctx); err != nil {
 		return err
@@ -284,7 +284,7 @@ func (s *rig) replans(ctx context.Context, changes int, r *ControllerReport) err
 	return nil
 }
 
-// report sends one, of ops that take so many times as long as the profile says.
+// report sends a report whose ops take a multiple of the profiled times.
 func (s *rig) report(ctx context.Context, d *fakeExecutor, job string, epoch int64, times float64) error {
 	layout, err := s.conn.Load(ctx, wire.Bucket(d.name), wire.LayoutObject(job, 1, epoch))
 	if err != nil {

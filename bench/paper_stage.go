@@ -30,7 +30,7 @@ type stage struct {
 	device     func() device.Device // that runs are on, with as much memory as is needed
 	settings   workload.Settings
 	iterations int
-	whole      bool // time is real, and jobs end after so many iterations; otherwise all go on until each has done them
+	whole      bool // time is real, and jobs end after their iterations; otherwise all train until each has done them
 	scene      PaperScene
 	names      []string // in the order in which the jobs come
 

@@ -102,7 +102,7 @@ func (m *batched) shared(copies, batch int) (s *shared, r scheduler.Request, err
 	return s, r, err
 }
 
-// largest returns the largest batch with which so many copies fit.
+// largest returns the largest batch with which the copies fit.
 func (m *batched) largest(copies int) (int, error) {
 	const most = 1024
 	fits := func(batch int) (bool, error) {

@@ -242,7 +242,7 @@ func (s *scene) rows(ways ...string) (all []SharingRow, err error) {
 	return all, nil
 }
 
-// drawn is what the jobs held while each could do so many iterations alone, in a way.
+// drawn returns the memory that the jobs held, over the time of a number of iterations of each job alone.
 func (s *scene) drawn(way string, rounds int) SharingCurve {
 	run := s.ways[way]
 	p := report.SharingPanel{Capacity: s.capacity, From: run.first,

@@ -164,7 +164,7 @@ func zicoSmallBatches(quick bool) (scenes []sharingScene) {
 	return scenes
 }
 
-// demands sets the capacity such that the arenas are so many percent of it together, or to the least that will do.
+// demands sets the capacity such that all arenas together are a given percentage of it, or to the least that will do.
 func (s *scene) demands(percent int) {
 	s.capacity = max(s.least, s.paged(s.arenas*100/graph.Bytes(percent)))
 }

@@ -61,7 +61,7 @@ var (
 	snRecompute = superneurons.Options{NoCache: true, Always: true, NoWorkspace: true}
 )
 
-// snStudy applies the method to a job with so much memory that nothing has to leave, and links that take no time: what
+// snStudy applies the method to a job with enough memory that nothing has to leave, and links that take no time: what
 // is on the device then follows from the method alone.
 func snStudy(j *scheduler.Job, o superneurons.Options) (superneurons.Study, error) {
 	return superneurons.Of(j, cost.Link{}, cost.Link{}, snAlign, 1<<50, o)

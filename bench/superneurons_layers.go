@@ -155,7 +155,7 @@ type layering struct {
 	batch int
 }
 
-// storage adds a storage, of so many values for each image or, of no size, of one value.
+// storage adds a storage with a number of values per image, or with one value if there is no size.
 func (l *layering) storage(name string, role graph.Role, out [3]int) graph.TensorID {
 	shape := graph.Shape{l.batch, out[0], out[1], out[2]}
 	if out[1] == 0 {

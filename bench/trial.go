@@ -57,7 +57,7 @@ var (
 	errRefused = errors.New("there is no plan")
 )
 
-// endless is how many iterations jobs are to do that are stopped long before: so many that better plans pay.
+// endless is how many iterations jobs are to do that are stopped long before: enough that better plans pay.
 const endless = 10_000
 
 // try trains tasks by what a configuration says of policy, budget and sharing. Unless the stage is for whole runs, all

@@ -52,7 +52,7 @@ type Variant struct {
 	Share   int    // of the time that the first variant takes, in thousandths; 0: as long
 }
 
-// Takes returns how long the variant takes where the first one of the op takes so long.
+// Takes returns how long the variant takes, given the time of the first variant of the op.
 func (v Variant) Takes(first time.Duration) time.Duration {
 	if v.Share == 0 {
 		return first

@@ -6,11 +6,11 @@ import (
 	"tensile/graph"
 )
 
-// gnmt returns the translation network of Wu et al. with so many layers in the encoder and in the decoder, as PipeDream
-// profiled it: the first layer of the encoder reads in both directions, and the decoder's first layer alone asks the
-// attention, so that its answers for all steps are computed at once. From the third layer of each on, layers add to
-// what they read. All layers but the first of each have dropout of what the layer below made; in the decoder the
-// attention's answer is joined to it after that.
+// gnmt returns the translation network of Wu et al. with the given numbers of layers in the encoder and in the decoder,
+// as PipeDream profiled it: the first layer of the encoder reads in both directions, and the decoder's first layer
+// alone asks the attention, so that its answers for all steps are computed at once. From the third layer of each on,
+// layers add to what they read. All layers but the first of each have dropout of what the layer below made; in the
+// decoder the attention's answer is joined to it after that.
 func gnmt(layers, width int) model {
 	return model{rate: 1, sequence: &sequence{length: 50, limit: maxSteps, vocabulary: 32320,
 		loss: func(n *net, s sizes) graph.TensorID {

@@ -55,8 +55,8 @@ func (l *cell) step(n *net, name string, below graph.TensorID, beside ...graph.T
 	return l.h
 }
 
-// rhn returns the recurrent highway network of Zilly et al. for words: so many highway layers a step, with coupled
-// gates and a head that is the table of words. A state begins as zero.
+// rhn returns the recurrent highway network of Zilly et al. for words: a number of highway layers per step, with
+// coupled gates and a head that is the table of words. A state begins as zero.
 func rhn(depth, width int) model {
 	return model{rate: 1, sequence: &sequence{length: 35, limit: maxSteps, vocabulary: 10000,
 		loss: func(n *net, s sizes) graph.TensorID {

@@ -53,7 +53,7 @@ func residual(blocks [4]int, block func(n *net, name string, x graph.TensorID, s
 	}
 }
 
-// resnetCIFAR is the residual network for small images with so many blocks in each of its three stages, of 16, 32 and
+// resnetCIFAR is the residual network for small images with n blocks in each of its three stages, of 16, 32 and
 // 64 channels. Its shortcuts have no parameters (option A of He et al.): every other pixel, and zeros for the new
 // channels.
 func resnetCIFAR(blocks int) model {

@@ -7,7 +7,8 @@ import (
 	"tensile/graph"
 )
 
-// sequence is what a network that reads sequences has in place of images: examples of so many steps, made of tokens.
+// sequence is what a network that reads sequences has in place of images: examples of a number of steps, made of
+// tokens.
 type sequence struct {
 	length, limit int // steps of an example: the default, and how many there may be; there are at least 2
 	vocabulary    int // tokens there are
@@ -56,7 +57,7 @@ func (n *net) rows(name string, holds graph.Holds, dtype graph.DType, s sizes) g
 	return n.b.View(name+".ids", n.b.Input(name, holds, dtype, graph.Shape{s.batch, s.steps}), 0, graph.Shape{s.rows()})
 }
 
-// table is a parameter with a row of width elements for each of so many things.
+// table is a parameter with a row of width elements for each of n things.
 func (n *net) table(name string, rows, width int) graph.TensorID {
 	return n.b.Persistent(name, graph.Parameter, graph.Shape{rows, width}, graph.Init{Kind: graph.InitNormal,
 		Scale: 0.02})

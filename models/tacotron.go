@@ -12,8 +12,8 @@ const (
 	framesPerCharacter = 5
 )
 
-// tacotron returns the acoustic model of Shen et al. 2018 with so many convolutions before its encoder, trained with
-// the true frames as its past. Its other sizes are in proportion to width, 512 in the paper.
+// tacotron returns the acoustic model of Shen et al. 2018 with a number of convolutions before its encoder, trained
+// with the true frames as its past. Its other sizes are in proportion to width, 512 in the paper.
 func tacotron(convs, width int) model {
 	loss := func(n *net, s sizes) graph.TensorID {
 		t := speaker{net: n, s: s, frames: framesPerCharacter * s.steps, convs: convs, width: width}

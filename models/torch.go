@@ -16,8 +16,8 @@ type Foreign struct {
 	Name string
 	Head bool // of the last layers, which a file for other classes or another task lacks
 
-	// The tensor is the transpose of ours, and ours is this one of so many parts of it, one after the other in its last
-	// dimension; false and 0 of 0: it is ours.
+	// The tensor is the transpose of ours, and ours is one of several equal parts of it, one after the other in its
+	// last dimension; false and 0 of 0: it is ours.
 	Transposed  bool
 	Part, Parts int
 }

@@ -62,7 +62,7 @@ func (c *Call) bytes() float64 {
 // input is the number of elements of a convolution's images.
 func (d *Dims) input() float64 { return float64(d.B) * float64(d.C) * float64(d.H*d.W) }
 
-// stream are the dims of an op on rows of elements that reads and writes so many operands of that size.
+// stream are the dims of an op on rows of elements that reads and writes the given numbers of operands of that size.
 func stream(rows, width, read, written int) Dims {
 	n := rows * width
 	return Dims{M: rows, K: width, Read: read * n, Write: written * n, Ops: (read + written) * n}

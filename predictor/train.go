@@ -227,7 +227,7 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// holdBack: one sample in so many is held back from training, to calibrate p95.
+// holdBack: one sample in holdBack is held back from training, to calibrate p95.
 const holdBack = 50
 
 // launches estimates the launch time of each device: the latency that half a percent of its stream samples are below. 0

@@ -415,7 +415,7 @@ arriving and leaving at random, and plans are compared with plans made from scra
 	return c
 }
 
-// replans prints what plans take when one of so many jobs comes or goes, and over so many such changes.
+// replans prints how long replanning takes when one of several jobs arrives or leaves, and over many such changes.
 func replans(c *cobra.Command, sharing wire.Sharing, jobs, changes int) error {
 	switch {
 	case sharing != wire.Gates && sharing != "none":

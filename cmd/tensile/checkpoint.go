@@ -42,7 +42,7 @@ func (f *checkpointFlags) register(c *cobra.Command) {
 		"allow resuming on devices whose results are not bit-identical")
 }
 
-// check reads the flags, of so many MODELs.
+// check parses and checks the flags for the given MODELs.
 func (f *checkpointFlags) check(models []string) (err error) {
 	if f.interval, err = parseInterval(f.every); err != nil {
 		return err

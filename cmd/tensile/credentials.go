@@ -174,7 +174,7 @@ func (f *credentialsFlags) issueExternal(name, user, what string, client bus.Cre
 	return nil
 }
 
-// writePermissions prints what a user has to be let do, in the form of the configuration of nats-server.
+// writePermissions prints the permissions that a user needs, in the format of the configuration of nats-server.
 func (f *credentialsFlags) writePermissions(name string, out io.Writer) error {
 	user, what, err := f.named(name)
 	if err != nil {

@@ -84,7 +84,7 @@ func hasSoftmaxTwice(ctx context.Context, t *task.Task) (bool, error) {
 	return shares, nil
 }
 
-// sumUp reports whether all rows of so many numbers are from 0 to 1 and sum up to 1, but for what rounding does.
+// sumUp reports whether the numbers of each row lie in [0, 1] and sum to 1, up to rounding.
 func sumUp(numbers []float32, row int) bool {
 	for r := range slices.Chunk(numbers, row) {
 		sum := 0.0

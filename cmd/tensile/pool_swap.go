@@ -73,7 +73,7 @@ func (f *swapFlags) options() (autoswap.Options, cost.Link, error) {
 	return o, cost.Link{Rate: rate.rate}, nil
 }
 
-// swap has AutoSwap choose, and packs the stays of the blocks in the place of the blocks.
+// swap has AutoSwap choose, and packs the stays of the blocks instead of the blocks.
 func (p *packing) swap(f *swapFlags, t trace.Trace, l *trace.Lifetimes) error {
 	o, link, err := f.options()
 	if err != nil {

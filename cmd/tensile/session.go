@@ -102,7 +102,7 @@ func (s *session) retryPlan(ctx context.Context, p *planFlags, way wire.Sharing,
 	return err
 }
 
-// faster takes plans for an arena for each job in the place of those by gates, unless by gates jobs are expected to be
+// faster takes plans for an arena for each job instead of those by gates, unless by gates jobs are expected to be
 // faster by a hundredth: to back pages and give them back costs a little that is not expected.
 func (s *session) faster(ctx context.Context, p *planFlags) error {
 	request, gates := s.request, s.planned

@@ -94,7 +94,7 @@ func newTracing(jobs []string) *tracing {
 	return &tracing{jobs: jobs, news: make(chan struct{}, 1), done: make(map[string]int), over: make(map[string]bool)}
 }
 
-// follow takes down what the jobs do from now on.
+// follow records what the jobs do from now on.
 func (t *tracing) follow(conn wire.Bus) (stop func(), err error) {
 	return conn.Subscribe(wire.TracedSubject("*", "*"), func(_ string, data []byte) {
 		if s, err := timeline.Decode(data); err == nil && slices.Contains(t.jobs, s.Job) {
@@ -120,9 +120,9 @@ func (t *tracing) poke() {
 	}
 }
 
-// wait waits until so many iterations of each job were heard of, or the job is over. Each time that is due, it asks
-// again for the rest of those of which no more was heard since the last time: a controller that ends forgets what was
-// asked for, and hands nothing on.
+// wait waits until the wanted iterations of each job have been reported, or the job has ended. Each time that is due,
+// it asks again for the rest of those of which no more was heard since the last time: a controller that ends forgets
+// what was asked for, and hands nothing on.
 func (t *tracing) wait(ctx context.Context, conn wire.Bus, iterations int, due <-chan time.Time,
 	want func(job string, iterations int) error) error {
 	stop, err := conn.Watch(ctx, wire.RecordKey("*"), func(_ string, value []byte) {
@@ -158,7 +158,7 @@ func (t *tracing) wait(ctx context.Context, conn wire.Bus, iterations int, due <
 	return nil
 }
 
-// complete reports whether so many iterations were heard of, of all jobs that are not over.
+// complete reports whether the wanted iterations of all jobs that have not ended were reported.
 func (t *tracing) complete(iterations int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

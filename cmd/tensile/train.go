@@ -42,7 +42,7 @@ type training struct {
 	dir     string                 // of what the processes need; gone when they are, but for:
 	left    []string               // folders of checkpoints of jobs that have failed
 	screen  *observer              // may be nil
-	trace   *tracing               // nil: what the jobs do is not taken down
+	trace   *tracing               // nil: what the jobs do is not recorded
 	pace    *pace                  // nil: from the begin to the end without a rest
 }
 
@@ -64,7 +64,7 @@ func (t *training) run(ctx context.Context) (*local.Run, error) {
 	return run, t.interrupted(err)
 }
 
-// traced takes down what jobs do on the device of this process, beside what the first plans expect. It is nil without a
+// traced records what jobs do on the device of this process, beside what the first plans expect. It is nil without a
 // trace.
 func (t *training) traced() func(job string, did *executor.Trace) {
 	if t.trace == nil {

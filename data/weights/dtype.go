@@ -8,7 +8,7 @@ import (
 // Type is a type of elements, by its name in safetensors files, such as F32 or I64.
 type Type string
 
-// element is how the elements of a type lie in a file: in so many bytes, little-endian. Floats have float, whole
+// element is how the elements of a type lie in a file, little-endian. Floats have float, whole
 // numbers have whole.
 type element struct {
 	bytes int64

@@ -109,7 +109,7 @@ func (u *unpickler) take(n int) ([]byte, error) {
 	return u.text[u.at-n : u.at], nil
 }
 
-// number takes an unsigned number of so many bytes, at most 8.
+// number reads an unsigned number of n bytes, at most 8.
 func (u *unpickler) number(bytes int) (uint64, error) {
 	text, err := u.take(bytes)
 	var whole [8]byte

@@ -13,7 +13,7 @@ func (z *zoo) blur(x graph.TensorID) graph.TensorID {
 	return z.addOp("moved", graph.Pad, inset, z.addOp("lrn", graph.LRN, across, x))
 }
 
-// blurGrad is the gradient of a blur that made y, with y in the place of what its normalisation read and made.
+// blurGrad is the gradient of a blur that made y, with y in place of what its normalisation read and made.
 func (z *zoo) blurGrad(y, dy graph.TensorID) graph.TensorID {
 	return z.addOp("dlrn", graph.LRNDX, across, y, y, z.addOp("dmoved", graph.Pad, outset, dy))
 }

@@ -302,7 +302,7 @@ func loading(w *warp, in *instruction, m uint32) bool {
 	return true
 }
 
-// spread loads an element of each lane, which are so many bytes apart.
+// spread loads an element of each lane; elements are stride bytes apart.
 func (a *access) spread(d *lanes, from []byte, apart int) {
 	if a.typ.size == 4 && a.typ == a.wide {
 		for i := range d {

@@ -5,8 +5,7 @@ import (
 	"math/bits"
 )
 
-// What is most frequent has a loop of its own for whole warps; the others, and warps of which some lanes rest, take the
-// same way as what is rare.
+// Common instructions have a fast path for full warps. Everything else, and partly active warps, uses the generic path.
 
 // lanes are a register's values in the lanes of a warp.
 type lanes [32]uint64
@@ -14,7 +13,7 @@ type lanes [32]uint64
 // execution executes an instruction for the lanes m of a warp; false means that the warp has failed.
 type execution func(w *warp, in *instruction, m uint32) bool
 
-// quick returns an execution that takes the loop of an instruction on a type, if it has one, or what was given.
+// quick returns the fast path of an instruction on a type if there is one, and otherwise the given execution.
 func quick(key string, t typ, otherwise execution) execution {
 	if t.size < 4 {
 		return otherwise

@@ -142,7 +142,7 @@ func (w *warp) special(name string, lane uint32) uint64 {
 	return uint64(of[name[len(name)-1]-'x'])
 }
 
-// run executes up to so many instructions, fewer if the warp ends, fails or waits at a barrier.
+// run executes up to n instructions, fewer if the warp ends, fails or waits at a barrier.
 func (w *warp) run(budget int) {
 	code := w.k.code
 	for ; budget > 0; budget-- {

@@ -46,7 +46,7 @@ func (j *job) Hold(pages program.Pages) error {
 	return nil
 }
 
-// setHeld gives a job so much of the device's memory in the place of what it has.
+// setHeld sets how much of the device's memory a job holds.
 func (j *job) setHeld(size graph.Bytes) error {
 	d, all := j.device, size
 	for _, other := range d.jobs {

@@ -32,7 +32,7 @@ func (l Link) Time(b graph.Bytes) time.Duration {
 // longest bounds the time of an op, and of a copy, but for launch and latency: so those of a graph can be added.
 const longest = 24 * time.Hour
 
-// bounded is a time of so many nanoseconds, which may be too many, or no number.
+// bounded converts nanoseconds to a duration; the number may be too large, or not a number.
 func bounded(ns float64) time.Duration {
 	if ns < float64(longest) {
 		return time.Duration(ns)
@@ -40,7 +40,7 @@ func bounded(ns float64) time.Duration {
 	return longest
 }
 
-// Share returns the link as a user sees it who has so many parts of the whole; both are positive.
+// Share returns the link for a user with the given parts of the whole; both numbers are positive.
 func (l Link) Share(part, whole int64) Link {
 	return Link{l.Rate / (BytesPerSecond(whole) / BytesPerSecond(part)), l.Latency}
 }
@@ -58,7 +58,7 @@ type Facts struct {
 	ComputeShare   float64       // of the peak that ops reach
 	BandwidthShare float64       // of the peak that ops reach
 	Launch         time.Duration // fixed time of an op
-	Parallel       int           // so many jobs compute at once without slowing one another down; 0: 1
+	Parallel       int           // number of jobs that compute at once without slowing one another down; 0 means 1
 }
 
 // Roofline predicts how long an op takes: the larger of its arithmetic and its traffic at the rates the device

@@ -19,7 +19,7 @@ func (f Facts) Sharing() Sharing { return Sharing{f.Launch, 1 / float64(max(1, f
 // Use is what an iteration of a job takes alone on a device.
 type Use struct{ Launch, Work time.Duration }
 
-// Add counts an op that takes so long alone.
+// Add counts an op by the time that it takes alone.
 func (s Sharing) Add(u *Use, alone time.Duration) {
 	launch := min(alone, s.Launch)
 	u.Launch, u.Work = u.Launch+launch, u.Work+alone-launch
@@ -133,7 +133,7 @@ func (s Sharing) busyOthers(r *Room, jobs []Use, most int) []float64 {
 	return r.perJob
 }
 
-// cleared returns so many zeros, in the same memory where there is enough.
+// cleared returns n zeros, in the memory of list if that is large enough.
 func cleared[T any](list []T, n int) []T {
 	list = slices.Grow(list[:0], n)[:n]
 	clear(list)
@@ -214,7 +214,7 @@ func (s Sharing) byMean(r *Room, guess float64) float64 {
 	return mean
 }
 
-// met returns how many jobs of a mix are at work where so many are in the mean, and how that rises with the mean.
+// met returns how many jobs of a mix are at work for an assumed mean, and its derivative by the mean.
 func (s Sharing) met(r *Room, mean float64) (busy, slope float64) {
 	for c, u := range r.uses {
 		b, rise := s.busyIn(u, mean)
@@ -223,7 +223,7 @@ func (s Sharing) met(r *Room, mean float64) (busy, slope float64) {
 	return busy, slope
 }
 
-// busyIn is the part b of an iteration that is work beside so many jobs at work in the mean, b of which is the job
+// busyIn is the part b of an iteration that is work beside a mean number of jobs at work, b of which is the job
 // itself, and how that rises with the mean. Where the slowdown x = Share*(mean-b+1) is above 1, b = x*Work /
 // (Launch+x*Work) is an equation for y = mean-b+1: v*y^2 + (Launch-mean*v)*y = (mean+1)*Launch, with v = Share*Work.
 func (s Sharing) busyIn(u Use, mean float64) (busy, rise float64) {

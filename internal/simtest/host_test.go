@@ -7,7 +7,7 @@ import (
 	"tensile/plan/program"
 )
 
-// given takes down what a program that a job is given takes of the host.
+// given records the host memory of a program that a job gets.
 func (p *process) given(job string, proven program.Proven) {
 	c := proven.Program()
 	p.loads[fmt.Sprint(job, " ", c.Plan.Epoch)] = c.Host

@@ -457,7 +457,7 @@ func (c *call) leftOut(v *value) (err error) {
 	return err
 }
 
-// hold takes down that a constant is what a Constant node has, in another form perhaps.
+// hold records that a constant is what a Constant node has, in another form perhaps.
 func (c *call) hold(v *value) {
 	switch c.node.Op {
 	case "Constant":

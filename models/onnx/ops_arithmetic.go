@@ -212,7 +212,7 @@ func (c *call) pow() error {
 	})(c)
 }
 
-// selectElements chooses by a known condition: a·m + b·(1-m), with a known number in the place of what is not chosen.
+// selectElements chooses by a known condition: a·m + b·(1-m), with a known number in place of what is not chosen.
 func (c *call) selectElements() error {
 	condition, err := c.constantInput(0)
 	if err != nil {

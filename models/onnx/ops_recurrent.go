@@ -20,7 +20,7 @@ type recurrence struct {
 	in                  map[int]graph.TensorID // the other inputs; missing: left out
 }
 
-// recurrence reads a recurrent operator whose weights have blocks of rows for so many gates: x[S,N,I], or [N,S,I] with
+// recurrence reads a recurrent operator whose weights have one block of rows per gate: x[S,N,I], or [N,S,I] with
 // layout 1. more are its inputs beside weights, biases and the first h: 0 for one of shape [directions,N,H], else
 // the n of [directions,n·H].
 func (c *call) recurrence(gates int, more map[int]int) (*recurrence, error) {
@@ -192,7 +192,7 @@ func (c *call) rows(rec *recurrence, k, d, first, n int) graph.TensorID {
 	return c.withShape(t, c.b.Shape(t)[1:]...)
 }
 
-// recurrent are the operands of a product of h with the weights of some gates, of which the operator has so many.
+// recurrent are the operands of a product of h with the weights of some of the operator's gates.
 func (c *call) recurrent(rec *recurrence, d, first, n, gates int) (weights []graph.TensorID) {
 	weights = []graph.TensorID{c.rows(rec, 2, d, first, n)}
 	if rec.in[3] != missing {
@@ -226,7 +226,7 @@ func (c *call) rnn() error {
 }
 
 // gru unrolls a GRU with gates update z, reset r and the new h: h = z·h + (1-z)·g(W·x + r·(R·h + bias) + bias), or with
-// linear_before_reset 0, R·(r·h) + bias in the place of the product.
+// linear_before_reset 0, R·(r·h) + bias instead of the product.
 func (c *call) gru() error {
 	rec, err := c.recurrence(3, nil)
 	if err != nil {

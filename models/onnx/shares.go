@@ -53,7 +53,7 @@ type derivation struct {
 	shifted  *shift
 }
 
-// derive takes down how the first output of the node came about.
+// derive records how the first output of the node came about.
 func (c *call) derive() {
 	out := c.values[c.node.Outputs[0]]
 	in := func(k int) *value {
@@ -124,7 +124,7 @@ func (c *call) derive() {
 	}
 }
 
-// divided takes down that a value is e divided by a sum, or times one over that.
+// divided records that a value is e divided by a sum, or times one over that.
 func (c *call) divided(out, e, sum *value, inverse bool) {
 	t := sum.total
 	if e.exponent != nil && t.isBroadcastTo(e, sum.shape) && t.op == "ReduceSum" && t.of.exponent == e.exponent &&

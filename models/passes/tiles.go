@@ -7,8 +7,9 @@ import (
 	"tensile/graph"
 )
 
-// Tiles returns the graph rewritten by the pass of this name with tiles of so many rows of a parameter of a shape; nil
-// means Shape.TileRows, with which a tile has the bits that it has in the whole on every device. Others are for tests.
+// Tiles returns the graph rewritten by the pass of this name with tiles of the given number of rows of a parameter of a
+// shape; nil means Shape.TileRows, with which a tile has the bits that it has in the whole on every device. Others are
+// for tests.
 func Tiles(g *graph.Graph, rows func(graph.Shape) int) (*graph.Graph, Outcome, error) {
 	if rows == nil {
 		rows = graph.Shape.TileRows

@@ -116,7 +116,7 @@ func ChannelsLast(a *data.Arrays, x data.Array) error {
 		"channels, height, width]: save %[2]s.transpose(0, 3, 1, 2)", a.Name(), x.Name, x.Shape)
 }
 
-// shows reports whether a tensor has the shape of so many examples, its leading dimensions being one or several, such
+// shows reports whether a tensor has the shape of n examples, its leading dimensions being one or several, such
 // as a row for each step of each example. Extents of 1 do not matter.
 func shows(shape graph.Shape, batch int, example graph.Shape) bool {
 	ones := func(n int) bool { return n == 1 }

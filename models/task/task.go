@@ -241,7 +241,7 @@ func (t Task) SavedBytes(path, began string) graph.Bytes {
 	return sum
 }
 
-// Savable returns the error that Save would give of a path, so that nothing is trained in vain.
+// Savable returns the error that Save would give of a path, so that it is known before training.
 func Savable(path, began string) error {
 	if onnx.IsFile(path) && !onnx.IsFile(began) {
 		return fmt.Errorf("save %s: only a job that begins with an .onnx file is saved as one: name a .safetensors "+

@@ -29,7 +29,7 @@ type Network struct {
 // Alone is what an iteration without a plan takes by the roofline of a device that it has for itself, without copies.
 type Alone struct {
 	Milliseconds float64 `json:"iteration_ms"`
-	Busy         float64 `json:"busy_share"` // of that: work, which other jobs compete for; the rest is launches
+	Busy         float64 `json:"busy_share"` // share of Alone that is work, which jobs compete for
 }
 
 // Catalog describes every network that has a name; on, unless it is nil, is the device that they are to run on.

@@ -69,7 +69,7 @@ func (l *Line) MoveToward(to Line, part float64) Line {
 	return m
 }
 
-// Priors, in reports: so many reports without error count for the common factor, and so many of the common factor for
+// Priors, as numbers of reports: of reports without error for the common factor, and of the common factor for
 // that of a class.
 const (
 	doubt      = 1

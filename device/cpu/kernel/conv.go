@@ -118,7 +118,7 @@ func (g *convolution) rowsOf(l layout) int {
 	return min(g.p, max(1, l.elements/(g.crs()*g.q)))
 }
 
-// channels is how many channels of a chunk of so many rows are computed at once, going backward.
+// channels is how many channels of a chunk of rows are computed at once in the backward pass.
 func (g *convolution) channels(l layout, rows int) int {
 	if g.bare() || l.elements == 0 || l.elements == chunkElements {
 		return g.c

@@ -25,7 +25,7 @@ type timeline struct {
 	queue  []*node       // all before these have times
 	free   [units]time.Duration
 	latest time.Duration // end of all that has times
-	late   *rand.Rand    // how late the host hears of things
+	late   *rand.Rand    // how late the host learns of things
 }
 
 // Now implements cuda.Driver: virtual time.

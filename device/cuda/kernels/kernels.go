@@ -153,7 +153,7 @@ func launchEach(kernel string, n int, args ...any) Launch {
 	return launch(kernel, blocks, threads, args...)
 }
 
-// launch is a launch of so many blocks in one dimension. Arguments are addresses (uint64), int, int64 and float64.
+// launch is a launch of blocks in one dimension. Arguments are addresses (uint64), int, int64 and float64.
 func launch(kernel string, blocks, threads int, args ...any) Launch {
 	if blocks < 1 || blocks > math.MaxInt32 {
 		refuse("%s in %d blocks, of which there may be %d", kernel, blocks, math.MaxInt32)
