@@ -37,7 +37,7 @@ type ReplanReport struct {
 type ReplanSeries struct {
 	Changes   int     `json:"changes"`
 	Jobs      [2]int  `json:"jobs"`             // the fewest and the most that there were
-	Arrival   float64 `json:"arrival_cpu_ms"`   // of an errand in the mean
+	Arrival   float64 `json:"arrival_cpu_ms"`   // mean processor time of a plan request when a job arrives
 	Departure float64 `json:"departure_cpu_ms"` // processor time to plan when a job leaves
 	Anew      float64 `json:"anew_cpu_ms"`      // processor time to plan for all jobs from scratch
 	Kept      float64 `json:"kept"`             // part of the jobs that keep their plans, in the mean
@@ -52,7 +52,7 @@ type crowd struct {
 	planner controller.Planner
 	now     time.Duration
 	number  int64
-	cpu     time.Duration    // of the errands so far
+	cpu     time.Duration    // processor time of the plan requests so far
 	changed int              // layouts that these brought
 	errand  *controller.Plan // the last
 }

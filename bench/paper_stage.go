@@ -42,7 +42,7 @@ type stage struct {
 	tried []tried // for least
 }
 
-// outcome is what a contender came to on a stage, per phase.
+// outcome is the result of a contender on a stage, per phase.
 type outcome struct {
 	budget graph.Bytes // 0: none
 	why    string      // there is none

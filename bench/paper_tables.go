@@ -70,7 +70,7 @@ func (b *tabling) conditions() []string {
 // inPaperTables says that a contender's row belongs to the tables of the paper.
 func inPaperTables(c *contender) bool { return c.goal != shareOfLive }
 
-// row is what a contender came to in a phase.
+// row returns the result of a contender in a phase.
 func (r *result) row(k int, phase string, k0 known) Row {
 	c := &r.contenders[k]
 	row := Row{Model: r.scene.model(), Jobs: r.scene.jobs(), Batch: r.scene.Batch, Policy: c.name, Phase: phase,

@@ -227,7 +227,7 @@ func wall(of []iteration, real bool) float64 {
 	return float64(sum) / float64(max(1, len(of)))
 }
 
-// figures are what a trial came to in a phase.
+// figures are the results of a trial in a phase.
 type figures struct {
 	peak      graph.Bytes
 	eor       float64 // the mean over jobs; 0: a job has no iteration in the phase

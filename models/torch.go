@@ -45,8 +45,8 @@ type torchForm struct {
 	base   string
 }
 
-// torchLayer gives layers that match a name, in which $1, $2 are what was matched, and #1 that less one. Layers with a
-// part have that of so many.
+// torchLayer names the layers that match a pattern, in which $1 and $2 are what was matched, and #1 is $1 minus one.
+// Layers with a part are one of several equal parts of the other tensor.
 type torchLayer struct {
 	ours, theirs string
 	transposed   bool

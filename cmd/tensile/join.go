@@ -257,7 +257,7 @@ func (s *joined) say(format string, args ...any) {
 	fmt.Fprintln(s.stderr, "tensile:", text.Line(fmt.Sprintf(format, args...), maxError))
 }
 
-// tellSummary says what a script came to, and writes it into a file, if one is named.
+// tellSummary prints the summary of a script's run, and writes it into a file, if one is named.
 func tellSummary(sum sidecar.Summary, joined bool, report string, say func(string)) error {
 	switch {
 	case !joined:

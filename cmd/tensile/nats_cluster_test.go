@@ -32,7 +32,7 @@ type natsServers struct {
 	running []*exec.Cmd
 }
 
-// natsUsers are the users of the servers, with what each may in the place of %s.
+// natsUsers are the users of the servers, with what each may in place of %s.
 const natsUsers = `authorization { users: [
   {user: boss, password: pw}
   {user: executors, password: pw}

@@ -51,7 +51,7 @@ the wait was interrupted, which does not affect the jobs.`,
 	return c
 }
 
-// await waits until jobs are over, prints what each came to, and returns an error for those that have not finished.
+// await waits until jobs are over, prints how each ended, and returns an error for those that have not finished.
 func await(ctx context.Context, conn wire.Bus, jobs []wire.Record, asJSON bool, out io.Writer) error {
 	var problems []error
 	status := someStopped

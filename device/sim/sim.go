@@ -35,7 +35,7 @@ type Options struct {
 
 	// Fault is what a page costs beside its copy that a kernel uses and that is not on the device: arenas are unified
 	// memory, which may be larger than that of the device. The copies and what they cost compete for the link; pages
-	// that came first make room, at no cost of theirs. 0: arenas are on the device.
+	// that came first make room, at no cost to them. 0: arenas are on the device.
 	Fault time.Duration
 }
 

@@ -30,7 +30,7 @@ func (s *site) checkHost() {
 	}
 	for _, p := range w.processes {
 		for job, host := range p.hosts {
-			if p.site == s && !w.records[job].State.Over() { // they go as soon as its executor hears of its end
+			if p.site == s && !w.records[job].State.Over() { // they go as soon as its executor learns of its end
 				hosts += host
 			}
 		}

@@ -97,7 +97,7 @@ func (d *Driver) roofline(instructions, bytes int64) time.Duration {
 }
 
 // Ended implements cuda.Driver. When it returns false, time goes on to where the next operation starts or the event is
-// reached, so that one who asks again and again comes to an end.
+// reached, so that a caller that polls comes to an end.
 func (d *Driver) Ended(e cuda.Event) (bool, error) {
 	const call = "cuEventQuery"
 	if err := d.enter(call); err != nil {

@@ -82,7 +82,7 @@ func TestFunctionsAtTheirEnds(t *testing.T) {
 	}
 }
 
-// apply computes a function of numbers, which it rounds to elements of so many bytes.
+// apply computes a function of numbers, which it rounds to elements of a given size.
 func (h *host) apply(t *testing.T, kernel string, size int, xs []float64) []float64 {
 	t.Helper()
 	var in []byte

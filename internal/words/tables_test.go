@@ -1,0 +1,108 @@
+package words
+
+import "strings"
+
+// texts are the files that are read, by the ends of their names.
+var texts = []string{".go", ".md", ".py", ".sh", ".txt", ".txtar"}
+
+// phrases are patterns that no text has: they lean on the sentence before, or a reader takes them for something else.
+var phrases = []string{
+	`\b[Tt](akes?|aken|ook) down\b`, // records
+	`\b[Ll]ikewise\b`,               // say what
+	`which is this\b`,
+	`of which that is\b`,
+	`\bof that[,:;]`,
+	`// of that\b`,
+	`in the place of\b`, // instead of
+	`\b(after|each|every|of|with) so (long|many|much)\b`, // name the number
+	`\btakes so (long|many|much)\b`,
+	`so many times\b`,
+	`\bhears? of\b`,       // learns of, receives
+	`holds? nobody up\b`,  // does not block
+	`\bone who\b`,         // say who
+	`for want of\b`,       // without
+	`to be let\b`,         // may
+	`\breckon`,            // estimates
+	`\berrand`,            // plan request
+	`the release before`,  // none was published
+	`\bearlier release\b`, // none was published
+}
+
+// bare are the words that name no function on their own.
+var bare = strings.Fields(`
+	about above across after again against ahead alone along already also always among another any anything apart
+	around as aside at away back before behind below beneath beside besides between beyond both but by down each
+	either else elsewhere enough even ever every everything except far few first for forth from further gone has
+	have having held her here him his how however if in inside instead into is it its itself just kept known last
+	later least left like lost many mine more most much near nearby nearest never no nobody none nor not nothing of
+	off often on once one only onto opposite or other others otherwise out outside over own past per perhaps quite
+	rather said same self several since so some somebody something still such than that the their them then there
+	these they this those though through thus till to together told too toward twice under until up upon us usual
+	very via want wants was well what when where whether which while who whole whom whose why will with within
+	without yes yet`)
+
+// allowed are the words above that a folder still has. A word goes from here with its last place, a test says so.
+var allowed = map[string][]string{
+	"internal/long": {"On", "Only", "Or"}, // stay: they read well after the package, as in long.Only(t)
+	"peak":          {"At", "Of"},         // stay: peak.Of is in STYLE_GUIDE.md
+
+	"bench": {`\berrand`},
+	"controller": {`// of that\b`, `\b(after|each|every|of|with) so (long|many|much)\b`, `\b[Ll]ikewise\b`,
+		`\b[Tt](akes?|aken|ook) down\b`, `\berrand`, `\bhears? of\b`, `\bof that[,:;]`, `\breckon`, `for want of\b`,
+		`holds? nobody up\b`, `to be let\b`, `which is this\b`, "For", "On", "With", "Without", "alone", "another",
+		"apart", "as", "away", "back", "before", "behind", "beside", "beyond", "elsewhere", "even", "first", "has",
+		"held", "how", "kept", "known", "left", "like", "lost", "near", "nearest", "never", "none", "of", "on",
+		"or", "otherwise", "over", "said", "same", "then", "there", "together", "usual", "wants", "where", "whole",
+		"with", "within"},
+	"controller/simulate": {"later", "within"},
+	"device/lease": {`// of that\b`, `\b(after|each|every|of|with) so (long|many|much)\b`, `\bhears? of\b`,
+		`\bof that[,:;]`, `for want of\b`, `so many times\b`, "When", "known", "of", "want"},
+	"device/lease/method":  {"Of"},
+	"device/lease/pairs":   {"When", "after", "of", "over"},
+	"device/lease/process": {"gone", "told", "want"},
+	"device/lease/shift":   {"When", "again", "last", "least", "of", "over"},
+	"executor": {`// of that\b`, `\b(after|each|every|of|with) so (long|many|much)\b`, `\b[Ll]ikewise\b`,
+		`\b[Tt](akes?|aken|ook) down\b`, `\berrand`, `\bhears? of\b`, `\bof that[,:;]`, `\bone who\b`,
+		`for want of\b`, `in the place of\b`, `of which that is\b`, "Until", "aside", "on", "out", "over", "whole"},
+	"executor/agent":    {"Here", "On", "at", "first", "kept", "over", "said", "same", "since"},
+	"executor/reduce":   {"down", "is", "lost", "up"},
+	"executor/sidecar":  {"Least", "want"},
+	"executor/timeline": {"after", "at"},
+	"observe":           {`// of that\b`, `\b[Ll]ikewise\b`, `\bhears? of\b`, `\bof that[,:;]`},
+	"observe/live":      {"why"},
+	"observe/metrics":   {"of", "on"},
+	"observe/report":    {"Why", "often"},
+	"observe/top":       {"one"},
+	"plan": {`// of that\b`, `\b(after|each|every|of|with) so (long|many|much)\b`, `\b[Ll]ikewise\b`,
+		`holds? nobody up\b`, `in the place of\b`, "Has", "held"},
+	"plan/pool":       {"after", "apart", "below", "each", "first", "from", "known", "of", "once", "then"},
+	"plan/pool/trace": {"before", "each", "enough", "whole", "within"},
+	"plan/program": {"As", "Has", "Last", "Of", "Within", "Without", "after", "at", "before", "from", "known",
+		"last", "of", "other", "since", "with", "within"},
+	"plan/randplan": {"ahead"},
+	"scheduler": {`// of that\b`, `\b(after|each|every|of|with) so (long|many|much)\b`, `\b[Ll]ikewise\b`,
+		`\bhears? of\b`, `\bof that[,:;]`, `\breckon`, `\btakes so (long|many|much)\b`, `for want of\b`,
+		`in the place of\b`, `to be let\b`, "First"},
+	"scheduler/bayes": {"at", "near"},
+	"scheduler/draft": {"Away", "Beside", "Each", "First", "From", "In", "To", "Together", "after", "away",
+		"between", "by", "each", "every", "first", "kept", "least", "left", "of", "own", "wants", "within"},
+	"scheduler/explain": {"against", "has", "of"},
+	"scheduler/planner": {"Apart", "At", "Before", "First", "Least", "Of", "below", "beside", "held", "kept",
+		"together", "want", "within"},
+	"scheduler/policies":              {"beside"},
+	"scheduler/policies/autoswap":     {"Away", "Least", "Within", "alone", "at", "away", "of"},
+	"scheduler/policies/capuchin":     {"Left", "after", "again", "away", "left", "more", "most"},
+	"scheduler/policies/dtr":          {"by", "enough", "least"},
+	"scheduler/policies/superneurons": {"Of", "again", "kept", "last", "least", "once", "within"},
+	"scheduler/policies/tensile":      {"around", "back", "lost", "of", "within"},
+	"scheduler/policies/vdnn":         {"first", "several"},
+	"scheduler/randjobs":              {"Of"},
+	"scheduler/replay":                {"Left"},
+	"types":                           {"Planned"},
+	"wire": {`// of that\b`, `\b(after|each|every|of|with) so (long|many|much)\b`, `\b[Ll]ikewise\b`,
+		`\bhears? of\b`, `so many times\b`, `to be let\b`, "About", "Over", "among", "of", "once", "when"},
+	"wire/bus":       {"away", "back", "first", "last", "lost"},
+	"wire/leader":    {"Until"},
+	"wire/limit":     {"more"},
+	"wire/recording": {"Same"},
+}
