@@ -40,7 +40,7 @@ func writeBackup(ctx context.Context, out io.Writer, state, name string) (err er
 		return err
 	}
 	if credentials.External {
-		return errors.New("the controller uses NATS servers of others, which keep what it knows: back their streams up")
+		return errors.New("the controller uses external NATS servers, which keep what it knows: back their streams up")
 	}
 	conn, err := bus.Connect(ctx, credentials, bus.ConnOptions{})
 	if err != nil {

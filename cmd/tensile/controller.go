@@ -37,8 +37,8 @@ type controllerFlags struct {
 	plan   planFlags
 	state  string
 	listen string
-	http   string // address of the page; "off": there is none
-	public bool   // metrics want no token
+	http   string // Address of the page; "off" disables it.
+	public bool   // /metrics needs no token.
 	share  bool
 	tls    bool
 	alpha  float64
@@ -46,17 +46,17 @@ type controllerFlags struct {
 	keep   int
 	record string
 
-	servers   serverFlags // of others; no urls: the server is in this process
-	executors string      // file with their login there
+	servers   serverFlags // External NATS servers; without URLs the server runs in this process.
+	executors string      // File with the login of executors there.
 
 	silence, giveUp time.Duration
 	orphan          time.Duration
 	preempt         bool
-	inForce         bool // no memory sharing was asked for: that of jobs which run goes on
+	inForce         bool // --memory-sharing was not given: running jobs keep theirs.
 	quota           folderFlags
 	access          accessFlags
 	log             logFlags
-	bound           bool // it belongs to the process that has started it
+	bound           bool // The controller ends with the process that started it.
 }
 
 // anyPort is where a controller listens unless told otherwise: at a port that is free at its first start.
@@ -148,7 +148,7 @@ takes over jobs and plans.`,
 			}
 		}
 		if f.servers.urls == "" && (f.servers.auth != "" || f.servers.ca != "" || f.executors != "") {
-			return errors.New("--nats-auth, --nats-ca and --nats-executors are for servers of others: name these " +
+			return errors.New("--nats-auth, --nats-ca and --nats-executors are for external servers: name these " +
 				"with --nats")
 		}
 		f.share, f.plan.apart = f.share || f.plan.simulated() && !*isolate, *isolate
@@ -444,7 +444,7 @@ func control(ctx context.Context, server hub, kept *journal.Journal, o controlle
 	return controller.Run(ctx, followed, o)
 }
 
-// control is a controller on servers of others, whenever it leads. Its page is there then, at an address that
+// control is a controller on external servers, whenever it leads. Its page is there then, at an address that
 // controllers of one state folder share.
 func (f *controllerFlags) control(ctx context.Context, server hub, o controller.Options, terminal io.Writer) error {
 	warn := lines(o.Log, slog.LevelWarn)

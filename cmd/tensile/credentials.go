@@ -151,18 +151,18 @@ func (f *credentialsFlags) issue(name string, out io.Writer) error {
 	return nil
 }
 
-// issueExternal writes credentials for servers of others.
+// issueExternal writes credentials for external servers.
 func (f *credentialsFlags) issueExternal(name, user, what string, client bus.Credentials, out io.Writer) error {
 	f.servers.urls = cmp.Or(f.address, client.URL)
 	if f.servers.urls == "" || f.address == "" && !client.External {
-		return errors.New("--nats-auth and --nats-ca are for NATS servers of others: name these with --nats")
+		return errors.New("--nats-auth and --nats-ca are for external NATS servers: name these with --nats")
 	}
 	credentials, err := f.servers.credentials(user)
 	if err != nil {
 		return err
 	}
 	if f.servers.auth == "" && client.Login != (bus.Login{}) {
-		return fmt.Errorf("the controller uses NATS servers of others: make a user for %s there, who may do what "+
+		return fmt.Errorf("the controller uses external NATS servers: make a user for %s there, who may do what "+
 			"tensile credentials %s --permissions prints, and name its login with --nats-auth", what, name)
 	}
 	credentials.CA = cmp.Or(credentials.CA, client.CA)
@@ -203,7 +203,7 @@ func (f *credentialsFlags) withdraw(name string, out io.Writer) error {
 		return err
 	}
 	if client, err := bus.ReadCredentials(filepath.Join(f.state, clientFile)); err == nil && client.External {
-		return fmt.Errorf("the controller uses NATS servers of others: remove the user of %s there", what)
+		return fmt.Errorf("the controller uses external NATS servers: remove the user of %s there", what)
 	}
 	err = bus.Revoke(f.state, user)
 	switch {

@@ -171,23 +171,23 @@ type planFlags struct {
 	noReplan   bool
 	noMoves    bool
 	options    scheduler.Options
-	tensile    tensilepolicy.Options // what of it has flags
+	tensile    tensilepolicy.Options // Options of policy tensile that have flags.
 	latency    latencyFlags
-	sharing    sharingValue // of memory
-	wrong      sim.Options  // of a simulated device: noise, and latencies that are mispredicted
+	sharing    sharingValue // The value of --memory-sharing.
+	wrong      sim.Options  // Noise and misprediction of a simulated device.
 
-	// what a job that is trained has on the host beside its slots; nil: none is trained, and --host-memory limits
-	// nothing
+	// onHost returns what training a job takes of host memory beside its slots. nil: nothing is trained, and
+	// --host-memory is not enforced.
 	onHost func(*graph.Graph) graph.Bytes
 
-	context graph.Bytes // that a process takes of the memory of the device, once that is open
-	shared  bool        // one process trains all jobs
+	context graph.Bytes // Device memory that a process takes by opening the device.
+	shared  bool        // One process trains all jobs.
 
-	lowest  bool // without a budget plan as low as the policy goes
-	apart   bool // where time is virtual: each job has a device of its own
-	explain bool // ask why what stays does
+	lowest  bool // Without --budget, plan for the least memory that the policy can reach.
+	apart   bool // In virtual time, each job has a device of its own.
+	explain bool // Also ask for the reasons of storages that stay.
 
-	whole bool // the jobs are replicas: each has its arena for itself, however jobs share memory
+	whole bool // The jobs are replicas: each has an arena of its own, whatever --memory-sharing says.
 }
 
 func (f *planFlags) register(c *cobra.Command) {

@@ -16,7 +16,7 @@ import (
 	"tensile/wire"
 )
 
-// bringsOn is brings on another host. login: flags by which the executor is let in by servers of others.
+// bringsOn is brings on another host. login: flags by which the executor is let in by external servers.
 func (c *lab) bringsOn(h *needs.Host, name, budget string, login ...string) *family {
 	c.t.Helper()
 	path := filepath.Join(c.files, name+".json")
@@ -28,7 +28,7 @@ func (c *lab) bringsOn(h *needs.Host, name, budget string, login ...string) *fam
 	return x
 }
 
-// Two hosts bring a device each, to a controller with a server of its own, and to one at three servers of others. Two
+// Two hosts bring a device each, to a controller with a server of its own, and to one at three external servers. Two
 // replicas of a network, one on each host, train to the bits of two on one host. Eight jobs are placed on both. A host
 // is killed, and of the three servers that which leads the records: the host's jobs go on at the other one from their
 // checkpoints, to the bits of undisturbed ones.

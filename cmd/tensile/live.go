@@ -27,26 +27,26 @@ type livePlan struct {
 	Job      string          `json:"job"`
 	Model    string          `json:"model"`
 	State    wire.JobState   `json:"state"`
-	Why      string          `json:"why,omitempty"`
-	Epoch    int64           `json:"epoch"`
-	Newest   int64           `json:"newest_epoch"`     // another, if that waits for bytes of other jobs
-	Reason   string          `json:"reason"`           // of the newest plan
-	Phase    string          `json:"phase"`            // and for which latencies: cold-start, updated
-	Passes   []string        `json:"passes,omitempty"` // that the graph has been through
+	Why      string          `json:"why,omitempty"`    // Why the job waits or failed.
+	Epoch    int64           `json:"epoch"`            // The plan in force.
+	Newest   int64           `json:"newest_epoch"`     // The newest plan; not in force while it waits for memory.
+	Reason   string          `json:"reason"`           // Why the newest plan was made.
+	Phase    string          `json:"phase"`            // Latencies that it was made for: cold-start or updated.
+	Passes   []string        `json:"passes,omitempty"` // Passes that rewrote the graph.
 	Steps    int             `json:"steps"`
 	Ops      int             `json:"ops"`
 	Swaps    int             `json:"swaps"`
 	SlotPeak graph.Bytes     `json:"slot_peak_bytes"`
 	Arena    graph.Bytes     `json:"arena_bytes"`
-	Since    int64           `json:"since_epoch,omitempty"` // what Changes are against
+	Since    int64           `json:"since_epoch,omitempty"` // The plan that Changes compare with; 0: there is none.
 	Changes  []report.Change `json:"changes"`
 
-	Decisions []explain.Decision `json:"decisions,omitempty"` // if they are asked for
+	Decisions []explain.Decision `json:"decisions,omitempty"` // Set by --explain.
 
 	plan   *plan.Plan
 	graph  *graph.Graph
 	layout wire.Layout
-	link   wire.Rates // that the job has for itself
+	link   wire.Rates // The job's share of the link.
 }
 
 // show is what is wanted of a plan beside its figures.

@@ -205,7 +205,7 @@ func (s *natsServers) leads(stream string) (leader int) {
 	return leader
 }
 
-// others are controllers on servers of others, with one state folder.
+// others are controllers on external servers, with one state folder.
 type others struct {
 	*cluster
 	servers *natsServers

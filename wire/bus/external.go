@@ -21,7 +21,7 @@ const maxReplicas = 3
 // minServer is the first release of nats-server that can fence, as minMajor.minMinor.
 const minMajor, minMinor = 2, 12
 
-// checkServer returns what the servers of others lack.
+// checkServer returns what the external servers lack.
 func (c *Conn) checkServer() error {
 	var major, minor int
 	version := c.nats.ConnectedServerVersion()
@@ -37,7 +37,7 @@ func (c *Conn) checkServer() error {
 	return nil
 }
 
-// prepareExternal makes the streams that are not there on the servers of others.
+// prepareExternal makes the streams that are not there on the external servers.
 func (c *Conn) prepareExternal(ctx context.Context) error {
 	end := time.Now().Add(prepareTimeout)
 	err := c.api(ctx, "INFO", nil, nil)
@@ -63,7 +63,7 @@ func (c *Conn) prepareExternal(ctx context.Context) error {
 	return nil
 }
 
-// prepareTimeout is how long servers of others that have just been started may take until JetStream has a leader.
+// prepareTimeout is how long external servers that have just been started may take until JetStream has a leader.
 const prepareTimeout = 40 * time.Second
 
 // leaderless reports whether JetStream could not be asked, for now.
@@ -71,7 +71,7 @@ func leaderless(err error) bool {
 	return errors.Is(err, wire.ErrAway) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// external are the streams on servers of others. What they may take together is for the account's limits to say.
+// external are the streams on external servers. What they may take together is for the account's limits to say.
 func external() []jetstream.StreamConfig {
 	list := append([]jetstream.StreamConfig{latest("KV_leader", "$KV.leader.>", 0)}, streams...)
 	for _, name := range []string{wire.Results, wire.Lessons, wire.Administration} {
@@ -164,7 +164,7 @@ func (c *Conn) api(ctx context.Context, what string, request, into any) error {
 	return json.Unmarshal(m.Data, into)
 }
 
-// patiently sends a request and looks at its answer. Where nobody answers at servers of others, or JetStream is not
+// patiently sends a request and looks at its answer. Where nobody answers at external servers, or JetStream is not
 // there for now, a stream or JetStream has no leader: it asks again for as long as an answer may take. What a client
 // or an executor wants to read it asks for again, too, when no answer came: a server that ended had it, perhaps. A
 // controller does not, for its lease does not wait.
