@@ -21,7 +21,7 @@ type Array struct {
 	Name  string
 	Type  weights.Type
 	Shape graph.Shape
-	begin int64 // in the file
+	begin int64 // Offset of the first element in the file.
 }
 
 // Examples is the extent of the first dimension, 0 of a single number.

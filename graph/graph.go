@@ -86,7 +86,7 @@ type Tensor struct {
 	Name    string    `json:"name"`
 	Storage StorageID `json:"storage"`
 	Version int       `json:"version"`
-	Offset  Bytes     `json:"offset,omitempty"` // from the start of the storage
+	Offset  Bytes     `json:"offset,omitempty"` // Offset from the start of the storage.
 	Shape   Shape     `json:"shape"`
 	DType   DType     `json:"dtype,omitempty"`
 }

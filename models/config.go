@@ -10,7 +10,7 @@ import (
 // Config sets a network's sizes. The zero value is the network's default.
 type Config struct {
 	Image    int // height and width in pixels; 0 means the size that the network was made for
-	Channels int // of the input; 0 means 1 for mlp and lenet, 3 for the others
+	Channels int // Channels of the input; 0 means 1 for mlp and lenet, 3 for others.
 	Classes  int // 0 means 10; for networks made for 224 pixels or more, at 224 and above, 1000
 	Batch    int // images or sequences per iteration; 0 means DefaultBatch
 

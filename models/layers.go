@@ -11,7 +11,7 @@ type net struct {
 	b        *graph.Builder
 	divisor  int     // Config.Thin
 	dropouts uint64  // so far: keys differ between the dropouts of a network
-	epsilon  float64 // of normalisations; 0: 1e-5
+	epsilon  float64 // Epsilon of normalisations; 0 means 1e-5.
 }
 
 // window is the square window of a convolution or pooling, in pixels.

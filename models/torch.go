@@ -14,7 +14,7 @@ import (
 // Foreign is where a state_dict of torchvision or transformers holds a persistent storage of ours.
 type Foreign struct {
 	Name string
-	Head bool // of the last layers, which a file for other classes or another task lacks
+	Head bool // It belongs to the last layers, which files for other classes or tasks lack.
 
 	// The tensor is the transpose of ours, and ours is one of several equal parts of it, one after the other in its
 	// last dimension; false and 0 of 0: it is ours.
@@ -24,7 +24,7 @@ type Foreign struct {
 
 // Torch are the names by which a state_dict holds a network, and what it has beside that.
 type Torch struct {
-	Names map[string]Foreign // by ours
+	Names map[string]Foreign // Foreign names by our names.
 
 	// Base begins the names of all that is no head, and is left out in files of the network without heads. "": nothing
 	// does.

@@ -26,7 +26,7 @@ type Dims struct {
 	B, M, N, K       int
 	C, H, W, P, Q    int
 	R, S, Stride     int
-	Read, Write, Ops int // of a stream: elements, elements, operations
+	Read, Write, Ops int // Set for streams: elements read, elements written, operations.
 }
 
 // product is the call as matrix products, a convolution as the one of its unfolded input.

@@ -11,14 +11,14 @@ import (
 type Model struct {
 	Devices []Device // known by their facts; those that were trained on are in the families of the groups
 	Groups  []Group
-	Note    string // what it was trained on
+	Note    string // What the model was trained on.
 }
 
 // Group is what was learned of some kinds of ops of one form.
 type Group struct {
 	Form     Form
 	Kinds    []string
-	Families []string // of devices that were trained on
+	Families []string // Families of devices in the training set.
 	Like     []Device // one of each family
 	Rows     int
 	Mean     []float32 // per feature: to be subtracted,

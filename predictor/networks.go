@@ -16,10 +16,10 @@ import (
 // predicted nor as measured.
 type NetworkEvaluation struct {
 	Networks []NetworkError `json:"networks"`
-	Groups   []GroupError   `json:"groups"`           // of ops, as published results divide them
+	Groups   []GroupError   `json:"groups"`           // Groups of ops, as in published results.
 	Skipped  []string       `json:"skipped"`          // why networks were left out
 	Beside   bool           `json:"-"`                // another predictor was read too
-	Mean     Columns        `json:"mean_error"`       // of predicted against measured sums
+	Mean     Columns        `json:"mean_error"`       // Mean error of predicted sums against measured sums.
 	EndToEnd Columns        `json:"end_to_end_error"` // mean, of predicted sums against the end-to-end labels
 	Measured float64        `json:"measured_error"`   // mean, of measured sums against the same labels
 }
@@ -40,12 +40,12 @@ func (c *Columns) add(o Columns, share float64) {
 type NetworkError struct {
 	Network   string  `json:"network"`
 	Device    string  `json:"device"`
-	Ops       int     `json:"ops"` // that launch
+	Ops       int     `json:"ops"` // Ops that launch a kernel.
 	Predicted float64 `json:"predicted_ms"`
 	Measured  float64 `json:"measured_ms"` // sum over ops
 	EndToEnd  float64 `json:"end_to_end_ms"`
-	Error     Columns `json:"error"`     // of the predicted sum against the measured one
-	Labelled  Columns `json:"e2e_error"` // of the predicted sum against the label
+	Error     Columns `json:"error"`     // Error of the predicted sum against the measured sum.
+	Labelled  Columns `json:"e2e_error"` // Error of the predicted sum against the label.
 }
 
 // GroupError is the outcome of a group of ops on one device: the error of the group's sum in a network, as a mean over

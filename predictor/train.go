@@ -80,7 +80,7 @@ type task struct {
 	table   table
 	held    []Sample // back, to see how wide p95 is to be
 	fitting fitting
-	cost    float64 // of an epoch
+	cost    float64 // Cost of an epoch.
 }
 
 func (t *task) name() string {

@@ -90,7 +90,7 @@ func (f *bringFlags) brings(d device.Device, p *planFlags, link linkRate) (*wire
 // describer describes devices of other machines for plans, by a device of their kind that is opened here. The methods
 // may be called by several goroutines.
 type describer struct {
-	own device.Device // of the controller; nil: it has none
+	own device.Device // The controller's own device; nil: it has none.
 
 	mu     sync.Mutex
 	opened map[string]device.Device // of the cpu, by the words that decide which

@@ -334,7 +334,7 @@ type ownDevice struct {
 	device    device.Device // nil: it has none
 	on        planner.Device
 	name      string
-	latencies string // where they come from
+	latencies string // Source of the latencies.
 	limited   bool   // its link is
 }
 

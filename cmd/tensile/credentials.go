@@ -23,7 +23,7 @@ import (
 type credentialsFlags struct {
 	state, address, output     string
 	user, revoke, list, asJSON bool
-	servers                    serverFlags // of others
+	servers                    serverFlags // External NATS servers.
 	permissions                bool
 }
 

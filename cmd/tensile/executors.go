@@ -19,7 +19,7 @@ import (
 // localExecutor is an executor that lives on this machine.
 type localExecutor struct {
 	PID         int       `json:"pid"`
-	Name        string    `json:"name"` // as its file of credentials is called
+	Name        string    `json:"name"` // Name of the credentials file.
 	Since       time.Time `json:"since,omitzero"`
 	Credentials string    `json:"credentials"`
 	Gone        bool      `json:"gone"` // the file is no longer there: with it goes the way to its controller

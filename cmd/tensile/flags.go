@@ -35,7 +35,7 @@ type workloadFlags struct {
 	optimizer, loss, order      string
 	passes                      string
 	rate                        float64
-	replicas                    int // where there is a flag for them; 0: 1
+	replicas                    int // The value of --replicas, where that exists; 0 means 1.
 	seed                        uint64
 	data                        string
 	weights                     string

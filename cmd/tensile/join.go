@@ -139,7 +139,7 @@ type joined struct {
 	machine  *sidecar.Machine
 	conn     *net.UnixConn
 	messages chan heard
-	lines    chan []byte // to be written
+	lines    chan []byte // Lines to write.
 	planned  chan sidecar.Planned
 	stderr   io.Writer
 }

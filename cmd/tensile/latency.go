@@ -35,7 +35,7 @@ type latencyFlags struct {
 
 	model    *predictor.Model                 // nil: roofline
 	load     float64                          // share that others use, measured while no job of ours runs; 0: not known
-	measured map[graph.Digest][]time.Duration // by digest of the graph: known, and nothing is predicted
+	measured map[graph.Digest][]time.Duration // Measured latencies by digest of the graph; they are not predicted.
 	recorded map[graph.Digest][]time.Duration // latencies of captured graphs, per op
 }
 

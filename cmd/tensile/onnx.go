@@ -60,8 +60,8 @@ type onnxFile struct {
 	Opset     int64          `json:"opset"`
 	Operators map[string]int `json:"operators"` // nodes of each
 	Params    int64          `json:"params"`
-	MACs      int64          `json:"macs"` // of a forward pass of the batch
-	Ops       int            `json:"ops"`  // of the training graph, and its memory without a plan
+	MACs      int64          `json:"macs"` // Multiply-adds of a forward pass of the batch.
+	Ops       int            `json:"ops"`  // Ops of the training graph; what follows is its memory without a plan.
 	Peak      graph.Bytes    `json:"vanilla_peak_all_bytes"`
 	PeakLive  graph.Bytes    `json:"vanilla_peak_live_bytes"`
 }

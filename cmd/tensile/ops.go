@@ -62,7 +62,7 @@ type opDone struct {
 	Inputs    string   `json:"inputs"` // their shapes
 	Outputs   string   `json:"outputs"`
 	Digest    string   `json:"digest"`
-	Want      string   `json:"want,omitempty"` // of one that differs
+	Want      string   `json:"want,omitempty"` // Expected digest, if it differs.
 	id        graph.OpID
 }
 
@@ -189,9 +189,9 @@ func shapesText(shapes []graph.Shape) string {
 
 // opsDiffer are the ops that have written something else than they should.
 type opsDiffer struct {
-	Ops    int      `json:"ops"`    // of all iterations
-	Differ int      `json:"differ"` // of them
-	Wrong  []opDone `json:"wrong"`  // of those, the ops that have read nothing wrong; the first is the first of all
+	Ops    int      `json:"ops"`    // Ops of all iterations.
+	Differ int      `json:"differ"` // Ops whose digests differ.
+	Wrong  []opDone `json:"wrong"`  // Ops that differ although their inputs are right; the first one comes first.
 }
 
 // compareOps compares what ops have written with what they should.

@@ -72,8 +72,8 @@ swapping some blocks to the host with --autoswap. - reads standard input.`,
 
 // packing is what there is to pack.
 type packing struct {
-	path      string // of the file, or -
-	name      string // of the file, for people
+	path      string // Path of the file, or -.
+	name      string // Name of the file in messages.
 	ids       []string
 	buffers   []pool.Buffer
 	iteration *report.Iteration // nil: not from a trace

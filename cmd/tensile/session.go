@@ -21,13 +21,13 @@ type session struct {
 	workload []task.Task
 	device   device.Device
 	jobs     []scheduler.Job // as if each had the device for itself
-	budget   graph.Bytes     // for them; 0: none
+	budget   graph.Bytes     // Memory for the jobs; 0: no limit.
 	request  scheduler.Request
 	planned  *planner.Planned
 	vanilla  *planner.Peaks // nil: not needed yet
-	contexts wire.Contexts  // of all processes, on the device beside what is in the request's budget
+	contexts wire.Contexts  // Device memory of all processes outside the request's budget.
 	link     linkRate
-	latency  string // where the plan's latencies come from
+	latency  string // Source of the plan's latencies.
 
 	hostBudget graph.Bytes // 0: none
 

@@ -185,7 +185,7 @@ func (s *submission) load(models []string) ([]task.Task, error) {
 type newJob struct {
 	spec    wire.Spec
 	graph   *graph.Graph
-	latency []time.Duration // of a script's graph, as it was recorded; nil of others
+	latency []time.Duration // Captured latencies of a script's graph; nil for other graphs.
 }
 
 // job returns the job for a task, one of several.

@@ -21,7 +21,7 @@ import (
 // job writes one file at a time.
 type Folder struct {
 	Dir   string
-	Quota graph.Bytes // of all files in it; 0: no limit
+	Quota graph.Bytes // Maximum total size of the files in it; 0: no limit.
 	Disk  Disk        // nil: the file system
 }
 

@@ -15,7 +15,7 @@ type loaded struct {
 	ids     []graph.StorageID // per storage of its graph: the job's, or -1
 	inputs  [][]graph.Shape   // per op
 	outputs [][]graph.Shape
-	end     graph.Bytes // of the host slots that the job keeps; those after it are in spilled
+	end     graph.Bytes // End of the host slots that the job keeps; later ones lie in spilled.
 	spilled memory      // host slots of what the plan copies out within an iteration; pages appear when they are used
 }
 

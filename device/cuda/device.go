@@ -19,7 +19,7 @@ import (
 
 // Options are the settings of the device; the zero value is the recommended one.
 type Options struct {
-	Index  int         // of the device in Driver.Devices
+	Index  int         // Index of the device in Driver.Devices.
 	Pinned graph.Bytes // limit of the host memory that is pinned, by all jobs; 0: no limit
 }
 

@@ -32,7 +32,7 @@ type sent struct {
 	after      []*sent       // commands of other lanes that it waits for
 	ready      time.Duration // end of what it waits for and had ended before it was put
 	start, end Event         // start: 0 where it starts when what it waits for has ended
-	last       bool          // of its lane in what was issued with it
+	last       bool          // It is the last command of its lane in the part that was issued.
 	watched    bool
 	done       bool          // it is known to have ended
 	ended      time.Duration // when
@@ -48,7 +48,7 @@ type round struct {
 	prepared  []prepared
 	left      int           // commands that have not ended
 	base      Event         // against which times are measured; 0: nothing was put on a stream yet
-	at        time.Duration // when it was recorded
+	at        time.Duration // When the event was recorded.
 	joined    []bool        // per lane: it waits for base
 	counted   bool          // the device has the iteration
 }

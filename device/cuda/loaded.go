@@ -14,7 +14,7 @@ import (
 type loaded struct {
 	program *program.Program
 	ids     []graph.StorageID // per storage of its graph: the job's, or -1
-	end     graph.Bytes       // of the host slots that the job keeps; those after it are in spilled
+	end     graph.Bytes       // End of the host slots that the job keeps; later ones lie in spilled.
 	spilled *pinned           // host slots of what the plan copies out within an iteration
 	arrival *program.Arrival
 	awaited map[*program.Section][]bool // per command: one of the host lane waits for it

@@ -15,8 +15,8 @@ import (
 type Step struct {
 	Iteration int
 	Op        graph.OpID
-	Kernels   []string // that were launched, in their order
-	Digest    uint32   // of what they have written, as in kernels.OpDigests
+	Kernels   []string // Launched kernels, in their order.
+	Digest    uint32   // Digest of what they have written, as in kernels.OpDigests.
 }
 
 // Ops carries out a graph for some iterations, one op after the other, with all of its storages on the device and
@@ -53,7 +53,7 @@ type alone struct {
 	o             device.JobOptions
 	stream        Stream
 	storages      []Address
-	host          *pinned // of the largest storage
+	host          *pinned // As large as the largest storage.
 	scratch, word Address
 }
 

@@ -41,8 +41,8 @@ type pinnedPool struct {
 	idle   []*pinned
 
 	mu     sync.Mutex
-	all    []*pinned // that are pinned
-	freed  []*pinned // by other goroutines
+	all    []*pinned // All blocks that are pinned.
+	freed  []*pinned // Blocks that other goroutines have freed.
 	closed bool
 }
 

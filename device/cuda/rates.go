@@ -45,7 +45,7 @@ type ProductRate struct {
 // Overlap is how long a product and copies in both directions take alone and beside each other.
 type Overlap struct {
 	Side     int         `json:"side"`
-	Bytes    graph.Bytes `json:"bytes"` // of each direction
+	Bytes    graph.Bytes `json:"bytes"` // Size of the copy in each direction.
 	Product  Took        `json:"product"`
 	Copies   Took        `json:"copies"`
 	Together Took        `json:"together"`
@@ -88,9 +88,9 @@ func (d *Device) Rates(sizes []graph.Bytes, sides []int, warm time.Duration) (r 
 type meter struct {
 	d                *Device
 	streams          [3]Stream
-	hosts            [2]*pinned // of copies out and in
+	hosts            [2]*pinned // Host memory of copies out and in.
 	there            [2]Address
-	a, b, c, scratch Address // of products
+	a, b, c, scratch Address // Matrices and scratch memory of products.
 	err              error
 }
 

@@ -16,7 +16,7 @@ import (
 // Options are the settings of the device; the zero value is the recommended one.
 type Options struct {
 	Noise float64 // share in [0, 1] by which a kernel's duration varies both ways; 0: none
-	Seed  uint64  // of the noise and of what is mispredicted
+	Seed  uint64  // Seed of noise and misprediction.
 
 	// Mispredicted is by how much every op takes longer or shorter than Latency says, always by the same: latencies are
 	// multiplied by two factors, one of the op's kind and one of its own, whose logarithms have this standard
@@ -44,11 +44,11 @@ type Device struct {
 	facts   cost.Facts
 	options Options
 	now     time.Duration
-	jobs    []*job // in the order of their opening
+	jobs    []*job // In the order in which they were opened.
 	entries program.Arrivals
 	events  []device.Event
 	page    graph.Bytes
-	most    graph.Bytes // of the memory that all jobs had together
+	most    graph.Bytes // The most memory that all jobs held at once.
 	unified unified
 	closed  bool
 }

@@ -18,7 +18,7 @@ type FLOPsPerSecond float64
 // Link is one direction of the connection between device and host memory. The zero value copies in no time.
 type Link struct {
 	Rate    BytesPerSecond // 0: unlimited
-	Latency time.Duration  // of each copy
+	Latency time.Duration  // Fixed time of each copy.
 }
 
 // Time returns how long a copy takes.
@@ -49,14 +49,14 @@ func (l Link) Share(part, whole int64) Link {
 type Facts struct {
 	Name      string
 	Compute   FLOPsPerSecond // peak
-	Bandwidth BytesPerSecond // of device memory, peak
+	Bandwidth BytesPerSecond // Peak bandwidth of device memory.
 	Out, In   Link
-	Host      Link        // from host memory to host memory
-	Network   Link        // to the device of another replica of a job, each way; Latency is that of each hop
+	Host      Link        // Copies from host memory to host memory.
+	Network   Link        // Copies to the device of another replica, per direction; Latency is per hop.
 	Memory    graph.Bytes // 0: unknown
 
-	ComputeShare   float64       // of the peak that ops reach
-	BandwidthShare float64       // of the peak that ops reach
+	ComputeShare   float64       // Share of peak FLOPS that ops reach.
+	BandwidthShare float64       // Share of peak bandwidth that ops reach.
 	Launch         time.Duration // fixed time of an op
 	Parallel       int           // number of jobs that compute at once without slowing one another down; 0 means 1
 }

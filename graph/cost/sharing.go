@@ -9,8 +9,8 @@ import (
 // Sharing is how the jobs on a device share its compute unit. An op is a launch, which competes with nothing, and work.
 // The zero value is a device on which jobs do not slow one another down.
 type Sharing struct {
-	Launch time.Duration `json:"launch_ns"` // of an op: the part of its time, up to this, in which it does no work
-	Share  float64       `json:"share"`     // of the unit that a job at work uses, if no other does; 0: none
+	Launch time.Duration `json:"launch_ns"` // Longest launch of an op: the part of its time without work.
+	Share  float64       `json:"share"`     // Share of the compute unit that a job at work uses alone; 0: none.
 }
 
 // Sharing returns how jobs share the device.

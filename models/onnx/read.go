@@ -106,7 +106,7 @@ func Decode(text []byte) (*Model, error) {
 type field struct {
 	number   protowire.Number
 	kind     protowire.Type
-	at       int    // where it begins in its message
+	at       int    // Offset in its message.
 	number64 uint64 // its value if it is a varint or of a fixed size
 	bytes    []byte // its value if it has a length
 }

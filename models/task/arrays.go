@@ -21,8 +21,8 @@ type arrayFeed struct {
 type arrayInput struct {
 	data.Array
 	dtype   graph.DType
-	labels  bool // of a loss, which does not count the negative ones
-	classes int  // of labels or rows of a table, which are 0 to classes-1; 0: any number
+	labels  bool // Labels of a loss, which ignores negative ones.
+	classes int  // Number of classes or table rows: values are 0 to classes-1; 0: any value.
 }
 
 // isInteger reports whether an input wants whole numbers.

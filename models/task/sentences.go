@@ -11,7 +11,7 @@ type reader struct {
 	made   data.Sentences
 	batch  int // examples in an iteration
 	inputs map[graph.StorageID]input
-	voice  int  // that is to be predicted
+	voice  int  // The voice to predict.
 	hides  bool // some tokens are not shown
 	pairs  bool // an example is two texts
 }
@@ -22,7 +22,7 @@ type input struct {
 	size    int
 	dtype   graph.DType
 	bands   int // elements in the last dimension
-	classes int // of whole numbers
+	classes int // Number of classes of integers.
 }
 
 // content is how an input is filled.

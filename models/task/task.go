@@ -22,12 +22,12 @@ import (
 
 // Task is a graph to be trained as a job.
 type Task struct {
-	Name  string // of the job
-	Model string // what the graph was made from
+	Name  string // Name of the job.
+	Model string // MODEL that the graph was made from.
 	Graph *graph.Graph
 
-	Passes []passes.Outcome // what was rewritten to make the graph
-	Notes  []string         // what a person should know of the graph before it is trained, in a line each
+	Passes []passes.Outcome // Passes that rewrote the graph.
+	Notes  []string         // What a user should know before training, one line each.
 
 	// Of a recorded graph: what its ops took, what the script has on the device beside it, and the size below which no
 	// storage moves. nil and 0 of others.
@@ -41,7 +41,7 @@ type Task struct {
 	// Files are where all files of the task lie.
 	Files *rooted.Files
 
-	Seed uint64 // of weights, dropout and noise
+	Seed uint64 // Seed of weights, dropout and noise.
 
 	// Of a replica, of as many as its graph says: its number, from 0, and what takes the mean of a gradient over them
 	// in an iteration, or ends with ctx. Replicas begin with the same weights; each has masks of dropout of its own,

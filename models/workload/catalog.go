@@ -17,7 +17,7 @@ const CatalogBatch = 16
 type Network struct {
 	Name        string      `json:"name"`
 	Params      int64       `json:"params"`
-	GMACs       float64     `json:"gmacs"` // of a forward pass at batch 1, in 1e9 multiply-adds
+	GMACs       float64     `json:"gmacs"` // 1e9 multiply-adds of a forward pass at batch 1.
 	Ops         int         `json:"ops"`
 	Tensors     int         `json:"tensors"`
 	VanillaAll  graph.Bytes `json:"vanilla_peak_all_bytes"`

@@ -17,7 +17,7 @@ type Matrix[T Float] struct {
 	// Source, of B alone, stands for what is stored, which is then nowhere: it is written where it is needed, tile by
 	// tile. Data and Stride are not used. Only an engine that Parts takes it.
 	Source      Source[T]
-	row, column int // of the source, where the matrix begins
+	row, column int // Position in the source at which the matrix begins.
 }
 
 // Source writes rows by columns elements of a stored matrix, from a row and a column on, to where rows start stride

@@ -21,7 +21,7 @@ const (
 )
 
 type timeline struct {
-	now    time.Duration // of the host
+	now    time.Duration // The host's time.
 	queue  []*node       // all before these have times
 	free   [units]time.Duration
 	latest time.Duration // end of all that has times

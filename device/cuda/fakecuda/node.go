@@ -16,7 +16,7 @@ type node struct {
 	stream cuda.Stream
 	lane
 	clock   clock  // what comes before it, and itself
-	capture *Graph // that it is a part of, instead of being put; nil: none
+	capture *Graph // The graph that captured it instead of running it; nil: none.
 
 	run  func(*node) // its effect; nil: none
 	unit unit
@@ -26,7 +26,7 @@ type node struct {
 	undone, untimed int     // how many of those before it are not carried out, and have no times
 	isDone, isTimed bool
 	ready, end      time.Duration
-	instructions    int64 // that a kernel has executed
+	instructions    int64 // Instructions that a kernel has executed.
 	touched         int64 // bytes
 }
 

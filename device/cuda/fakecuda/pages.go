@@ -15,7 +15,7 @@ const defaultPage = 2 * graph.MiB
 
 // paging is addresses that were reserved, and memory that was created for them.
 type paging struct {
-	reserved []*reservation // by address
+	reserved []*reservation // Sorted by address.
 	memoryOf map[cuda.Memory]*physical
 }
 
@@ -24,9 +24,9 @@ type paging struct {
 type reservation struct {
 	begin, end uint64
 	refused    bool       // its release was, or that of something in it, as Options.Fail had it
-	mapped     []*mapping // by address
+	mapped     []*mapping // Sorted by address.
 	shadow     *shadow
-	content    ptx.Allocation // of all addresses; without bytes in a dry driver
+	content    ptx.Allocation // Content of all addresses; without bytes in a dry driver.
 }
 
 type mapping struct {

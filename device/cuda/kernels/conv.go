@@ -16,10 +16,10 @@ var convolutions = map[graph.Kind]entry{
 
 // convolution is the geometry of the three convolution kinds.
 type convolution struct {
-	n, c, h, w int // of the input; c channels in a group
-	k, p, q    int // of the output; k filters in a group
+	n, c, h, w int // Extents of the input, with c channels per group.
+	k, p, q    int // Extents of the output, with k filters per group.
 	groups     int
-	r, s       int // of the kernel
+	r, s       int // Extents of the kernel.
 	stride     [2]int
 	pad        [2]int
 }

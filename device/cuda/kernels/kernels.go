@@ -18,7 +18,7 @@ type Call struct {
 	In, Out             []uint64
 	InShapes, OutShapes []graph.Shape
 	Scratch             uint64 // address of at least Scratch(...) bytes of any content, at a multiple of 8
-	Seed                uint64 // of the job's generator
+	Seed                uint64 // Seed of the job's random generator.
 	Iteration           uint64 // address of an int64, the iteration from 0 on
 }
 
@@ -27,7 +27,7 @@ type Launch struct {
 	Kernel string
 	Grid   [3]uint32
 	Block  [3]uint32
-	Args   []uint64 // of eight bytes each: an address, an integer, or the bits of a float64
+	Args   []uint64 // Eight bytes each: an address, an integer, or the bits of a float64.
 }
 
 // entry is how an op of a kind is executed.
@@ -112,9 +112,9 @@ var embedded embed.FS
 
 // Text is a module of kernels.
 type Text struct {
-	Name    string // of the file in src, without .c
+	Name    string // Name of the file in src, without .c.
 	PTX     string
-	Kernels []string // that it defines, each in one module alone
+	Kernels []string // Kernels that the module defines; no other module defines them.
 }
 
 // Texts returns all modules, by name.
