@@ -21,7 +21,7 @@ import (
 // would fit, alone on the device with the most memory. That is found by plans made here; after some seconds it stays
 // unsaid.
 func (s *submission) suggestBatch(ctx context.Context, conn wire.Bus, names []string, refused error) error {
-	why := strings.ReplaceAll(refused.Error(), "; "+controller.Smaller, "")
+	why := strings.ReplaceAll(refused.Error(), "; "+controller.SmallerHint, "")
 	if why == refused.Error() || len(names) != 1 {
 		return refused
 	}

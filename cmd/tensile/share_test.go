@@ -20,9 +20,9 @@ var medium = []string{"lenet", "--batch", "32"}
 
 // together is what jobs claim together.
 func together(jobs map[string]wire.Record) graph.Bytes {
-	var sum controller.Together
+	var sum controller.ClaimSum
 	for _, r := range jobs {
-		sum = sum.With(controller.ClaimOf(&r))
+		sum = sum.Add(controller.ClaimOf(&r))
 	}
 	return sum.Bytes()
 }

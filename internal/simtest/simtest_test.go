@@ -214,7 +214,7 @@ func TestEverythingTogether(t *testing.T) {
 			w.config.Context = graph.Bytes(100 + 50*(seed%8))
 		}
 		if mixed("devices", seed, 5) {
-			w.config.Turn, w.config.Pause, w.config.Horizon = time.Millisecond, time.Nanosecond, 1e6
+			w.config.Turn, w.config.MovePause, w.config.Horizon = time.Millisecond, time.Nanosecond, 1e6
 			w.addSites(1+int(seed%3), seed%4 > 0, 20_000, third)
 		}
 		if slow > 1 {

@@ -46,15 +46,8 @@ var allowed = map[string][]string{
 	"internal/long": {"On", "Only", "Or"}, // stay: they read well after the package, as in long.Only(t)
 	"peak":          {"At", "Of"},         // stay: peak.Of is in STYLE_GUIDE.md
 
-	"bench": {`\berrand`},
-	"controller": {`// of that\b`, `\b(after|each|every|of|with) so (long|many|much)\b`, `\b[Ll]ikewise\b`,
-		`\b[Tt](akes?|aken|ook) down\b`, `\berrand`, `\bhears? of\b`, `\bof that[,:;]`, `\breckon`, `for want of\b`,
-		`holds? nobody up\b`, `to be let\b`, `which is this\b`, "For", "On", "With", "Without", "alone", "another",
-		"apart", "as", "away", "back", "before", "behind", "beside", "beyond", "elsewhere", "even", "first", "has",
-		"held", "how", "kept", "known", "left", "like", "lost", "near", "nearest", "never", "none", "of", "on",
-		"or", "otherwise", "over", "said", "same", "then", "there", "together", "usual", "wants", "where", "whole",
-		"with", "within"},
-	"controller/simulate": {"later", "within"},
+	"controller": {`// of that\b`, `\b(after|each|every|of|with) so (long|many|much)\b`, `\bhears? of\b`,
+		`\bof that[,:;]`, `\breckon`, `holds? nobody up\b`, `to be let\b`},
 	"device/lease": {`// of that\b`, `\b(after|each|every|of|with) so (long|many|much)\b`, `\bhears? of\b`,
 		`\bof that[,:;]`, `for want of\b`, `so many times\b`, "When", "known", "of", "want"},
 	"device/lease/method":  {"Of"},
@@ -98,7 +91,6 @@ var allowed = map[string][]string{
 	"scheduler/policies/vdnn":         {"first", "several"},
 	"scheduler/randjobs":              {"Of"},
 	"scheduler/replay":                {"Left"},
-	"types":                           {"Planned"},
 	"wire": {`// of that\b`, `\b(after|each|every|of|with) so (long|many|much)\b`, `\b[Ll]ikewise\b`,
 		`\bhears? of\b`, `so many times\b`, `to be let\b`, "About", "Over", "among", "of", "once", "when"},
 	"wire/bus":       {"away", "back", "first", "last", "lost"},

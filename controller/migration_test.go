@@ -23,8 +23,8 @@ func (l *movers) step(in Input) {
 	l.now += time.Millisecond
 	for _, o := range l.machine.Step(l.now, in) {
 		switch {
-		case o.Plan != nil:
-			defer l.step(Input{Planned: l.plan(o.Plan)})
+		case o.PlanRequest != nil:
+			defer l.step(Input{PlanResult: l.plan(o.PlanRequest)})
 		case o.Orders != nil:
 			defer l.obey(o.Orders)
 		case o.Event != nil && o.Event.Kind == Moves && o.Event.Why == "":
@@ -39,11 +39,12 @@ func (l *movers) obey(o *wire.Orders) {
 		return // it has heard newer ones
 	}
 	l.said[o.Executor]++
-	s := &wire.Status{Executor: o.Executor, Life: o.Executor, Device: l.machine.named(o.Executor).config.Device,
-		Host: "lab", Folder: "shared", Number: 1 + l.said[o.Executor], Orders: o.Number,
-		Brings: l.machine.named(o.Executor).brought}
+	s := &wire.Status{Executor: o.Executor, Life: o.Executor,
+		Device: l.machine.domainByRecord(o.Executor).config.Device,
+		Host:   "lab", Folder: "shared", Number: 1 + l.said[o.Executor], Orders: o.Number,
+		Brings: l.machine.domainByRecord(o.Executor).registered}
 	for _, a := range o.Jobs {
-		j := l.machine.find(a.Spec.Name)
+		j := l.machine.findJob(a.Spec.Name)
 		js := wire.JobStatus{Name: a.Spec.Name, ID: a.Spec.ID, Incarnation: a.Incarnation, State: wire.Running,
 			Epoch: a.Epoch, Iteration: j.record.Iteration}
 		switch {
@@ -63,10 +64,10 @@ func (l *movers) obey(o *wire.Orders) {
 // sum is the sum of weighted slowdowns of all jobs at devices.
 func (l *movers) sum() (sum float64) {
 	for _, j := range l.machine.jobs {
-		if !j.active() {
+		if !j.isActive() {
 			continue
 		}
-		sum += l.weight(j, nil) * j.expects() * float64(j.alone()) / float64(j.fastest())
+		sum += l.weight(j, nil) * j.plannedSlowdown() * float64(j.timeAlone()) / float64(j.fastestAlone())
 	}
 	return sum
 }
@@ -94,8 +95,8 @@ func (l *movers) settle(what string) {
 	}
 	for _, j := range l.machine.jobs {
 		if s := j.record.State; s != wire.Training && s != wire.Queued && !s.Over() ||
-			s == wire.Training && !j.domain.has(j.record.Executor) {
-			l.t.Fatalf("%s: job %s is %s on %q (%s)", what, j.record.Spec.Name, s, j.domain.on(), j.record.Why)
+			s == wire.Training && !j.domain.hasExecutor(j.record.Executor) {
+			l.t.Fatalf("%s: job %s is %s on %q (%s)", what, j.record.Spec.Name, s, j.domain.recordName(), j.record.Why)
 		}
 	}
 }
@@ -148,7 +149,7 @@ func TestMovesKeepToFolders(t *testing.T) {
 	g := l.graphs[0]
 	l.step(Input{Submit: []Submission{{Graph: g, Spec: wire.Spec{Name: "one", Graph: g.Digest(), Iterations: 1e6,
 		Priority: 1, AnyDevice: true, Checkpoint: wire.Interval{Iterations: 100}}}}})
-	j := l.machine.find("one")
+	j := l.machine.findJob("one")
 	if j == nil || j.record.State != wire.Training {
 		t.Fatal("it does not train")
 	}
@@ -157,11 +158,11 @@ func TestMovesKeepToFolders(t *testing.T) {
 		if d == j.domain {
 			continue
 		}
-		hosts[d.brought.Host] = true
+		hosts[d.registered.Host] = true
 		x := l.machine.executors[d.config.Name]
 		for folder, want := range map[string]bool{"shared": true, "another": false, "": false} {
-			if x.folder = folder; d.serves(j) != want {
-				t.Errorf("folder %q on %s: the device serves: %v, want %v", folder, d.brought.Host, !want, want)
+			if x.folder = folder; d.canTakeOver(j) != want {
+				t.Errorf("folder %q on %s: the device serves: %v, want %v", folder, d.registered.Host, !want, want)
 			}
 		}
 		x.folder = "shared"
@@ -174,8 +175,8 @@ func TestMovesKeepToFolders(t *testing.T) {
 		x.folder = ""
 	}
 	for _, d := range l.machine.domains {
-		if d != j.domain && d.serves(j) {
-			t.Errorf("%s takes a job although it is not known which folder either has", d.on())
+		if d != j.domain && d.canTakeOver(j) {
+			t.Errorf("%s takes a job although it is not known which folder either has", d.recordName())
 		}
 	}
 }
@@ -187,7 +188,7 @@ func TestMovesAreKept(t *testing.T) {
 	l.step(Input{Submit: []Submission{{Graph: g, Spec: wire.Spec{Name: "one", Graph: g.Digest(), Iterations: 1e6,
 		Priority: 1, AnyDevice: true, Checkpoint: wire.Interval{Iterations: 100}}}}})
 	m := l.machine
-	j := m.find("one")
+	j := m.findJob("one")
 	if j == nil || j.record.State != wire.Training {
 		t.Fatal("it does not train")
 	}
@@ -196,7 +197,7 @@ func TestMovesAreKept(t *testing.T) {
 		to = m.domains[1]
 	}
 	x := m.executors[to.config.Name]
-	m.now = j.begun + j.domain.config.Turn
+	m.now = j.trainingSince + j.domain.config.Turn
 	for what, change := range map[string]func(){
 		"nothing":                        func() {},
 		"it trains for less than a turn": func() { m.now-- },
@@ -204,21 +205,21 @@ func TestMovesAreKept(t *testing.T) {
 		"no iterations are left":         func() { j.record.Iteration = j.record.Spec.Iterations },
 		"it asked for its device":        func() { j.record.Spec.Device = j.domain.config.Name },
 		"it takes no checkpoints":        func() { j.record.Spec.Checkpoint = wire.Interval{} },
-		"its checkpoint failed":          func() { j.stays = true },
-		"it could not begin there":       func() { j.tried = []string{x.name} },
+		"its checkpoint failed":          func() { j.pinned = true },
+		"it could not begin there":       func() { j.failedAt = []string{x.name} },
 		"the executor leaves":            func() { x.leaving = true },
 		"the executor is silent":         func() { x.silent = true },
 		"the executor is gone":           func() { x.gone = true },
-		"the target is drained":          func() { to.brought.Drained = true },
-		"the target is planned for":      func() { to.errand = new(errand) },
-		"a job is tried there":           func() { to.sought = true },
+		"the target is drained":          func() { to.registered.Drained = true },
+		"the target is planned for":      func() { to.request = new(openRequest) },
+		"a job is tried there":           func() { to.inSearch = true },
 	} {
-		now, job, executor, domain, brought := m.now, *j, *x, *to, *to.brought
+		now, job, executor, domain, brought := m.now, *j, *x, *to, *to.registered
 		change()
-		if got, want := m.movable(j, to), what == "nothing"; got != want {
+		if got, want := m.canMigrateNow(j, to), what == "nothing"; got != want {
 			t.Errorf("%s: the job may move: %v, want %v", what, got, want)
 		}
-		m.now, *j, *x, *to, *domain.brought = now, job, executor, domain, brought
+		m.now, *j, *x, *to, *domain.registered = now, job, executor, domain, brought
 	}
 }
 
@@ -230,7 +231,7 @@ func TestAllowedFindCheckpoints(t *testing.T) {
 	allowed := func(want ...string) {
 		t.Helper()
 		var got []string
-		for _, d := range l.machine.allowed(j) {
+		for _, d := range l.machine.allowedDevices(j) {
 			got = append(got, d.config.Name)
 		}
 		if !slices.Equal(got, want) {
@@ -249,7 +250,7 @@ func TestAllowedFindCheckpoints(t *testing.T) {
 	j.record.Checkpoint.Folder = ""
 	l.machine.executors["d3"].folder = ""
 	allowed("d0", "d1", "d3")
-	j.record.Checkpoint.Folder, j.tried = "shared", []string{"d1"}
+	j.record.Checkpoint.Folder, j.failedAt = "shared", []string{"d1"}
 	allowed("d0")
 }
 
@@ -260,12 +261,12 @@ func TestCheckpointsTake(t *testing.T) {
 	_, bytes := program.SnapshotSlots(j.graph)
 	want := time.Duration(float64(bytes) / CheckpointRate * float64(time.Second))
 	for _, c := range []*wire.Checkpoint{nil, {}} {
-		if j.record.Checkpoint = c; j.carries() != want {
-			t.Errorf("with %+v got %v, want %v", c, j.carries(), want)
+		if j.record.Checkpoint = c; j.checkpointTime() != want {
+			t.Errorf("with %+v got %v, want %v", c, j.checkpointTime(), want)
 		}
 	}
-	if j.record.Checkpoint.Took = time.Minute; j.carries() != time.Minute {
-		t.Errorf("got %v, want a minute", j.carries())
+	if j.record.Checkpoint.Took = time.Minute; j.checkpointTime() != time.Minute {
+		t.Errorf("got %v, want a minute", j.checkpointTime())
 	}
 }
 
@@ -276,7 +277,7 @@ func TestMovesKeepToDebts(t *testing.T) {
 	g := l.graphs[0]
 	l.step(Input{By: "bob", Submit: []Submission{{Graph: g, Spec: wire.Spec{Name: "one", Graph: g.Digest(),
 		Iterations: 1e6, Priority: 1, AnyDevice: true, Checkpoint: wire.Interval{Iterations: 100}}}}})
-	j := l.machine.find("one")
+	j := l.machine.findJob("one")
 	if j == nil || j.record.State != wire.Training {
 		t.Fatal("it does not train")
 	}
@@ -285,9 +286,9 @@ func TestMovesKeepToDebts(t *testing.T) {
 			continue
 		}
 		for _, owed := range []bool{false, true} {
-			d.ledger.accounts = map[string]*account{"ada": {debt: 2 * time.Minute, owed: owed}}
-			if d.serves(j) == owed {
-				t.Errorf("ada is owed something on %s: %v, and it takes bob's job: %v", d.on(), owed, !owed)
+			d.ledger.accounts = map[string]*account{"ada": {debt: 2 * time.Minute, inRepayment: owed}}
+			if d.canTakeOver(j) == owed {
+				t.Errorf("ada is owed something on %s: %v, and it takes bob's job: %v", d.recordName(), owed, !owed)
 			}
 		}
 		d.ledger.accounts = nil
@@ -296,12 +297,13 @@ func TestMovesKeepToDebts(t *testing.T) {
 	if to == from {
 		to = l.machine.domains[1]
 	}
-	l.machine.vacate(j)
-	j.record.Target = to.on()
-	to.ledger.accounts = map[string]*account{"ada": {debt: 2 * time.Minute, owed: true}}
-	l.machine.displace(j)
-	l.machine.parked(j)
-	if j.record.State != wire.Queued || j.chosen || j.domain == to || j.record.Preempted || j.record.Target != "" {
-		t.Errorf("job one is %s on %s (%s)", j.record.State, j.domain.on(), j.record.Why)
+	l.machine.vacateDevice(j)
+	j.record.Target = to.recordName()
+	to.ledger.accounts = map[string]*account{"ada": {debt: 2 * time.Minute, inRepayment: true}}
+	l.machine.detachJob(j)
+	l.machine.recordParked(j)
+	if j.record.State != wire.Queued || j.deviceChosen || j.domain == to || j.record.Preempted ||
+		j.record.Target != "" {
+		t.Errorf("job one is %s on %s (%s)", j.record.State, j.domain.recordName(), j.record.Why)
 	}
 }

@@ -25,24 +25,24 @@ func TestPlansShareMemory(t *testing.T) {
 		link := cost.Link{Rate: 100e6, Latency: 1000}
 		c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile",
 			Page: 64 << rng.IntN(5), MemorySharing: [...]wire.Sharing{wire.Gates, wire.Slices}[seed%2]}
-		on := c.Shared(planner.Device{Align: c.Align, Out: link, In: link, Profile: profile, Page: c.Page})
-		p := Planner{Config: c, On: on}
-		q := &Plan{Ticket: 1}
+		on := c.SharedDevice(planner.Device{Align: c.Align, Out: link, In: link, Profile: profile, Page: c.Page})
+		p := PlanWorker{Config: c, PlanDevice: on}
+		q := &PlanRequest{Ticket: 1}
 		for i := range 2 + rng.IntN(2) {
 			g := randgraph.New(rng, randgraph.Options{})
 			q.Jobs = append(q.Jobs, Candidate{Spec: wire.Spec{Name: string(rune('a' + i)), Graph: g.Digest()}, Epoch: 1,
-				Graph: g, Left: 10, Fresh: true})
+				Graph: g, Remaining: 10, Unchecked: true})
 		}
 		free := p.Plan(t.Context(), q)
 		least, _ := claimed(free.Jobs)
 		q.Budget = least * graph.Bytes(80+rng.IntN(21)) / 100
 		q.Admitted = len(q.Jobs)
 		for i := range q.Jobs {
-			profile := free.New[i]
+			profile := free.NewProfiles[i]
 			q.Jobs[i].Profile, q.Jobs[i].Latency = &profile, profile.Latency
 		}
 		planned := p.Plan(t.Context(), q)
-		if planned.Why != nil {
+		if planned.NoPlan != nil {
 			refused++
 			continue
 		}
@@ -75,18 +75,18 @@ func TestReplicasHaveArenas(t *testing.T) {
 	link := cost.Link{Rate: 100e6}
 	for _, way := range []wire.Sharing{wire.Gates, wire.Shift, wire.Pairs, wire.Slices} {
 		c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", Page: 4096, MemorySharing: way}
-		on := c.Shared(planner.Device{Align: c.Align, Out: link, In: link, Profile: profile, Page: c.Page})
-		p := Planner{Config: c, On: on}
-		q := &Plan{Ticket: 1}
+		on := c.SharedDevice(planner.Device{Align: c.Align, Out: link, In: link, Profile: profile, Page: c.Page})
+		p := PlanWorker{Config: c, PlanDevice: on}
+		q := &PlanRequest{Ticket: 1}
 		for i, g := range []*graph.Graph{ordinary, ordinary, replica, replica} {
 			q.Jobs = append(q.Jobs, Candidate{Spec: wire.Spec{Name: string(rune('a' + i)), Graph: g.Digest()}, Epoch: 1,
-				Graph: g, Left: 10})
+				Graph: g, Remaining: 10})
 		}
 		_, arenas := claimed(p.Plan(t.Context(), q).Jobs)
 		q.Budget = arenas * 8 / 10
 		all := p.Plan(t.Context(), q)
 		if len(all.Jobs) < len(q.Jobs) {
-			t.Fatalf("%s: %d of %d jobs fit %s: %v", way, len(all.Jobs), len(q.Jobs), q.Budget, all.Why)
+			t.Fatalf("%s: %d of %d jobs fit %s: %v", way, len(all.Jobs), len(q.Jobs), q.Budget, all.NoPlan)
 		}
 		if together, arenas := claimed(all.Jobs); together > q.Budget || arenas > q.Budget {
 			t.Errorf("%s: claims of %s, arenas of %s in a budget of %s", way, together, arenas, q.Budget)
@@ -108,9 +108,9 @@ func TestReplicasHaveArenas(t *testing.T) {
 
 // claimed is what jobs claim together, and the sum of their arenas.
 func claimed(jobs []PlannedJob) (together, arenas graph.Bytes) {
-	var sum Together
+	var sum ClaimSum
 	for _, j := range jobs {
-		sum = sum.With(j.Layout.claim())
+		sum = sum.Add(j.Layout.claim())
 		arenas += j.Layout.Wire.Arena
 	}
 	return sum.Bytes(), arenas
@@ -140,9 +140,9 @@ func TestExpectedSpeeds(t *testing.T) {
 			t.Errorf("%s: of a job alone is said %q", c.sharing, said())
 		}
 		w.submit("b", endless)
-		why, job := w.recordOf("b").Why, w.machine.find("b")
-		w.machine.jobStatus(job, wire.JobStatus{State: wire.Waiting}, true)
-		there := w.machine.own.starting(job)
+		why, job := w.recordOf("b").Why, w.machine.findJob("b")
+		w.machine.applyJobStatus(job, wire.JobStatus{State: wire.Waiting}, true)
+		there := w.machine.ownDomain.describeStart(job)
 		w.run(5)
 		a, b := w.recordOf("a").Speed, w.recordOf("b").Speed
 		if !c.say {
@@ -151,13 +151,14 @@ func TestExpectedSpeeds(t *testing.T) {
 			}
 			continue
 		}
-		want := fmt.Sprintf("2 jobs train %s; of their speeds alone are expected: job a %.2f, job b %.2f", how(a+b), a,
+		want := fmt.Sprintf("2 jobs train %s; of their speeds alone are expected: job a %.2f, job b %.2f",
+			sharingWord(a+b), a,
 			b)
 		if a <= 0 || b <= 0 || a > 1.01 || b > 1.01 || !slices.Equal(said(), []string{want}) {
 			t.Errorf("%s: speeds of %v and %v are expected, and %q said, want %q", c.sharing, a, b, said(), want)
 		}
 		want = fmt.Sprintf("its executor starts; it is expected to train %s with another job, at %.2f of its speed "+
-			"alone", how(a+b), b)
+			"alone", sharingWord(a+b), b)
 		if why != want {
 			t.Errorf("%s: job b waits since %q, want %q", c.sharing, why, want)
 		}

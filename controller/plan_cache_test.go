@@ -13,17 +13,18 @@ import (
 )
 
 // kept is a planner with a store of plans of two jobs, and how often it was asked for plans that the store has not.
-func kept(t *testing.T, commands int) (*Planner, func(names []string, of []*graph.Graph) *Planned, *int) {
+func kept(t *testing.T, commands int) (*PlanWorker, func(names []string, of []*graph.Graph) *PlanResult, *int) {
 	l := newLab(t, 4, 6)
-	d := l.machine.domains[0].brought
-	p, made := plannerOf(l.config.For(d), profiled(d.Identity)), 0
-	p.Plans = NewPlans(commands)
+	d := l.machine.domains[0].registered
+	p, made := plannerOf(l.config.ForDevice(d), profiled(d.Identity)), 0
+	p.Plans = NewPlanCache(commands)
 	p.Known = func(scheduler.Request) *planner.Planned { made++; return nil }
-	return p, func(names []string, of []*graph.Graph) *Planned {
-		q := &Plan{Device: d, Weigh: true, Admitted: len(of), Budget: 100_000}
+	return p, func(names []string, of []*graph.Graph) *PlanResult {
+		q := &PlanRequest{Device: d, WantSlowdowns: true, Admitted: len(of), Budget: 100_000}
 		for i, g := range of {
-			q.Jobs = append(q.Jobs, Candidate{Spec: wire.Spec{Name: names[i], Graph: g.Digest()}, Graph: g, Left: 100,
-				Epoch: int64(3 * made)})
+			q.Jobs = append(q.Jobs, Candidate{Spec: wire.Spec{Name: names[i], Graph: g.Digest()}, Graph: g,
+				Remaining: 100,
+				Epoch:     int64(3 * made)})
 		}
 		return p.Plan(t.Context(), q)
 	}, &made
@@ -50,7 +51,7 @@ func TestPlansAreMadeOnce(t *testing.T) {
 		renamed := *p.Plan
 		renamed.Job = q.Plan.Job
 		p.Plan = &renamed
-		if !same(&p, &q) || got.Slowdown != want.Slowdown || got.Alone != want.Alone ||
+		if !sameLayout(&p, &q) || got.Slowdown != want.Slowdown || got.Alone != want.Alone ||
 			!reflect.DeepEqual(got.Layout.Claim, want.Layout.Claim) || got.Layout.Peak != want.Layout.Peak {
 			t.Errorf("job %d has another plan than before", i)
 		}
@@ -69,27 +70,29 @@ func TestPlansAreDropped(t *testing.T) {
 	l := newLab(t, 4, 6)
 	for i := range 6 {
 		plan([]string{"x", "y"}, []*graph.Graph{l.graphs[i%3], l.graphs[i/2]})
-		if p.Plans.size > 400 || len(p.Plans.made) != p.Plans.used.Len() {
-			t.Fatalf("%d commands of %d plans are kept, %d in order", p.Plans.size, len(p.Plans.made),
-				p.Plans.used.Len())
+		if p.Plans.size > 400 || len(p.Plans.entries) != p.Plans.recent.Len() {
+			t.Fatalf("%d commands of %d plans are kept, %d in order", p.Plans.size, len(p.Plans.entries),
+				p.Plans.recent.Len())
 		}
 	}
-	if len(p.Plans.made) == 6 {
+	if len(p.Plans.entries) == 6 {
 		t.Error("nothing was dropped")
 	}
-	p.Plans = NewPlans(1000)
+	p.Plans = NewPlanCache(1000)
 	var needs []graph.Bytes
 	before := *made
 	for i := range 3 {
-		w := work{Planner: p, ctx: t.Context(), answer: &Planned{}, profiles: map[graph.Digest]*planner.Profile{},
-			plan: &Plan{Device: l.machine.domains[0].brought, Budget: 64, Jobs: []Candidate{{Graph: l.graphs[0],
-				Spec: wire.Spec{Name: fmt.Sprint("job", i), Graph: l.graphs[0].Digest()}}}}}
-		w.profile()
+		w := planJob{PlanWorker: p, ctx: t.Context(), result: &PlanResult{},
+			profiles: map[graph.Digest]*planner.Profile{},
+			message: &PlanRequest{Device: l.machine.domains[0].registered, Budget: 64,
+				Jobs: []Candidate{{Graph: l.graphs[0],
+					Spec: wire.Spec{Name: fmt.Sprint("job", i), Graph: l.graphs[0].Digest()}}}}}
+		w.profileCandidates()
 		_, err := w.schedule(1)
 		if err == nil {
 			t.Fatal("64 bytes are enough")
 		}
-		needs = append(needs, w.noPlan(err).Need)
+		needs = append(needs, w.explainNoPlan(err).Need)
 	}
 	if *made != before+1 || needs[0] == 0 || len(slices.Compact(needs)) != 1 {
 		t.Errorf("a refusal was made %d times, of needs %v", *made-before, needs)

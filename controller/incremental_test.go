@@ -23,7 +23,7 @@ const kinds = 7 // of graphs
 // nearby is a planner and jobs of a few graphs, which keep the layouts that they are given.
 type nearby struct {
 	t       *testing.T
-	planner *Planner
+	planner *PlanWorker
 	graphs  []*graph.Graph
 	jobs    []Candidate
 	budget  graph.Bytes
@@ -59,31 +59,34 @@ func (n *nearby) arrive(kind int) {
 		n.t.Fatal(err)
 	}
 	n.jobs = append(n.jobs, Candidate{Spec: wire.Spec{Name: "job" + strconv.Itoa(n.number), Graph: g.Digest()},
-		Graph: g, Left: 100, Epoch: 1, Profile: &p, Latency: p.Latency})
+		Graph: g, Remaining: 100, Epoch: 1, Profile: &p, Latency: p.Latency})
 	n.number++
 }
 
-func (n *nearby) plan(near bool) *Planned {
-	return n.planner.Plan(n.t.Context(), &Plan{Jobs: n.jobs, Admitted: len(n.jobs), Budget: n.budget,
-		HostMemory: n.host, Weigh: true, Near: near})
+func (n *nearby) plan(near bool) *PlanResult {
+	return n.planner.Plan(n.t.Context(), &PlanRequest{Jobs: n.jobs, Admitted: len(n.jobs), Budget: n.budget,
+		HostMemory: n.host, WantSlowdowns: true, Incremental: near})
 }
 
 // layouts are what the jobs have by plans.
-func (n *nearby) layouts(p *Planned) []*ProvenLayout {
+func (n *nearby) layouts(p *PlanResult) []*ProvenLayout {
 	all := make([]*ProvenLayout, len(p.Jobs))
 	for i, j := range p.Jobs {
 		if all[i] = j.Layout; j.Layout == nil {
-			all[i] = n.jobs[i].Has
+			all[i] = n.jobs[i].Current
 		}
 	}
 	return all
 }
 
-func (n *nearby) equal(a, b *Planned) bool {
-	return slices.EqualFunc(n.layouts(a), n.layouts(b), func(x, y *ProvenLayout) bool { return same(x.Wire, y.Wire) })
+func (n *nearby) equal(a, b *PlanResult) bool {
+	return slices.EqualFunc(n.layouts(a), n.layouts(b), func(x, y *ProvenLayout) bool {
+		return sameLayout(x.Wire,
+			y.Wire)
+	})
 }
 
-func slowdowns(p *Planned) (sum float64) {
+func slowdowns(p *PlanResult) (sum float64) {
 	for _, j := range p.Jobs {
 		sum += j.Slowdown
 	}
@@ -113,22 +116,22 @@ func TestNearPlans(t *testing.T) {
 			}
 			all, got := n.plan(false), n.plan(true)
 			near := n.asked < len(n.jobs)
-			if all.Why != nil && got.Why != nil {
+			if all.NoPlan != nil && got.NoPlan != nil {
 				n.jobs = n.jobs[:len(n.jobs)-1] // there is no room for the last
 				continue
 			}
-			if got.Why != nil || len(got.Jobs) != len(n.jobs) || !n.equal(got, n.plan(true)) {
+			if got.NoPlan != nil || len(got.Jobs) != len(n.jobs) || !n.equal(got, n.plan(true)) {
 				t.Fatalf("seed %d, change %d: %d of %d jobs have plans, or others the second time: %v", seed, change,
-					len(got.Jobs), len(n.jobs), got.Why)
+					len(got.Jobs), len(n.jobs), got.NoPlan)
 			}
 			var arenas, host graph.Bytes
 			kept := 0
 			for i, l := range n.layouts(got) {
 				arenas, host = arenas+l.Wire.Arena, host+l.Host
-				if n.jobs[i].Has != nil && l == n.jobs[i].Has {
+				if n.jobs[i].Current != nil && l == n.jobs[i].Current {
 					kept++
 				}
-				n.jobs[i].Has, n.jobs[i].Epoch = l, l.Wire.Plan.Epoch+1
+				n.jobs[i].Current, n.jobs[i].Epoch = l, l.Wire.Plan.Epoch+1
 			}
 			if arenas > n.budget || n.host > 0 && host > n.host {
 				t.Fatalf("seed %d, change %d: %s of %s on the device, %s of %s on the host", seed, change, arenas,
@@ -137,7 +140,7 @@ func TestNearPlans(t *testing.T) {
 			if near && 2*kept < len(n.jobs) {
 				t.Fatalf("seed %d, change %d: %d of %d plans are kept", seed, change, kept, len(n.jobs))
 			}
-			if near && all.Why == nil {
+			if near && all.NoPlan == nil {
 				fewer, sum, anew = fewer+1, sum+slowdowns(got), anew+slowdowns(all)
 			}
 			changes++
@@ -153,7 +156,7 @@ func TestNearPlans(t *testing.T) {
 // anew.
 func TestNotNear(t *testing.T) {
 	for name, change := range map[string]func(*nearby){
-		"few":    func(n *nearby) { n.jobs = n.jobs[:few] },
+		"few":    func(n *nearby) { n.jobs = n.jobs[:fewJobs] },
 		"policy": func(n *nearby) { n.planner.Policy = "vdnn-tensile" },
 		"budget": func(n *nearby) { n.budget = n.budget * 9 / 10 },
 		"script": func(n *nearby) { n.jobs[3].Spec.Script = true },
@@ -169,7 +172,7 @@ func TestNotNear(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := newNearby(t, rand.New(rand.NewPCG(1, 41)), 15, wire.NoSharing)
 			for i, l := range n.layouts(n.plan(false)) {
-				n.jobs[i].Has, n.jobs[i].Epoch = l, 2
+				n.jobs[i].Current, n.jobs[i].Epoch = l, 2
 			}
 			if n.plan(true); n.asked >= len(n.jobs) {
 				t.Fatalf("%d of %d jobs are planned for without any change", n.asked, len(n.jobs))
@@ -185,12 +188,12 @@ func TestNotNear(t *testing.T) {
 // An arrival takes room from those that lose least for it, with all that are like it; a departure gives room to those
 // that lose most, as long as they need it.
 func TestChanging(t *testing.T) {
-	groups := func(fresh bool) []*kin {
-		return []*kin{
-			{jobs: []int{0, 5}, needs: 200, has: 100, lost: 300},
-			{jobs: []int{1, 6}, needs: 200, has: 160, lost: 100},
-			{jobs: []int{2}, needs: 100, has: 0, fresh: fresh},
-			{jobs: []int{3, 4}, needs: 200, has: 150, lost: 200},
+	groups := func(fresh bool) []*jobClass {
+		return []*jobClass{
+			{jobs: []int{0, 5}, needs: 200, arenas: 100, lost: 300},
+			{jobs: []int{1, 6}, needs: 200, arenas: 160, lost: 100},
+			{jobs: []int{2}, needs: 100, arenas: 0, unplanned: fresh},
+			{jobs: []int{3, 4}, needs: 200, arenas: 150, lost: 200},
 		}
 	}
 	for _, test := range []struct {
@@ -204,7 +207,7 @@ func TestChanging(t *testing.T) {
 		{false, 500, []int{0, 5}},   // 90 are free, which are worth more to them
 		{false, 520, []int{0, 3, 4, 5}},
 	} {
-		got := changing(groups(test.fresh), test.budget)
+		got := chooseReplanned(groups(test.fresh), test.budget)
 		if !reflect.DeepEqual(got, test.want) {
 			t.Errorf("an arrival %v, budget %d: %v are planned for anew, want %v", test.fresh, test.budget, got,
 				test.want)

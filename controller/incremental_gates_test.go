@@ -25,17 +25,17 @@ func newNearbyByGates(t *testing.T, rng *rand.Rand, jobs int, part float64) *nea
 }
 
 // take gives the jobs what plans have for them.
-func (n *nearby) take(p *Planned) {
+func (n *nearby) take(p *PlanResult) {
 	for i, l := range n.layouts(p) {
-		n.jobs[i].Has, n.jobs[i].Epoch = l, l.Wire.Plan.Epoch+1
+		n.jobs[i].Current, n.jobs[i].Epoch = l, l.Wire.Plan.Epoch+1
 	}
 }
 
 // claims are what layouts take together of both memories.
 func (n *nearby) claims(layouts []*ProvenLayout) (device, host graph.Bytes) {
-	var claims Together
+	var claims ClaimSum
 	for _, l := range layouts {
-		claims, host = claims.With(*l.Claim), host+l.Host
+		claims, host = claims.Add(*l.Claim), host+l.Host
 	}
 	return claims.Bytes(), host
 }
@@ -43,13 +43,13 @@ func (n *nearby) claims(layouts []*ProvenLayout) (device, host graph.Bytes) {
 // lose has each plan take so many percent longer than was said of no plan when it was made.
 func (n *nearby) lose(percent float64) {
 	for i := range n.jobs {
-		if has := n.jobs[i].Has; has != nil {
+		if has := n.jobs[i].Current; has != nil {
 			l, of, reasons := *has, *has.Wire, *has.Wire.Reasons
 			took := program.Time(l.program, program.Durations{Steps: of.Plan.Made, Out: n.planner.Out,
 				In: n.planner.In})
 			reasons.Unplanned = time.Duration(float64(took.Iteration) / (1 + percent/100))
 			of.Reasons, l.Wire = &reasons, &of
-			n.jobs[i].Has = &l
+			n.jobs[i].Current = &l
 		}
 	}
 }
@@ -78,13 +78,13 @@ func TestNearPlansByGates(t *testing.T) {
 			n.asked = 0
 			got := n.plan(true)
 			few := n.asked < len(n.jobs)
-			if all.Why != nil && got.Why != nil {
+			if all.NoPlan != nil && got.NoPlan != nil {
 				n.jobs = n.jobs[:len(n.jobs)-1] // there is no room for the last
 				continue
 			}
-			if got.Why != nil || len(got.Jobs) != len(n.jobs) || !n.equal(got, n.plan(true)) {
+			if got.NoPlan != nil || len(got.Jobs) != len(n.jobs) || !n.equal(got, n.plan(true)) {
 				t.Fatalf("seed %d, change %d: %d of %d jobs have plans, or others the second time: %v", seed, change,
-					len(got.Jobs), len(n.jobs), got.Why)
+					len(got.Jobs), len(n.jobs), got.NoPlan)
 			}
 			layouts := n.layouts(got)
 			if device, host := n.claims(layouts); device > n.budget || n.host > 0 && host > n.host {
@@ -93,24 +93,25 @@ func TestNearPlansByGates(t *testing.T) {
 			}
 			for i := range n.jobs {
 				c, l := &n.jobs[i], layouts[i]
-				if few && c.Has != nil && l != c.Has {
+				if few && c.Current != nil && l != c.Current {
 					t.Fatalf("seed %d, change %d: %s has another plan", seed, change, c.Spec.Name)
 				}
 				if of := l.Wire.Plan; of.Job != c.Spec.Name || l.program.Plan.Job != of.Job ||
-					l.program.Plan.Epoch != of.Epoch || c.Has == nil && of.Epoch != c.Epoch {
+					l.program.Plan.Epoch != of.Epoch || c.Current == nil && of.Epoch != c.Epoch {
 					t.Fatalf("seed %d, change %d: %s has the plan of %s in epoch %d", seed, change, c.Spec.Name, of.Job,
 						of.Epoch)
 				}
-				equal := func(o Candidate) bool { return o.Has != nil && o.Graph == c.Graph }
-				if at := slices.IndexFunc(n.jobs, equal); few && c.Has == nil && at >= 0 {
+				equal := func(o Candidate) bool { return o.Current != nil && o.Graph == c.Graph }
+				if at := slices.IndexFunc(n.jobs, equal); few && c.Current == nil && at >= 0 {
 					copied++
-					if !sameProgram(l.Wire, n.jobs[at].Has.Wire) || *l.Claim != *n.jobs[at].Has.Claim || n.asked > 0 {
+					if !sameProgram(l.Wire, n.jobs[at].Current.Wire) || *l.Claim != *n.jobs[at].Current.Claim ||
+						n.asked > 0 {
 						t.Fatalf("seed %d, change %d: %s has another plan than its equals", seed, change, c.Spec.Name)
 					}
 				}
 			}
 			n.take(got)
-			if changes++; few && all.Why == nil {
+			if changes++; few && all.NoPlan == nil {
 				near, sum, anew = near+1, sum+slowdowns(got), anew+slowdowns(all)
 			}
 		}
@@ -133,7 +134,7 @@ func TestNotNearByGates(t *testing.T) {
 	}{
 		{"departure", 40, func(n *nearby) { n.jobs = n.jobs[1:] }, 0},
 		{"arrival", 2, func(n *nearby) { n.arrive(0) }, 0},
-		{"arrival of an own kind", 2, func(n *nearby) { n.jobs[0].Has = nil }, 1},
+		{"arrival of an own kind", 2, func(n *nearby) { n.jobs[0].Current = nil }, 1},
 		{"arrival without room", 2, func(n *nearby) {
 			n.budget, _ = n.claims(n.layouts(n.plan(true)))
 			n.arrive(0)
@@ -144,7 +145,7 @@ func TestNotNearByGates(t *testing.T) {
 		{"arrival where others lose", 40, func(n *nearby) { n.arrive(0); n.lose(5) }, 0},
 		{"most are new", 2, func(n *nearby) {
 			for i := range 8 {
-				n.jobs[i].Has = nil
+				n.jobs[i].Current = nil
 			}
 		}, 14},
 		{"another way", 1, func(n *nearby) { n.planner.MemorySharing = wire.Shift }, 14},
@@ -174,13 +175,14 @@ func TestNotNearByGates(t *testing.T) {
 
 // Layouts fit where the sum of their bases and their largest rest do, and what jobs have on the host.
 func TestFit(t *testing.T) {
-	w := work{plan: &Plan{Jobs: []Candidate{{Beside: 2}, {}}}}
+	w := planJob{message: &PlanRequest{Jobs: []Candidate{{HostExtra: 2}, {}}}}
 	layouts := []*ProvenLayout{{Claim: &Claim{10, 30}, Host: 3}, {Claim: &Claim{20, 25}, Host: 4}}
 	for _, test := range []struct {
 		budget, host graph.Bytes
 		want         bool
 	}{{50, 0, true}, {49, 0, false}, {50, 9, true}, {50, 8, false}} {
-		if got := w.fit(&scheduler.Request{Budget: test.budget, HostBudget: test.host}, layouts); got != test.want {
+		if got := w.fitTogether(&scheduler.Request{Budget: test.budget, HostBudget: test.host},
+			layouts); got != test.want {
 			t.Errorf("they fit %d bytes and %d on the host: %v", test.budget, test.host, got)
 		}
 	}
@@ -190,10 +192,10 @@ func TestFit(t *testing.T) {
 func TestOneBesideOthers(t *testing.T) {
 	n := newNearbyByGates(t, rand.New(rand.NewPCG(1, 45)), 14, 2)
 	n.jobs = slices.Delete(n.jobs[:13], 7, 8) // of the first kind one is left, of which there were two
-	n.jobs[0].Has, n.host = nil, graph.MiB
+	n.jobs[0].Current, n.host = nil, graph.MiB
 	device, host := n.budget, n.host
 	for _, c := range n.jobs[1:] {
-		device, host = device-c.Has.Claim.Base, host-c.Has.Host
+		device, host = device-c.Current.Claim.Base, host-c.Current.Host
 	}
 	var asked []scheduler.Request
 	n.planner.Known = func(r scheduler.Request) *planner.Planned {

@@ -28,40 +28,40 @@ func testProofs(t *testing.T, m *Machine, from, to *domain, hosts []string, else
 	}
 	prove := func(took time.Duration, jobs ...*job) time.Duration {
 		m.jobs = []*job{mover, other}
-		m.moves.proofs = []*proof{{mover: mover, from: from, to: to, gain: 20 * time.Second, arrived: true,
-			jobs: []timed{{job: other, on: from, weight: 10, was: 2 * time.Second},
-				{job: mover, on: to, weight: 10, was: 2 * time.Second}}}}
-		if m.now = m.moves.futile["h1"].until; slices.ContainsFunc(hosts, m.restsFromMoves) {
+		m.migrations.checks = []*moveCheck{{mover: mover, from: from, to: to, gain: 20 * time.Second, arrived: true,
+			jobs: []timedJob{{job: other, domain: from, weight: 10, before: 2 * time.Second},
+				{job: mover, domain: to, weight: 10, before: 2 * time.Second}}}}
+		if m.now = m.migrations.coolDowns["h1"].until; slices.ContainsFunc(hosts, m.isInCoolDown) {
 			t.Errorf("at %v nothing moves although the rest is over", m.now)
 		}
 		m.jobs = append(m.jobs, jobs...)
-		for i := range proofIterations + 1 {
-			if m.judge(); len(m.moves.proofs) == 0 && len(jobs) == 0 {
+		for i := range checkIterations + 1 {
+			if m.judgeMoveChecks(); len(m.migrations.checks) == 0 && len(jobs) == 0 {
 				t.Errorf("judged after %d iterations", i)
 			}
 			if i == 0 {
-				m.moves.timed(mover, time.Hour)
-				m.moves.timed(other, time.Hour)
+				m.migrations.timeIteration(mover, time.Hour)
+				m.migrations.timeIteration(other, time.Hour)
 				continue
 			}
-			m.moves.timed(mover, took)
-			m.moves.timed(other, 2*time.Second)
+			m.migrations.timeIteration(mover, took)
+			m.migrations.timeIteration(other, 2*time.Second)
 		}
-		if !m.moves.unproven(to) && len(jobs) == 0 {
+		if !m.migrations.awaitsCheck(to) && len(jobs) == 0 {
 			t.Error("the target takes jobs before the move is judged")
 		}
-		if m.judge(); len(m.moves.proofs) > 0 {
+		if m.judgeMoveChecks(); len(m.migrations.checks) > 0 {
 			t.Errorf("after %v: not judged", took)
 		}
 		for _, host := range hosts {
-			if got, want := m.moves.futile[host], m.moves.futile["h1"]; got != want {
+			if got, want := m.migrations.coolDowns[host], m.migrations.coolDowns["h1"]; got != want {
 				t.Errorf("host %s: %+v, host h1: %+v", host, got, want)
 			}
 		}
-		if m.restsFromMoves(elsewhere) {
+		if m.isInCoolDown(elsewhere) {
 			t.Errorf("nothing moves on host %s", elsewhere)
 		}
-		return m.moves.futile["h1"].until - m.now
+		return m.migrations.coolDowns["h1"].until - m.now
 	}
 	for i, c := range []struct {
 		took  time.Duration // of which half of the promise is kept if it is a second

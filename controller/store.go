@@ -23,19 +23,20 @@ func (r *runner) storeGraph(bucket string, g *graph.Graph) error {
 }
 
 const (
-	maxGraphs    = 3 << 30 // bytes of the graphs of all jobs: the store takes a little more
-	maxGraphsOne = 1 << 30 // of those of one user's jobs
+	maxGraphs    = 3 << 30 // the most bytes of the graphs of all jobs; the store takes a little more
+	maxGraphsOne = 1 << 30 // the most bytes of the graphs of one user's jobs
 )
 
-// keep stores the graphs that come with a request, before there are jobs with them; or says why they are too many.
-func (r *runner) keep(in *input) (refusal string, err error) {
+// storeGraphs stores the graphs that come with a request, before there are jobs with them. refusal says why they are
+// too many. "": they are stored.
+func (r *runner) storeGraphs(in *input) (refusal string, err error) {
 	texts := make(map[graph.Digest][]byte)
 	for digest, h := range in.graphs {
 		if texts[digest], err = json.Marshal(h.graph); err != nil {
 			return "", err
 		}
 	}
-	if refusal = r.tooMany(in.By, texts); refusal != "" {
+	if refusal = r.checkGraphQuota(in.By, texts); refusal != "" {
 		return refusal, nil
 	}
 	for digest, text := range texts {
@@ -44,7 +45,7 @@ func (r *runner) keep(in *input) (refusal string, err error) {
 		if l := in.graphs[digest].latency; l != nil {
 			recorded = wire.Encode(wire.Recorded{Latency: l})
 		}
-		if err := r.insist(func() error {
+		if err := r.retryOnBus(func() error {
 			err := r.bus.Store(r.ctx, wire.Graphs, wire.GraphObject(digest), text)
 			if err == nil && recorded != nil {
 				err = r.bus.Store(r.ctx, wire.Graphs, wire.RecordedObject(digest), recorded)
@@ -57,8 +58,8 @@ func (r *runner) keep(in *input) (refusal string, err error) {
 	return "", nil
 }
 
-// tooMany is why no more graphs of a user are stored; "": they are.
-func (r *runner) tooMany(user string, more map[graph.Digest][]byte) string {
+// checkGraphQuota says why no more graphs of a user are stored. "": they may be.
+func (r *runner) checkGraphQuota(user string, more map[graph.Digest][]byte) string {
 	all, users := 0, 0
 	for _, size := range r.sizes {
 		all += size
@@ -83,34 +84,34 @@ func (r *runner) tooMany(user string, more map[graph.Digest][]byte) string {
 	return ""
 }
 
-// removeGraph removes a graph that no job has, with what was recorded of it.
+// removeGraph removes a graph that no job has, and the latencies that were recorded with it.
 func (r *runner) removeGraph(digest graph.Digest) error {
 	delete(r.sizes, digest)
 	return errors.Join(r.bus.Remove(r.ctx, wire.Graphs, wire.GraphObject(digest)),
 		r.bus.Remove(r.ctx, wire.Graphs, wire.RecordedObject(digest)))
 }
 
-// launch starts an executor, whose end becomes an input.
+// launch starts an executor. Its end becomes an input.
 func (r *runner) launch(executor string) {
 	ended := func(why string, lives []string) {
 		go func() {
-			if s, err := r.lastWords(executor); err == nil && s != nil {
-				r.put(input{Input: Input{Status: s}})
+			if s, err := r.lastStatus(executor); err == nil && s != nil {
+				r.putInput(input{Input: Input{Status: s}})
 			}
-			r.put(input{Input: Input{Gone: &Gone{executor, lives, why}}})
+			r.putInput(input{Input: Input{Ended: &ExecutorEnd{executor, lives, why}}})
 		}()
 	}
 	if r.options.Launch == nil {
-		return // it has to be started by hand
+		return // executors are started by hand
 	}
 	if err := r.options.Launch(executor, ended); err != nil {
 		ended(err.Error(), nil)
 	}
 }
 
-// lastWords returns what an executor that has ended said last: news of its end may overtake that. It is nil if it has
-// said nothing.
-func (r *runner) lastWords(executor string) (*wire.Status, error) {
+// lastStatus returns the newest status that an executor which has ended has stored: news of its end may overtake it.
+// nil: it has stored none.
+func (r *runner) lastStatus(executor string) (*wire.Status, error) {
 	value, err := r.bus.Get(r.ctx, wire.StatusKey(executor))
 	if errors.Is(err, wire.ErrNotFound) {
 		return nil, nil
@@ -120,12 +121,12 @@ func (r *runner) lastWords(executor string) (*wire.Status, error) {
 	if s, err := wire.DecodeAs[wire.Status](value); err == nil && s.Executor == executor {
 		return &s, nil
 	}
-	return nil, nil // it can be anything
+	return nil, nil // the value is no status of this executor
 }
 
-// bury tells the machine which executors of a controller before this one have ended. What they said last comes first;
-// while that cannot be read, nothing is told.
-func (r *runner) bury() error {
+// buryOrphans tells the machine which executors of a controller before this one have ended. Their last status comes
+// first; as long as that cannot be read nothing is told.
+func (r *runner) buryOrphans() error {
 	for _, name := range r.machine.orphans() {
 		if r.options.Lives == nil {
 			return nil
@@ -134,7 +135,7 @@ func (r *runner) bury() error {
 		if lives || !known {
 			continue
 		}
-		s, err := r.lastWords(name)
+		s, err := r.lastStatus(name)
 		if err != nil {
 			return nil
 		}
@@ -144,19 +145,19 @@ func (r *runner) bury() error {
 			}
 		}
 		why := "its executor has ended: it no longer holds its lock"
-		if err := r.step(clock.Now(), Input{Gone: &Gone{name, ended, why}}); err != nil {
+		if err := r.step(clock.Now(), Input{Ended: &ExecutorEnd{name, ended, why}}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// collect stores the result of a job for good.
-func (r *runner) collect(c *Collection) error {
-	result := c.Heard
+// storeResult stores the result of a job for good.
+func (r *runner) storeResult(c *Collection) error {
+	result := c.FromReports
 	if c.Key != "" {
 		value, err := r.bus.Get(r.ctx, c.Key)
-		if errors.Is(err, wire.ErrNotFound) { // a controller that was killed then has taken it, perhaps
+		if errors.Is(err, wire.ErrNotFound) { // a controller that was killed may have stored it already
 			if _, err := r.bus.Load(r.ctx, wire.Results, c.Object); !errors.Is(err, wire.ErrNotFound) {
 				return err
 			}
@@ -179,22 +180,22 @@ func (r *runner) collect(c *Collection) error {
 	return r.bus.Delete(r.ctx, c.Key)
 }
 
-// left removes a result that nobody waits for, as one of a job that its executor was never given: such would fill the
-// store, and no result of any job would have room.
-func (r *runner) left(key string) {
-	if r.machine.awaits(key) {
+// removeStrayResult removes a result that nobody waits for, as of a job that its executor was never given. Otherwise
+// such results would fill the store, and those of jobs would have no room.
+func (r *runner) removeStrayResult(key string) {
+	if r.machine.awaitsResult(key) {
 		return
 	}
-	r.passedOver("results", fmt.Sprintf("a result at %s is removed: its executor has no such job", key))
-	if r.doomed = append(r.doomed, key); len(r.doomed) == 1 {
-		r.remove()
+	r.logIgnored("results", fmt.Sprintf("a result at %s is removed: its executor has no such job", key))
+	if r.strayResults = append(r.strayResults, key); len(r.strayResults) == 1 {
+		r.removeStrayResults()
 	}
 }
 
-// remove removes all results that are doomed, beside all else: a flood of them is to keep nobody waiting.
-func (r *runner) remove() {
-	keys := slices.Clone(r.doomed)
-	r.errands.Go(func() {
+// removeStrayResults removes all stray results on a goroutine of its own: a flood of them must keep nobody waiting.
+func (r *runner) removeStrayResults() {
+	keys := slices.Clone(r.strayResults)
+	r.background.Go(func() {
 		for _, key := range keys {
 			for r.bus.Delete(r.ctx, key) != nil && r.ctx.Err() == nil {
 				select { // the disk is full, or the connection lost
@@ -203,54 +204,55 @@ func (r *runner) remove() {
 				}
 			}
 		}
-		r.put(input{removed: len(keys)})
+		r.putInput(input{removed: len(keys)})
 	})
 }
 
-// removed is told how many results are doomed no longer.
-func (r *runner) removed(results int) {
-	if r.doomed = r.doomed[results:]; len(r.doomed) > 0 {
-		r.remove()
+// strayResultsRemoved takes the removed results off the list.
+func (r *runner) strayResultsRemoved(results int) {
+	if r.strayResults = r.strayResults[results:]; len(r.strayResults) > 0 {
+		r.removeStrayResults()
 	}
 }
 
-// listLogs has all logs listed, beside all else.
+// listLogs lists all logs on a goroutine of its own.
 func (r *runner) listLogs() {
 	if r.listing.Swap(true) {
-		return // it takes a while
+		return // the last listing has not ended yet
 	}
-	r.errands.Go(func() {
+	r.background.Go(func() {
 		logs, err := r.bus.Logs(r.ctx)
 		if err != nil || logs == nil {
 			logs = map[string]int{}
 		}
-		r.put(input{logs: logs})
+		r.putInput(input{logs: logs})
 	})
 }
 
-// mostStrange is of how many strange logs of an executor each is cleared by itself.
-const mostStrange = 32
+// maxStrayLogs is up to how many stray logs of an executor are cleared one by one.
+const maxStrayLogs = 32
 
-// listed clears logs that executors have written of jobs which they were never given: such would push those of others
-// out of the store, which keeps the newest lines. An executor that writes many of them loses all its lines.
-func (r *runner) listed(logs map[string]int) error {
+// clearStrayLogs clears logs that executors have written of jobs which they were never given. Otherwise such logs would
+// push those of others out of the store, which keeps the newest lines. An executor that writes many of them loses all
+// its lines.
+func (r *runner) clearStrayLogs(logs map[string]int) error {
 	defer r.listing.Store(false)
 	strange := make(map[string][]string)
 	for log := range logs {
 		part := strings.Split(log, ".")
 		job, _ := wire.NameOf(part[2])
-		if j := r.machine.find(job); j == nil || !j.record.MayLog(log) {
+		if j := r.machine.findJob(job); j == nil || !j.record.MayLog(log) {
 			strange[part[1]] = append(strange[part[1]], log)
 		}
 	}
 	for executor, these := range strange {
-		r.passedOver("logs", fmt.Sprintf("lines of executor %s are removed: it has written logs of jobs that it does "+
+		r.logIgnored("logs", fmt.Sprintf("lines of executor %s are removed: it has written logs of jobs that it does "+
 			"not have, %d in all", executor, len(these)))
-		if len(these) > mostStrange {
+		if len(these) > maxStrayLogs {
 			these = []string{"log." + executor + ".*"}
 		}
 		for _, log := range these {
-			if err := r.insist(func() error { return r.bus.Clear(r.ctx, log) }); err != nil {
+			if err := r.retryOnBus(func() error { return r.bus.Clear(r.ctx, log) }); err != nil {
 				return err
 			}
 		}
@@ -258,8 +260,8 @@ func (r *runner) listed(logs map[string]int) error {
 	return nil
 }
 
-// forget removes what is stored for an executor that has left.
-func (r *runner) forget(executor string) error {
+// removeExecutor removes what is stored for an executor that has left.
+func (r *runner) removeExecutor(executor string) error {
 	if r.options.Forgotten != nil {
 		r.options.Forgotten(executor)
 	}

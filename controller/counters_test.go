@@ -15,8 +15,8 @@ import (
 	"tensile/wire"
 )
 
-// counters are all counts of a tally.
-func (t *Tally) counters() map[string]int64 {
+// counters are all counts, by name.
+func (t *Counters) counters() map[string]int64 {
 	c := map[string]int64{"iterations": t.Iterations, "stall": int64(t.Stall), "gate": int64(t.Gate),
 		"out": int64(t.Out), "in": int64(t.In), "queued": int64(t.Queued)}
 	for cause, n := range t.Plans {
@@ -30,7 +30,7 @@ func (t *Tally) counters() map[string]int64 {
 
 // Whatever happens to jobs and executors, no count of an owner falls, and what owners have is what their jobs had.
 func TestTalliesOnlyGrow(t *testing.T) {
-	var sum Tally
+	var sum Counters
 	var lost int64
 	for seed := range long.Rounds(2, 8) {
 		w := newWorld(t, seed, graph.Bytes(1500+100*(seed%60)))
@@ -40,7 +40,7 @@ func TestTalliesOnlyGrow(t *testing.T) {
 		names := 0
 		for range 400 {
 			w.chaos(&names)
-			v := w.machine.view()
+			v := w.machine.takeView()
 			if of != w.machine {
 				before, of = View{}, w.machine
 			}
@@ -80,14 +80,14 @@ func TestHear(t *testing.T) {
 		incarnation int64
 		iteration   int
 	}{{1, 0}, {1, 1}, {1, 1}, {1, 0}, {1, 4}, {2, 3}, {2, 4}} {
-		m.hear(j, &wire.Report{Incarnation: r.incarnation, Iteration: r.iteration, Stall: time.Second,
+		m.countReport(j, &wire.Report{Incarnation: r.incarnation, Iteration: r.iteration, Stall: time.Second,
 			Gate: time.Millisecond, Steps: []time.Duration{1}}, nil)
 	}
-	got := m.tallies["ann"]
-	if got.Iterations != 7 || m.reports != 5 || m.missing != 2 || got.Stall != 5*time.Second ||
-		got.Gate != 5*time.Millisecond || j.tally.Iterations != 7 {
+	got := m.counters["ann"]
+	if got.Iterations != 7 || m.reportCount != 5 || m.lostReports != 2 || got.Stall != 5*time.Second ||
+		got.Gate != 5*time.Millisecond || j.counters.Iterations != 7 {
 		t.Errorf("counted %+v of the owner, %+v of the job, %d reports, %d lost; want 7 iterations, 5 reports, 2 lost",
-			got, j.tally, m.reports, m.missing)
+			got, j.counters, m.reportCount, m.lostReports)
 	}
 }
 
@@ -96,13 +96,13 @@ func TestOwnersAreBounded(t *testing.T) {
 	m := NewMachine(Config{})
 	for i := range 3 * maxOwners {
 		j := &job{record: wire.Record{Spec: wire.Spec{Owner: fmt.Sprint("user", i)}}}
-		m.count(j, func(t *Tally) { t.Iterations++ })
+		m.addCount(j, func(t *Counters) { t.Iterations++ })
 	}
 	if err := wire.CheckName(otherOwners); err == nil {
 		t.Errorf("a user may be called %s", otherOwners)
 	}
-	if n := len(m.tallies); n != maxOwners+1 || m.tallies[otherOwners].Iterations != 2*maxOwners {
-		t.Errorf("%d owners are counted apart, and %+v together", n, m.tallies[otherOwners])
+	if n := len(m.counters); n != maxOwners+1 || m.counters[otherOwners].Iterations != 2*maxOwners {
+		t.Errorf("%d owners are counted apart, and %+v together", n, m.counters[otherOwners])
 	}
 }
 
@@ -145,7 +145,7 @@ func TestAway(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		g := randgraph.New(rng, randgraph.Options{})
 		p := randplan.New(rng, g, make([]graph.Bytes, len(g.Ops)))
-		got, want := away(g, p), slowAway(g, p)
+		got, want := swappedOut(g, p), slowAway(g, p)
 		if !slices.Equal(got, want) {
 			t.Fatalf("seed %d: away is\n%d, want\n%d", seed, got, want)
 		}
@@ -160,8 +160,8 @@ func TestAway(t *testing.T) {
 
 // The mean counts each step by how long it took.
 func TestSwappedIsAMeanOverTime(t *testing.T) {
-	p := progress{steps: []time.Duration{3, 1}, layout: &layout{traffic: &traffic{away: []graph.Bytes{0, 400}}}}
-	if got := p.swapped(); got != 100 {
+	p := progress{steps: []time.Duration{3, 1}, layout: &layout{traffic: &traffic{swappedOut: []graph.Bytes{0, 400}}}}
+	if got := p.meanSwapped(); got != 100 {
 		t.Errorf("400 bytes in the last quarter are %d in the mean, want 100", got)
 	}
 }

@@ -22,7 +22,7 @@ func TestJobsTeachTheNext(t *testing.T) {
 	w.machine = NewMachine(w.config)
 	w.slow = 3
 	w.submit("first", endless)
-	first := w.machine.find("first")
+	first := w.machine.findJob("first")
 	for op, latency := range first.latency {
 		if predicted := first.profile.Latency[op]; latency != predicted || first.slack()[op] != predicted/2 {
 			t.Fatalf("op %d of the first job takes %v, %v more at most; its profile says %v and half of that", op,
@@ -31,7 +31,7 @@ func TestJobsTeachTheNext(t *testing.T) {
 	}
 	w.run(40)
 	w.submit("second", endless)
-	second := w.machine.find("second")
+	second := w.machine.findJob("second")
 	for op, latency := range second.latency {
 		predicted := second.profile.Latency[op]
 		if off := float64(latency) / float64(predicted) / w.slow; math.Abs(off-1) > 0.25 {

@@ -24,7 +24,7 @@ type lab struct {
 	machine *Machine
 	now     time.Duration
 	graphs  []*graph.Graph
-	asked   int // errands for which a job was tried
+	asked   int // plan requests for the job of a search
 }
 
 func newLab(t *testing.T, seed uint64, devices int) *lab {
@@ -66,9 +66,9 @@ func profiled(device string) func(*graph.Graph) (planner.Profile, error) {
 	}
 }
 
-func (l *lab) plan(p *Plan) *Planned {
-	planner := plannerOf(l.config.For(p.Device), profiled(p.Device.Identity))
-	planner.On.Sharing = p.Device.Facts.Sharing()
+func (l *lab) plan(p *PlanRequest) *PlanResult {
+	planner := plannerOf(l.config.ForDevice(p.Device), profiled(p.Device.Identity))
+	planner.PlanDevice.Sharing = p.Device.Facts.Sharing()
 	return planner.Plan(l.t.Context(), p)
 }
 
@@ -76,9 +76,9 @@ func (l *lab) plan(p *Plan) *Planned {
 func (l *lab) step(in Input) {
 	l.now += time.Millisecond
 	for _, o := range l.machine.Step(l.now, in) {
-		if o.Plan != nil {
+		if o.PlanRequest != nil {
 			l.asked++
-			defer l.step(Input{Planned: l.plan(o.Plan)})
+			defer l.step(Input{PlanResult: l.plan(o.PlanRequest)})
 		}
 	}
 }
@@ -90,12 +90,12 @@ func (l *lab) arrive(name string) (*job, *domain) {
 	spec := wire.Spec{Name: name, Graph: g.Digest(), Iterations: 1000, Priority: 1 + l.rng.IntN(3)}
 	outputs := l.machine.Step(l.now, Input{By: []string{"ada", "bob"}[l.rng.IntN(2)],
 		Submit: []Submission{{Spec: spec, Graph: g}}})
-	j := l.machine.find(name)
+	j := l.machine.findJob(name)
 	best := l.best(j)
 	for _, o := range outputs {
-		if o.Plan != nil {
+		if o.PlanRequest != nil {
 			l.asked++
-			l.step(Input{Planned: l.plan(o.Plan)})
+			l.step(Input{PlanResult: l.plan(o.PlanRequest)})
 		}
 	}
 	return j, best
@@ -111,15 +111,15 @@ func (l *lab) best(j *job) (best *domain) {
 	}
 	var answers []answer
 	fastest := time.Duration(math.MaxInt64)
-	for _, d := range l.machine.candidates(j) { // by name
-		there := d.reachable()
+	for _, d := range l.machine.candidateDevices(j) { // by name
+		there := d.reachableJobs()
 		at := len(there)
-		p := l.plan(d.planFor(append(slices.Clone(there), j), at))
+		p := l.plan(d.planRequestFor(append(slices.Clone(there), j), at))
 		a := answer{on: d}
-		if of, made := p.New[at]; made {
-			a.alone = total(of.Latency)
+		if of, made := p.NewProfiles[at]; made {
+			a.alone = totalTime(of.Latency)
 		} else {
-			a.alone = total(d.candidate(j).Latency)
+			a.alone = totalTime(d.candidateFor(j).Latency)
 		}
 		if fastest = min(fastest, a.alone); len(p.Jobs) <= at {
 			continue
@@ -142,16 +142,16 @@ func (l *lab) best(j *job) (best *domain) {
 
 // weight is what a job is worth: its priority, or that part of its tenant's share, also of another that comes.
 func (l *lab) weight(j, comes *job) float64 {
-	if !l.machine.tenanted() {
+	if !l.machine.hasTenants() {
 		return float64(j.priority())
 	}
 	all := 0
 	for _, o := range l.machine.jobs {
-		if o.tenant() == j.tenant() && (o.active() || o == comes) {
+		if o.tenant() == j.tenant() && (o.isActive() || o == comes) {
 			all += o.priority()
 		}
 	}
-	return float64(l.machine.share(j.tenant())*j.priority()) / float64(all)
+	return float64(l.machine.shareOf(j.tenant())*j.priority()) / float64(all)
 }
 
 // A job goes to the device that would have been chosen if all had been asked for plans, in labs of different devices
@@ -171,8 +171,8 @@ func TestFewAreAsked(t *testing.T) {
 				continue
 			}
 			if placed++; j.domain != best || j.record.State != wire.Starting {
-				t.Errorf("seed %d: job %d is %s on %q, and %q is best", seed, i, j.record.State, j.domain.on(),
-					best.on())
+				t.Errorf("seed %d: job %d is %s on %q, and %q is best", seed, i, j.record.State, j.domain.recordName(),
+					best.recordName())
 			}
 		}
 		asked += l.asked

@@ -53,7 +53,7 @@ func (w *world) took(g *graph.Graph) []time.Duration {
 // asMeasured fails the test unless a job is planned for with what its ops take, from its first plan on.
 func (w *world) asMeasured(name string, plans int) {
 	w.t.Helper()
-	j := w.machine.find(name)
+	j := w.machine.findJob(name)
 	for op, want := range w.took(j.graph) {
 		if off := float64(j.latency[op])/float64(want) - 1; math.Abs(off) > 0.03 {
 			w.t.Errorf("op %d of job %s is taken to take %v, and takes %v", op, name, j.latency[op], want)
@@ -82,7 +82,7 @@ func TestSecondJobIsMeasured(t *testing.T) {
 	w.submitGraph("second", endless, 1, network(t, 4))
 	w.asMeasured("second", 1)
 	w.submitGraph("other", endless, 1, network(t, 8))
-	j := w.machine.find("other")
+	j := w.machine.findJob("other")
 	took := w.took(j.graph)
 	for op, o := range j.graph.Ops {
 		known := math.Abs(float64(j.latency[op])/float64(took[op])-1) < 0.03 && j.slack()[op] == 0
@@ -158,29 +158,29 @@ func TestWarmUpTeachesNothing(t *testing.T) {
 	j := &job{profile: profile, record: wire.Record{Incarnation: 1}}
 	l := &layout{ProvenLayout: ProvenLayout{Wire: &wire.Layout{Plan: &plan.Plan{
 		Steps: []plan.Step{{Op: 0}, {Op: 1, Variant: "another"}, {Op: 2}}}}}}
-	hear := func(took time.Duration) { k.listen(j, l, []time.Duration{took, took, 3 * took}) }
+	hear := func(took time.Duration) { k.learnFrom(j, l, []time.Duration{took, took, 3 * took}) }
 	hear(time.Second)
 	if len(k.lessons) != 0 {
 		t.Errorf("the first report has taught %v", k.lessons)
 	}
 	hear(10)
-	if took, ok := k.find("a"); !ok || took != 20 {
+	if took, ok := k.latencyOf("a"); !ok || took != 20 {
 		t.Errorf("a takes %v (%v), want the average of 10 ns and 30 ns", took, ok)
 	}
-	if _, ok := k.find("b"); ok {
+	if _, ok := k.latencyOf("b"); ok {
 		t.Error("a step in another variant has taught what the first one takes")
 	}
 	j.record.Incarnation = 2
 	hear(time.Second)
-	if took, _ := k.find("a"); took != 20 {
+	if took, _ := k.latencyOf("a"); took != 20 {
 		t.Errorf("the first report of the second incarnation has taught %v", took)
 	}
 	hear(40)
-	if took, _ := k.find("a"); took != 50 {
+	if took, _ := k.latencyOf("a"); took != 50 {
 		t.Errorf("after 20 ns and 80 ns it is %v on average", took)
 	}
 	hear(math.MaxInt64)
-	if took, _ := k.find("a"); took > 50+50*8 {
+	if took, _ := k.latencyOf("a"); took > 50+50*8 {
 		t.Errorf("an outlier makes it %v", took)
 	}
 }
@@ -200,12 +200,12 @@ func TestLearntBounds(t *testing.T) {
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		m := NewMachine(Config{Device: "x"})
-		k := &m.own.learnt
+		k := &m.ownDomain.learnt
 		least, most := map[graph.Signature]time.Duration{}, map[graph.Signature]time.Duration{}
 		heard := map[graph.Signature]int{} // the newest round in which it was
 		rounds := 40
 		for round := range rounds {
-			j := &job{profile: &planner.Profile{}, warm: 1, record: wire.Record{Incarnation: 1}}
+			j := &job{profile: &planner.Profile{}, warmIncarnation: 1, record: wire.Record{Incarnation: 1}}
 			l := &layout{ProvenLayout: ProvenLayout{Wire: &wire.Layout{Plan: new(plan.Plan)}}}
 			r := new(wire.Report)
 			from := rng.IntN(universe)
@@ -229,7 +229,7 @@ func TestLearntBounds(t *testing.T) {
 				most[s], heard[s] = max(most[s], took), round
 			}
 			for range 1 + rng.IntN(3) {
-				k.listen(j, l, r.Steps)
+				k.learnFrom(j, l, r.Steps)
 			}
 			if len(k.lessons) > wire.MaxLearnt {
 				t.Fatalf("seed %d: %d signatures are kept", seed, len(k.lessons))
@@ -250,20 +250,20 @@ func TestLearntBounds(t *testing.T) {
 				t.Fatalf("seed %d: a signature of round %d was forgotten, one of round %d is kept", seed, round, oldest)
 			}
 		}
-		m.own.keep()
-		stored, err := wire.DecodeAs[wire.Learnt](wire.Encode(m.out[len(m.out)-1].Learnt.Wire))
+		m.ownDomain.storeLearnt()
+		stored, err := wire.DecodeAs[wire.Learnt](wire.Encode(m.outputs[len(m.outputs)-1].Learnt.Wire))
 		if err != nil {
 			t.Fatal(err)
 		}
 		again := restoreLearnt("x", &stored)
-		if !slices.Equal(again.oldest(), k.oldest()) {
+		if !slices.Equal(again.oldestFirst(), k.oldestFirst()) {
 			t.Errorf("seed %d: after a restart they would be forgotten in another order", seed)
 		}
 		if got, want := again.latencies(), k.latencies(); !maps.Equal(got, want) {
 			t.Errorf("seed %d: %d latencies are stored, %d come back", seed, len(want), len(got))
 		}
 		if !slices.IsSortedFunc(stored.Ops, func(a, b wire.LearntOp) int {
-			return cmp.Compare(k.lessons[a.Signature].heard, k.lessons[b.Signature].heard)
+			return cmp.Compare(k.lessons[a.Signature].lastReport, k.lessons[b.Signature].lastReport)
 		}) {
 			t.Errorf("seed %d: they are not stored by when they were heard of", seed)
 		}
