@@ -152,8 +152,8 @@ type swapLoad struct {
 	peak  graph.Bytes
 }
 
-// with hands an iteration to a function.
-func (s *swapping) with(r scheduler.Request, do func(*swapLoad)) error {
+// withLoad hands an iteration to a function.
+func (s *swapping) withLoad(r scheduler.Request, do func(*swapLoad)) error {
 	_, err := draft.Open(r, s.watch(), func(session *draft.Session) (scheduler.Result, error) {
 		d := session.Draft(0, draft.FirstSteps(session.GraphOrder(0)), draft.Style{})
 		it, _ := autoswap.OfDraft(d)
@@ -177,7 +177,7 @@ func (s *swapping) rampFactor(on swapMachine) (factor float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	err = s.with(r, func(l *swapLoad) {
+	err = s.withLoad(r, func(l *swapLoad) {
 		var ramp time.Duration
 		for slot, load := range l.Load {
 			if load >= l.peak*95/100 {

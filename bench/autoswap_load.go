@@ -25,7 +25,7 @@ func (s *swapping) free() (Table, error) {
 				if err != nil {
 					return t, err
 				}
-				err = s.with(r, func(l *swapLoad) {
+				err = s.withLoad(r, func(l *swapLoad) {
 					c := l.WithoutOverhead(autoswap.Options{}, l.count)
 					var paper any
 					if n.load > 0 {
@@ -68,7 +68,7 @@ func (s *swapping) scores() (Table, error) {
 		if err != nil {
 			return t, err
 		}
-		err = s.with(r, func(l *swapLoad) {
+		err = s.withLoad(r, func(l *swapLoad) {
 			for _, percent := range limits {
 				limit := graph.Bytes(percent / 100 * float64(l.peak))
 				line := []any{on.name, percent, inMB(limit)}
@@ -117,7 +117,7 @@ func (s *swapping) overheads() (Table, error) {
 			if err != nil {
 				return t, err
 			}
-			err = s.with(r, func(l *swapLoad) {
+			err = s.withLoad(r, func(l *swapLoad) {
 				_, least := l.Least(autoswap.Options{})
 				for _, step := range steps {
 					limit := l.peak * graph.Bytes(100-step) / 100

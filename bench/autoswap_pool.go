@@ -83,7 +83,7 @@ func (s *swapping) heights(r scheduler.Request) (h heights, err error) {
 // pools is table I.
 func (s *swapping) pools() (Table, error) {
 	t := Table{Name: "smartpool-table-1", Title: "SmartPool: competitive ratio, the footprint over the load, batch 100",
-		Notes: []string{"online is best fit without knowledge of the future, in the place of CnMem; the load is " +
+		Notes: []string{"online is best fit without knowledge of the future, in place of CnMem; the load is " +
 			"what cudaMalloc needs; the times of malloc calls are not measured",
 			"of table I the text gives VGG13's ratio, the worst with 1.016, and that SmartPool is up to 13.3 % " +
 				"below CnMem, with VGG11"},

@@ -253,7 +253,7 @@ func (r *checkpointedRun) fill(row *CheckpointRow) {
 	}
 }
 
-// train trains the job, and takes a checkpoint every so many iterations unless one is still being written.
+// train trains the job, and takes a checkpoint at a fixed interval of iterations unless one is still being written.
 func (m *checkpointed) train(p program.Proven, iterations int, taking, file bool) (*checkpointedRun, error) {
 	run := &checkpointedRun{}
 	var writers sync.WaitGroup

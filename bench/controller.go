@@ -24,7 +24,7 @@ import (
 // ControllerOptions say how much a controller is put under.
 type ControllerOptions struct {
 	Executors int           // connected, most of them idle
-	Jobs      int           // of one model each, on so many of them
+	Jobs      int           // of one model each, one per executor
 	Reports   int           // a second, of all jobs together
 	For       time.Duration // how long reports come
 	Model     string
@@ -101,13 +101,13 @@ type rig struct {
 func MeasureController(ctx context.Context, dir string, o ControllerOptions) (*ControllerReport, error) {
 	r := &ControllerReport{Executors: o.Executors, Jobs: o.Jobs, Model: o.Model, ReportsWanted: o.Reports}
 	s := &rig{options: o, number: 1 << 40}
-	if err := s.with(ctx, filepath.Join(dir, "crowd"), 0, func(ctx context.Context) error {
+	if err := s.runController(ctx, filepath.Join(dir, "crowd"), 0, func(ctx context.Context) error {
 		return s.measure(ctx, r)
 	}); err != nil {
 		return nil, err
 	}
 	s = &rig{options: ControllerOptions{Executors: 1, Jobs: 1, Model: o.Model}, number: 1 << 40, eager: true}
-	if err := s.with(ctx, filepath.Join(dir, "one"), 0.75, func(ctx context.Context) error {
+	if err := s.runController(ctx, filepath.Join(dir, "one"), 0.75, func(ctx context.Context) error {
 		return s.replans(ctx, 40, r)
 	}); err != nil {
 		return nil, err
@@ -117,14 +117,16 @@ func MeasureController(ctx context.Context, dir string, o ControllerOptions) (*C
 	}
 	r.Planning = &PlanningReport{Model: o.Planning}
 	s = &rig{options: ControllerOptions{Executors: 1, Jobs: 1, Model: o.Planning}, number: 1 << 40}
-	err := s.with(ctx, filepath.Join(dir, "planning"), 0.75, func(ctx context.Context) error {
+	err := s.runController(ctx, filepath.Join(dir, "planning"), 0.75, func(ctx context.Context) error {
 		return s.planning(ctx, r.Planning)
 	})
 	return r, err
 }
 
-// with runs a controller, with a budget of a share of what the model needs (0: none), while something is measured.
-func (s *rig) with(ctx context.Context, dir string, share float64, measure func(context.Context) error) (err error) {
+// runController runs a controller, with a budget of a share of what the model needs (0: none), while something is
+// measured.
+func (s *rig) runController(ctx context.Context, dir string, share float64,
+	measure func(context.Context) error) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	config, err := s.config(ctx, share)
@@ -236,7 +238,7 @@ const (
 )
 
 // replans makes the ops of one job faster and slower, and measures from the report that says so until its executor
-// hears of a new layout.
+// learns of a new layout.
 func (s *rig) replans(ctx context.Context, changes int, r *ControllerReport) error {
 	if err := s.connect(ctx); err != nil {
 		return err
@@ -282,7 +284,7 @@ func (s *rig) replans(ctx context.Context, changes int, r *ControllerReport) err
 	return nil
 }
 
-// report sends one, of ops that take so many times as long as the profile says.
+// report sends a report whose ops take a multiple of the profiled times.
 func (s *rig) report(ctx context.Context, d *fakeExecutor, job string, epoch int64, times float64) error {
 	layout, err := s.conn.Load(ctx, wire.Bucket(d.name), wire.LayoutObject(job, 1, epoch))
 	if err != nil {

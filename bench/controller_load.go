@@ -39,7 +39,7 @@ func (s *rig) connect(ctx context.Context) error {
 	return nil
 }
 
-// puts measures from the put of orders to the executor that hears of them: the last one, which never has a job.
+// puts measures from the put of orders to the executor that receives them: the last one, which never has a job.
 func (s *rig) puts(ctx context.Context, n int) (Quantiles, error) {
 	d := s.executors[len(s.executors)-1]
 	var samples []time.Duration

@@ -37,9 +37,9 @@ type ReplanReport struct {
 type ReplanSeries struct {
 	Changes   int     `json:"changes"`
 	Jobs      [2]int  `json:"jobs"`             // the fewest and the most that there were
-	Arrival   float64 `json:"arrival_cpu_ms"`   // of answering a plan request, in the mean
-	Departure float64 `json:"departure_cpu_ms"` // likewise
-	Anew      float64 `json:"anew_cpu_ms"`      // likewise, if all jobs are planned for anew
+	Arrival   float64 `json:"arrival_cpu_ms"`   // mean processor time of a plan request when a job arrives
+	Departure float64 `json:"departure_cpu_ms"` // processor time to plan when a job leaves
+	Anew      float64 `json:"anew_cpu_ms"`      // processor time to plan for all jobs from scratch
 	Kept      float64 `json:"kept"`             // part of the jobs that keep their plans, in the mean
 	// by which the sum of slowdowns is larger than with plans made anew: in the mean, and at most
 	Worse float64 `json:"slowdowns_worse"`
@@ -52,14 +52,14 @@ type crowd struct {
 	planner controller.PlanWorker
 	now     time.Duration
 	number  int64
-	cpu     time.Duration           // of the plan requests so far
+	cpu     time.Duration           // processor time of the plan requests so far
 	changed int                     // layouts that these brought
 	request *controller.PlanRequest // the last
 }
 
 // MeasureReplans plans for jobs of TENSILE's five networks on a simulated device of a budget, equally many of each, and
-// then for so many changes: arrivals and departures at random, which leave no fewer than half of the jobs and no more
-// than all.
+// then for a number of changes: arrivals and departures at random, which leave no fewer than half of the jobs and no
+// more than all.
 func MeasureReplans(ctx context.Context, jobs, batch int, budget graph.Bytes, sharing wire.Sharing,
 	changes int) (*ReplanReport, error) {
 	facts, err := cost.Device(networkDevice)

@@ -224,7 +224,7 @@ func (s *FrontierSetting) row(p *planner.Point, plain plainGraph) FrontierRow {
 }
 
 // The sweep looks at budgets down to the larger of this many working sets and the bound from which on the time that
-// plans take at least is this many times vanilla. Every budget of so many working sets has a plan.
+// plans take at least is this many times vanilla. Every budget of that many working sets has a plan.
 const (
 	sweptWorkingSets   = 1.15
 	sweptBound         = 1.5

@@ -67,7 +67,7 @@ var paperModels = []string{"vgg16", "inceptionv3", "inceptionv4", "resnet50", "d
 // with the paper's batch; the seeds are fixed.
 func PaperWhole() PaperOptions {
 	o := paperOptions(3, 20)
-	o.Others = others(false)
+	o.Others = otherPapers(false)
 	for _, m := range paperModels {
 		o.Scenes = append(o.Scenes, PaperScene{Models: []string{m}, Copies: 1, Batch: 16,
 			Shares: []int{90, 80, 70, 60, 50, 40, 30, 20}})
@@ -89,7 +89,7 @@ func PaperWhole() PaperOptions {
 // PaperQuick is a part of PaperWhole that takes a minute or two.
 func PaperQuick() PaperOptions {
 	o := paperOptions(1, 14)
-	o.Others = others(true)
+	o.Others = otherPapers(true)
 	one := func(batch int, few bool, shares []int, model string) {
 		o.Scenes = append(o.Scenes, PaperScene{Models: []string{model}, Copies: 1, Batch: batch, Few: few,
 			Shares: shares})
@@ -103,8 +103,8 @@ func PaperQuick() PaperOptions {
 	return o
 }
 
-// others are the measurements of other papers.
-func others(quick bool) []func(context.Context) ([]Table, error) {
+// otherPapers are the measurements of other papers.
+func otherPapers(quick bool) []func(context.Context) ([]Table, error) {
 	return []func(context.Context) ([]Table, error){
 		func(ctx context.Context) ([]Table, error) { return superNeurons(ctx, quick) },
 		func(ctx context.Context) ([]Table, error) { return autoSwap(ctx, quick) }}

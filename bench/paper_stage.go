@@ -30,7 +30,7 @@ type stage struct {
 	device     func() device.Device // that runs are on, with as much memory as is needed
 	settings   workload.Settings
 	iterations int
-	whole      bool // time is real, and jobs end after so many iterations; otherwise all go on until each has done them
+	whole      bool // time is real, and jobs end after their iterations; otherwise all train until each has done them
 	scene      PaperScene
 	names      []string // in the order in which the jobs come
 
@@ -42,7 +42,7 @@ type stage struct {
 	tried []tried // for least
 }
 
-// outcome is what a contender came to on a stage, per phase.
+// outcome is the result of a contender on a stage, per phase.
 type outcome struct {
 	budget graph.Bytes // 0: none
 	why    string      // there is none
@@ -107,7 +107,7 @@ func (s *stage) budget(c *contender) (graph.Bytes, error) {
 	case paperPeak:
 		return s.paper, nil
 	case leastMemory:
-		return s.least(c.overhead)
+		return s.leastBudget(c.overhead)
 	case shareOfLive:
 		return s.live * graph.Bytes(c.share) / 100, nil
 	}
@@ -120,10 +120,10 @@ type tried struct {
 	eor    float64 // predicted; +Inf: there are none
 }
 
-// least is the least budget within which plans of policy tensile are predicted to take no more than an overhead, as
-// bisection finds it, to a 128th of live memory. What was tried for one overhead counts for the others; one goroutine
-// at a time may ask.
-func (s *stage) least(overhead float64) (graph.Bytes, error) {
+// leastBudget is the least budget within which plans of policy tensile are predicted to take no more than an overhead,
+// as bisection finds it, to a 128th of live memory. What was tried for one overhead counts for the others; one
+// goroutine at a time may ask.
+func (s *stage) leastBudget(overhead float64) (graph.Bytes, error) {
 	r, err := s.request(s.tasks, false)
 	if err != nil {
 		return 0, err
@@ -186,6 +186,6 @@ func (s *stage) measure(c *contender, budget graph.Bytes) (_ *outcome, err error
 	for _, phase := range []string{wholeRun, coldStart, updated} {
 		o.phases[phase] = t.figures(phase, vanilla)
 	}
-	o.same = t.same(vanilla)
+	o.same = t.hasSameBits(vanilla)
 	return o, nil
 }

@@ -30,8 +30,8 @@ func newPaperReport(o *PaperOptions, results []*result) (*PaperReport, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	r := &PaperReport{Tables: Tables{[]Table{b.phases(), b.first(), b.alone(), b.mixed(), b.waits(), b.copies(),
-		b.sizes(), b.shares()}}}
+	r := &PaperReport{Tables: Tables{[]Table{b.phases(), b.firstIterationTable(), b.singleJobTable(), b.mixed(),
+		b.waits(), b.copies(), b.sizes(), b.shares()}}}
 	for _, each := range results {
 		if r.stage == nil || len(each.scene.Shares) > 0 && len(r.stage.scene.Shares) == 0 {
 			r.stage = each.stages[0]
@@ -67,10 +67,10 @@ func (b *tabling) conditions() []string {
 	}
 }
 
-// usual says that a contender's row belongs to the tables of the paper.
-func usual(c *contender) bool { return c.goal != shareOfLive }
+// inPaperTables says that a contender's row belongs to the tables of the paper.
+func inPaperTables(c *contender) bool { return c.goal != shareOfLive }
 
-// row is what a contender came to in a phase.
+// row returns the result of a contender in a phase.
 func (r *result) row(k int, phase string, k0 known) Row {
 	c := &r.contenders[k]
 	row := Row{Model: r.scene.model(), Jobs: r.scene.jobs(), Batch: r.scene.Batch, Policy: c.name, Phase: phase,
@@ -143,19 +143,19 @@ func (b *tabling) rows(scene func(*PaperScene) bool, want func(*contender) bool,
 	return rows
 }
 
-// one says that a scene is one job with the paper's batch.
-func (b *tabling) one(s *PaperScene) bool { return s.jobs() == 1 && s.Batch == b.options.Batch }
+// isSingleJob says that a scene is one job with the paper's batch.
+func (b *tabling) isSingleJob(s *PaperScene) bool { return s.jobs() == 1 && s.Batch == b.options.Batch }
 
-// among returns a wish for contenders with these names.
-func among(names ...string) func(*contender) bool {
-	return func(c *contender) bool { return usual(c) && slices.Contains(names, c.name) }
+// namedOneOf returns a wish for contenders with these names.
+func namedOneOf(names ...string) func(*contender) bool {
+	return func(c *contender) bool { return inPaperTables(c) && slices.Contains(names, c.name) }
 }
 
 func (b *tabling) phases() Table {
 	return Table{Name: "table-1", Title: "TENSILE's table I: each phase", Notes: append(b.conditions(),
 		"cold-start are the iterations with the first plans, updated those with the last ones; where the controller "+
 			"found none that are worth the change, these are the first ones as well."),
-		Rows: b.rows(b.one, among(paperPolicy, "tensile-authors", "tensile"), func(r *result, c *contender,
+		Rows: b.rows(b.isSingleJob, namedOneOf(paperPolicy, "tensile-authors", "tensile"), func(r *result, c *contender,
 			phase string) known {
 			if methods[c.name] != "TENSILE" {
 				return known{}
@@ -164,34 +164,34 @@ func (b *tabling) phases() Table {
 		}, wholeRun, coldStart, updated)}
 }
 
-func (b *tabling) first() Table {
+func (b *tabling) firstIterationTable() Table {
 	return Table{Name: "table-2", Title: "TENSILE's table II: the first iteration",
 		Notes: []string{"paper_eor is the paper's EOR of the first iteration, to compare with first_iteration_eor."},
-		Rows: b.rows(b.one, among(paperPolicy, "tensile-authors", "tensile", "capuchin", "lru"), func(r *result,
-			c *contender, _ string) known {
-			switch first := knownFirst[r.scene.model()]; methods[c.name] {
-			case "TENSILE":
-				return known{eor: first[0]}
-			case "Capuchin":
-				return known{eor: first[1]}
-			}
-			return known{}
-		}, wholeRun)}
+		Rows: b.rows(b.isSingleJob, namedOneOf(paperPolicy, "tensile-authors", "tensile", "capuchin", "lru"),
+			func(r *result, c *contender, _ string) known {
+				switch first := knownFirst[r.scene.model()]; methods[c.name] {
+				case "TENSILE":
+					return known{eor: first[0]}
+				case "Capuchin":
+					return known{eor: first[1]}
+				}
+				return known{}
+			}, wholeRun)}
 }
 
-func (b *tabling) alone() Table {
+func (b *tabling) singleJobTable() Table {
 	return Table{Name: "table-3", Title: "TENSILE's table III: one job",
 		Notes: []string{"Policies without a budget stop by themselves; a budget without a remark is what " +
 			"tensile-paper needs as it stops. \"tensile EOR x\" has the least memory with which plans are predicted " +
 			"to take no more than x."},
-		Rows: b.rows(b.one, usual, func(r *result, c *contender, _ string) known {
+		Rows: b.rows(b.isSingleJob, inPaperTables, func(r *result, c *contender, _ string) known {
 			return single(r.scene.model(), c.name)
 		}, wholeRun)}
 }
 
 func (b *tabling) mixed() Table {
 	return Table{Name: "table-4", Title: "TENSILE's table IV: different networks together, in random order",
-		Rows: b.rows(func(s *PaperScene) bool { return len(s.Models) > 1 }, usual, func(_ *result, c *contender,
+		Rows: b.rows(func(s *PaperScene) bool { return len(s.Models) > 1 }, inPaperTables, func(_ *result, c *contender,
 			_ string) known {
 			return knownMixed[methods[c.name]]
 		}, wholeRun)}
@@ -207,7 +207,7 @@ func (b *tabling) waits() Table {
 		}
 		for k := range r.contenders {
 			c := &r.contenders[k]
-			if !among("capuchin", "lru")(c) {
+			if !namedOneOf("capuchin", "lru")(c) {
 				continue
 			}
 			row := r.row(k, wholeRun, known{})
@@ -244,9 +244,9 @@ func (b *tabling) copies() Table {
 	several := func(s *PaperScene) bool {
 		return len(s.Models) == 1 && (s.Copies > 1 || s.Batch == 2 || s.Batch == b.options.Batch)
 	}
-	rows := b.rows(several, usual, of, wholeRun)
+	rows := b.rows(several, inPaperTables, of, wholeRun)
 	return Table{Name: "figure-6", Title: "TENSILE's figure 6: one to four jobs of a network", Notes: notes,
-		Rows: append(rows, b.rows(several, among(paperPolicy), of, coldStart)...)}
+		Rows: append(rows, b.rows(several, namedOneOf(paperPolicy), of, coldStart)...)}
 }
 
 func (b *tabling) sizes() Table {
@@ -255,7 +255,7 @@ func (b *tabling) sizes() Table {
 		notes = append(notes, b.left)
 	}
 	return Table{Name: "figure-7", Title: "TENSILE's figure 7: the batch", Notes: notes,
-		Rows: b.rows(func(s *PaperScene) bool { return s.jobs() == 1 }, among(paperPolicy, "tensile-authors",
+		Rows: b.rows(func(s *PaperScene) bool { return s.jobs() == 1 }, namedOneOf(paperPolicy, "tensile-authors",
 			"tensile"), func(r *result, c *contender, _ string) known {
 			if methods[c.name] != "TENSILE" {
 				return known{}

@@ -21,7 +21,7 @@ type PackingCost struct {
 	Ratio       float64 `json:"ratio"` // height to lower bound
 }
 
-// What cost is measured on: a training step so many times, and synthetic ones of so many buffers.
+// What cost is measured on: repeated training steps, and synthetic traces of growing size.
 var (
 	costCopies = []int{1, 2, 4, 8, 11}
 	costSizes  = []int{1_000, 10_000, 100_000}

@@ -31,7 +31,7 @@ func RealSmall() (RealOptions, error) {
 			{Models: []string{"resnet:1,1,1,1"}, Copies: 1, Batch: 8, Shares: []int{80}}}}, err
 }
 
-// RealQuick is a part of that.
+// RealQuick is a small part of what Real measures.
 func RealQuick() (RealOptions, error) {
 	o, err := RealSmall()
 	o.Rounds, o.Scenes = 1, o.Scenes[:1]
@@ -77,7 +77,7 @@ func MeasureReal(ctx context.Context, d device.Device, o RealOptions) (*Tables, 
 // meaningless is how far apart the EORs of equal runs may be for their middle to mean anything.
 const meaningless = 0.1
 
-// spread puts the middle of the rounds in the place of their mean, says how far apart they are, and what that means.
+// spread puts the median of the rounds in place of their mean, says how far apart they are, and what that means.
 func (row *Row) spread(rounds []*outcome) {
 	if row.EOR == nil {
 		return

@@ -165,8 +165,8 @@ func (m *shared) load() (r scheduler.Request, err error) {
 	return m.planner.FirstRequest(m.tasks)
 }
 
-// alone plans without moving anything, and trains each job alone. A request is for all jobs.
-func (m *shared) alone(r scheduler.Request) error {
+// trainAlone plans without moving anything, and trains each job alone. A request is for all jobs.
+func (m *shared) trainAlone(r scheduler.Request) error {
 	r.Policy, r.Budget = "none-live", 0
 	planned, err := planner.Plan(m.ctx, r)
 	if err != nil {
@@ -199,7 +199,7 @@ func (m *shared) measure() error {
 	for _, p := range peaks.All {
 		m.all += p
 	}
-	if err := m.alone(r); err != nil {
+	if err := m.trainAlone(r); err != nil {
 		return err
 	}
 	if m.spatial, err = m.train(m.programs, m.tasks, executor.Sharing{}, 0); err != nil {

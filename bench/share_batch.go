@@ -102,7 +102,7 @@ func (m *batched) shared(copies, batch int) (s *shared, r scheduler.Request, err
 	return s, r, err
 }
 
-// largest returns the largest batch with which so many copies fit.
+// largest returns the largest batch with which the copies fit.
 func (m *batched) largest(copies int) (int, error) {
 	const most = 1024
 	fits := func(batch int) (bool, error) {
@@ -167,7 +167,7 @@ func (m *batched) train(policy string, batch int) (*BatchRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.alone(r); err != nil {
+	if err := s.trainAlone(r); err != nil {
 		return nil, err
 	}
 	r.Policy = policy

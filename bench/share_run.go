@@ -87,7 +87,7 @@ func (m *shared) train(programs []program.Proven, tasks []task.Task, sharing exe
 			failed = err
 		}
 	}
-	run := &sharedRun{touched: d.Held()}
+	run := &sharedRun{touched: d.PeakHeld()}
 	if r, ok := sharing.Lease.(*recorder); ok {
 		run.holds = r.holds
 	}

@@ -86,7 +86,7 @@ type sharingSum struct {
 // row returns the sum, and whether there are rows.
 func (s *sharingSum) row(rows []SharingRow) (sum SharingRow, ok bool) {
 	of := func(way string) (all []float64) {
-		for _, r := range (chosen{s.figure, s.jobs, way, vsTemporal}).of(rows) {
+		for _, r := range (chosen{s.figure, s.jobs, way, vsTemporal}).filterRows(rows) {
 			v := r.Value
 			if s.mps {
 				v = r.MPS
@@ -107,7 +107,7 @@ func (s *sharingSum) row(rows []SharingRow) (sum SharingRow, ok bool) {
 	if len(theirs) == 0 || len(gates) == 0 {
 		return sum, false
 	}
-	first := chosen{s.figure, s.jobs, s.way, vsTemporal}.of(rows)[0]
+	first := chosen{s.figure, s.jobs, s.way, vsTemporal}.filterRows(rows)[0]
 	sum = SharingRow{Figure: s.figure, Device: first.Device, Batch: "all", Measure: name + against, Value: add(theirs),
 		Gates: pointer(add(gates)), Paper: &s.paper, ShareRow: ShareRow{Jobs: first.Jobs, Sharing: s.way}}
 	if s.jobs == "" {

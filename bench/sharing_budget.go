@@ -26,7 +26,7 @@ type budgetPhase struct {
 // zicoBudgets has the budget of two NASNet fall from 70 % of the memory to 50 %, rise again, and then rise to all. The
 // batch is the largest with which an arena takes at most 45 %.
 func zicoBudgets(b *sharingBench) (*sharingResult, error) {
-	n, err := b.within(zicoSmall, trained{model: "nasnet-mobile", optimizer: autodiff.SGD{}, copies: 2},
+	n, err := b.largestWithin(zicoSmall, trained{model: "nasnet-mobile", optimizer: autodiff.SGD{}, copies: 2},
 		percent(zicoSmall, 45))
 	if err != nil {
 		return nil, err

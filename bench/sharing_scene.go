@@ -242,7 +242,7 @@ func (s *scene) rows(ways ...string) (all []SharingRow, err error) {
 	return all, nil
 }
 
-// drawn is what the jobs held while each could do so many iterations alone, in a way.
+// drawn returns the memory that the jobs held, over the time of a number of iterations of each job alone.
 func (s *scene) drawn(way string, rounds int) SharingCurve {
 	run := s.ways[way]
 	p := report.SharingPanel{Capacity: s.capacity, From: run.first,
@@ -293,8 +293,8 @@ func (b *sharingBench) arena(device string, n trained) (graph.Bytes, error) {
 	return size, nil
 }
 
-// within returns the network with the largest batch whose arena is at most some bytes. Arenas grow in a line.
-func (b *sharingBench) within(device string, n trained, limit graph.Bytes) (trained, error) {
+// largestWithin returns the network with the largest batch whose arena is at most some bytes. Arenas grow in a line.
+func (b *sharingBench) largestWithin(device string, n trained, limit graph.Bytes) (trained, error) {
 	low, high := trained{}, trained{}
 	var at, next graph.Bytes
 	n.batch = 8

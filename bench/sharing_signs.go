@@ -10,7 +10,7 @@ import (
 // chosen are the rows that some conditions hold for; an empty string is for any.
 type chosen struct{ figure, jobs, sharing, measure string }
 
-func (c chosen) of(rows []SharingRow) (found []SharingRow) {
+func (c chosen) filterRows(rows []SharingRow) (found []SharingRow) {
 	for _, r := range rows {
 		if (c.figure == "" || r.Figure == c.figure) && strings.HasPrefix(r.Jobs, c.jobs) &&
 			(c.sharing == "" || r.Sharing == c.sharing) && strings.HasPrefix(r.Measure, c.measure) {
@@ -22,7 +22,7 @@ func (c chosen) of(rows []SharingRow) (found []SharingRow) {
 
 // values are those of the chosen rows.
 func (c chosen) values(rows []SharingRow) (all []float64) {
-	for _, r := range c.of(rows) {
+	for _, r := range c.filterRows(rows) {
 		all = append(all, r.Value)
 	}
 	return all
@@ -36,7 +36,7 @@ func mean(all []float64) float64 {
 	return sum / float64(max(1, len(all)))
 }
 
-func least(all []float64) float64 {
+func minimum(all []float64) float64 {
 	low := math.Inf(1)
 	for _, v := range all {
 		low = min(low, v)
@@ -67,7 +67,7 @@ func zicoSeventySigns(rows []SharingRow) []Sign {
 func zicoSameSigns(rows []SharingRow) (signs []Sign) {
 	for _, way := range []string{byZico, byGates} {
 		vs := func(model string) []float64 { return chosen{"zico-5", model, way, vsTemporal}.values(rows) }
-		low := least(chosen{"zico-5", "", way, vsTemporal}.values(rows))
+		low := minimum(chosen{"zico-5", "", way, vsTemporal}.values(rows))
 		signs = append(signs, Sign{Claim: way + ": faster than temporal sharing, all networks, all batches",
 			Holds: low > 1, Got: fmt.Sprintf("least %.3f", low)})
 		rnn, cnn, bert := mean(slices.Concat(vs("gnmt"), vs("rhn"))),
@@ -75,7 +75,7 @@ func zicoSameSigns(rows []SharingRow) (signs []Sign) {
 		signs = append(signs, Sign{Claim: way + ": gains most for RNNs, then CNNs, then BERT",
 			Holds: falls(rnn, cnn, bert), Got: fmt.Sprintf("%.2f, %.2f, %.2f", rnn, cnn, bert)})
 		fit, best := true, 0.0
-		for _, r := range (chosen{"zico-5", "", way, vsTemporal}).of(rows) {
+		for _, r := range (chosen{"zico-5", "", way, vsTemporal}).filterRows(rows) {
 			if r.Demand <= 1 {
 				fit = fit && r.MPS > .95 && r.MPS < 1.05
 			}
@@ -86,7 +86,7 @@ func zicoSameSigns(rows []SharingRow) (signs []Sign) {
 				Got: fmt.Sprintf("up to %.1f", best), Why: "the paper's batches are in a picture"})
 		waits := func(model string) (wait float64) { // where the arenas exceed the memory
 			wait = math.NaN()
-			for _, r := range (chosen{"zico-7", model, way, ""}).of(rows) {
+			for _, r := range (chosen{"zico-7", model, way, ""}).filterRows(rows) {
 				if math.IsNaN(wait) && r.Demand > 1.05 {
 					wait = r.Value
 				}
@@ -99,7 +99,7 @@ func zicoSameSigns(rows []SharingRow) (signs []Sign) {
 		}
 	}
 	over := true
-	for _, r := range (chosen{"zico-5", "rhn", withMPS, ""}).of(rows) {
+	for _, r := range (chosen{"zico-5", "rhn", withMPS, ""}).filterRows(rows) {
 		over = over && r.Demand > 1
 	}
 	return append(signs, Sign{Claim: "RHN exceeds the memory at all batches", Holds: over, Got: "every row",
@@ -120,12 +120,12 @@ func zicoMixedSigns(rows []SharingRow) (signs []Sign) {
 				Why: "in our graphs ResNet-110 leaves more of the device " +
 					"idle than GNMT, and what GNMT holds between iterations leaves less to share"})
 		var mps []float64
-		for _, r := range (chosen{"zico-8", "", way, vsTemporal}).of(rows) {
+		for _, r := range (chosen{"zico-8", "", way, vsTemporal}).filterRows(rows) {
 			mps = append(mps, r.MPS)
 		}
 		signs = append(signs, Sign{Claim: way + ": in all pairs faster than MPS (5.7 times on average)",
-			Holds: least(mps) > 1, Got: fmt.Sprintf("%.1f on average, least %.1f", mean(mps), least(mps))})
-		slow := chosen{"zico-8", "nasnet-mobile:1 gnmt", way, "speed of"}.of(rows)
+			Holds: minimum(mps) > 1, Got: fmt.Sprintf("%.1f on average, least %.1f", mean(mps), minimum(mps))})
+		slow := chosen{"zico-8", "nasnet-mobile:1 gnmt", way, "speed of"}.filterRows(rows)
 		if i := 1; len(slow) > 1 && slow[i].Capacity == slow[0].Capacity { // batches that fill the memory
 			s := Sign{Claim: way + ": NN(30 %)+GT(90 %): NASNet a little slower than by turns", Got: fmt.Sprintf("%.2f",
 				slow[i].Value), Holds: slow[i].Value < 1}
@@ -134,7 +134,7 @@ func zicoMixedSigns(rows []SharingRow) (signs []Sign) {
 			}
 			signs = append(signs, s)
 		}
-		if ratio := least(chosen{"zico-9", "", way, ""}.values(rows)); !math.IsInf(ratio, 1) {
+		if ratio := minimum(chosen{"zico-9", "", way, ""}.values(rows)); !math.IsInf(ratio, 1) {
 			signs = append(signs, Sign{Claim: way + ": ResNet-110 does several iterations in one of NASNet",
 				Holds: ratio > 1.5, Got: fmt.Sprintf("%.2f", ratio)})
 		}
@@ -145,7 +145,7 @@ func zicoMixedSigns(rows []SharingRow) (signs []Sign) {
 // zicoBudgetSigns are what section 7.3 says of figure 10.
 func zicoBudgetSigns(rows []SharingRow) (signs []Sign) {
 	for _, way := range []string{byZico, byGates} {
-		gap := chosen{"zico-10", "", way, ""}.of(rows)
+		gap := chosen{"zico-10", "", way, ""}.filterRows(rows)
 		if len(gap) != 4 {
 			continue
 		}

@@ -111,7 +111,7 @@ func TestSharingRefuses(t *testing.T) {
 func TestWithin(t *testing.T) {
 	b := &sharingBench{ctx: t.Context(), arenas: make(map[arenaKey]graph.Bytes)}
 	const limit = 500_000_000
-	n, err := b.within(zicoSmall, trained{model: "resnet110-cifar", optimizer: autodiff.SGD{}}, limit)
+	n, err := b.largestWithin(zicoSmall, trained{model: "resnet110-cifar", optimizer: autodiff.SGD{}}, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestWithin(t *testing.T) {
 	if fits > limit || above <= limit {
 		t.Errorf("a batch of %d takes %v, one more %v: the limit is %d", n.batch-1, fits, above, limit)
 	}
-	if _, err := b.within(zicoSmall, n, 1000); err == nil {
+	if _, err := b.largestWithin(zicoSmall, n, 1000); err == nil {
 		t.Error("a batch within 1000 bytes")
 	}
 }

@@ -56,7 +56,7 @@ var waveModels = []waveModel{
 	{"tacotron2", autodiff.Adam{}, [3]float64{198, 96, 152}, [3]float64{98, 48, 72}},
 }
 
-func (m *waveModel) known(device string) [3]float64 {
+func (m *waveModel) published(device string) [3]float64 {
 	if device == waveSmall {
 		return m.p100
 	}
@@ -85,7 +85,7 @@ func waveLargest(quick bool) (scenes []sharingScene) {
 				continue
 			}
 			scenes = append(scenes, func(b *sharingBench) (*sharingResult, error) {
-				known := m.known(device)
+				known := m.published(device)
 				return b.largestOf(device, m, 2, map[string]*float64{byHalves: pointer(known[1] / known[0]),
 					byWaterwave: pointer(known[2] / known[0])})
 			})
@@ -104,7 +104,7 @@ func waveLargest(quick bool) (scenes []sharingScene) {
 func (b *sharingBench) largestOf(device string, m waveModel, copies int, paper map[string]*float64) (*sharingResult,
 	error) {
 	n := trained{model: m.model, optimizer: m.optimizer, copies: copies}
-	alone, err := b.within(device, n, percent(device, 100))
+	alone, err := b.largestWithin(device, n, percent(device, 100))
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (b *sharingBench) largestOf(device string, m waveModel, copies int, paper m
 	}
 	row := waveRow(figure, device, m.model+":1", ownArenas, alone.batch, alone.batch, nil)
 	row.Measure = "largest batch alone, of the paper's"
-	row.Value = float64(alone.batch) / m.known(device)[0]
+	row.Value = float64(alone.batch) / m.published(device)[0]
 	r := &sharingResult{}
 	if copies == 2 {
 		r.rows = append(r.rows, row)
@@ -124,7 +124,7 @@ func (b *sharingBench) largestOf(device string, m waveModel, copies int, paper m
 		ways = ways[1:]
 	}
 	for _, way := range ways {
-		batch, err := b.together(device, way, splitsOf(way), n, alone.batch)
+		batch, err := b.largestCopies(device, way, splitsOf(way), n, alone.batch)
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +171,8 @@ func waveTwo(quick bool) (scenes []sharingScene) {
 			var alone [2]trained
 			for i, m := range pair.models {
 				w := waveModels[m]
-				n, err := b.within(waveLarge, trained{model: w.model, optimizer: w.optimizer}, percent(waveLarge, 100))
+				n, err := b.largestWithin(waveLarge, trained{model: w.model, optimizer: w.optimizer}, percent(waveLarge,
+					100))
 				if err != nil {
 					return nil, err
 				}
@@ -225,7 +226,7 @@ func waveSame(quick bool) (scenes []sharingScene) {
 				n := trained{model: m.model, optimizer: m.optimizer, copies: 2, batch: 32}
 				var err error
 				if m.model != "resnet152" || i > 0 {
-					if n, err = b.within(waveLarge, n, percent(waveLarge, share)); err != nil {
+					if n, err = b.largestWithin(waveLarge, n, percent(waveLarge, share)); err != nil {
 						return nil, err
 					}
 				}

@@ -93,8 +93,8 @@ func splitsOf(way string) (splits []int64) {
 	return splits
 }
 
-// together returns the largest batch of some copies that fit in a way.
-func (b *sharingBench) together(device, way string, splits []int64, n trained, alone int) (int, error) {
+// largestCopies returns the largest batch of some copies that fit in a way.
+func (b *sharingBench) largestCopies(device, way string, splits []int64, n trained, alone int) (int, error) {
 	return largest(alone, way == byWaterwave, func(batch int) (bool, error) {
 		n.batch = batch
 		m, err := b.memory(device, n)

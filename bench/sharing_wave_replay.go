@@ -22,17 +22,17 @@ func waveSplits(quick bool) (scenes []sharingScene) {
 		}
 		scenes = append(scenes, func(b *sharingBench) (*sharingResult, error) {
 			n := trained{model: m.model, optimizer: m.optimizer, copies: 2}
-			alone, err := b.within(waveLarge, n, percent(waveLarge, 100))
+			alone, err := b.largestWithin(waveLarge, n, percent(waveLarge, 100))
 			if err != nil {
 				return nil, err
 			}
-			gates, err := b.together(waveLarge, byGates, nil, n, alone.batch)
+			gates, err := b.largestCopies(waveLarge, byGates, nil, n, alone.batch)
 			if err != nil {
 				return nil, err
 			}
 			r := &sharingResult{}
 			for _, gb := range sizes {
-				batch, err := b.together(waveLarge, byWaterwave, []int64{int64(gb) * 1e9}, n, alone.batch)
+				batch, err := b.largestCopies(waveLarge, byWaterwave, []int64{int64(gb) * 1e9}, n, alone.batch)
 				if err != nil {
 					return nil, err
 				}
@@ -57,7 +57,7 @@ func waveSplits(quick bool) (scenes []sharingScene) {
 
 // waveFreed is figure 2.
 func waveFreed(b *sharingBench) (*sharingResult, error) {
-	n, err := b.within(waveSmall, trained{model: "resnet50", optimizer: autodiff.SGD{}}, 5_400_000_000)
+	n, err := b.largestWithin(waveSmall, trained{model: "resnet50", optimizer: autodiff.SGD{}}, 5_400_000_000)
 	if err != nil {
 		return nil, err
 	}

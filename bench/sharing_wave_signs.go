@@ -67,8 +67,8 @@ func waveTwoSigns(rows []SharingRow) []Sign {
 	for _, r := range rows {
 		above = above && *r.Gates >= r.Value-.001
 	}
-	low := least(chosen{"", "", byWaterwave, ""}.values(rows))
-	return []Sign{{Claim: "waterwave: about the batches of two equal networks", Holds: low > .7,
+	low := minimum(chosen{"", "", byWaterwave, ""}.values(rows))
+	return []Sign{{Claim: "pairs: about the batches of two equal networks", Holds: low > .7,
 		Got: fmt.Sprintf("at least %.2f of alone", low)},
 		{Claim: "gates: at least the batches of waterwave", Holds: above, Got: "every row"}}
 }
@@ -83,7 +83,7 @@ func waveSameSigns(rows []SharingRow) (signs []Sign) {
 		signs = append(signs, Sign{Claim: way + ": gains most for Tacotron2 (1.49), less for ResNet-152 (1.14)",
 			Holds: rnn > r152, Got: fmt.Sprintf("%.2f, %.2f; BERT %.2f", rnn, r152, bert)})
 		mps := func(model string) (most float64) {
-			for _, r := range (chosen{"", model, way, vsTemporal}).of(rows) {
+			for _, r := range (chosen{"", model, way, vsTemporal}).filterRows(rows) {
 				most = max(most, r.MPS)
 			}
 			return most

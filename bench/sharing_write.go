@@ -23,10 +23,10 @@ var sharingColumns = []struct {
 	{name: "jobs", cell: func(r *SharingRow) string { return r.Jobs }},
 	{name: "batch", cell: func(r *SharingRow) string { return r.Batch }},
 	{name: "sharing", cell: func(r *SharingRow) string { return r.Sharing }},
-	{name: "capacity_mb", cell: func(r *SharingRow) string { return some(r.Capacity) }, right: true},
+	{name: "capacity_mb", cell: func(r *SharingRow) string { return bytesOrEmpty(r.Capacity) }, right: true},
 	{name: "demand", cell: func(r *SharingRow) string { return positive(r.Demand) }, right: true},
-	{name: "least_mb", cell: func(r *SharingRow) string { return some(r.Least) }, wide: true},
-	{name: "held_mb", cell: func(r *SharingRow) string { return some(r.Touched) }, right: true},
+	{name: "least_mb", cell: func(r *SharingRow) string { return bytesOrEmpty(r.Least) }, wide: true},
+	{name: "held_mb", cell: func(r *SharingRow) string { return bytesOrEmpty(r.Touched) }, right: true},
 	{name: "gate_ms", cell: func(r *SharingRow) string { return fixed(&r.Gate, 2) }, wide: true},
 	{name: "vs_mps", cell: func(r *SharingRow) string { return positive(r.MPS) }, right: true},
 	{name: "vs_spatial", cell: func(r *SharingRow) string { return positive(r.Spatial) }, right: true},
@@ -36,7 +36,7 @@ var sharingColumns = []struct {
 	{name: "paper", cell: func(r *SharingRow) string { return fixed(r.Paper, 3) }, right: true},
 }
 
-func some(b graph.Bytes) string {
+func bytesOrEmpty(b graph.Bytes) string {
 	if b == 0 {
 		return ""
 	}

@@ -69,7 +69,7 @@ func percent(device string, share int) graph.Bytes {
 // zicoSeventy compares a job of two that exceed the device's memory with one that has half of its compute unit.
 func zicoSeventy(b *sharingBench) (*sharingResult, error) {
 	n := trained{model: "resnet50", optimizer: autodiff.SGD{}, copies: 2}
-	n, err := b.within(zicoLarge, n, percent(zicoLarge, 70))
+	n, err := b.largestWithin(zicoLarge, n, percent(zicoLarge, 70))
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func zicoSame(quick bool) (scenes []sharingScene) {
 				share = max(share, 55+5*i)
 			}
 			scenes = append(scenes, func(b *sharingBench) (*sharingResult, error) {
-				n, err := b.within(of.device, trained{model: of.model, optimizer: autodiff.SGD{}, copies: 2},
+				n, err := b.largestWithin(of.device, trained{model: of.model, optimizer: autodiff.SGD{}, copies: 2},
 					percent(of.device, share))
 				if err != nil {
 					return nil, err
@@ -167,7 +167,7 @@ func zicoSmallBatches(quick bool) (scenes []sharingScene) {
 	return scenes
 }
 
-// demands sets the capacity such that the arenas are so many percent of it together, or to the least that will do.
+// demands sets the capacity such that all arenas together are a given percentage of it, or to the least that will do.
 func (s *scene) demands(percent int) {
 	s.capacity = max(s.least, s.paged(s.arenas*100/graph.Bytes(percent)))
 }
@@ -263,7 +263,8 @@ func zicoMixedSmall(quick bool) (scenes []sharingScene) {
 func (b *sharingBench) zicoFull(p zicoPair, shares [2]int) (*sharingResult, error) {
 	var pair []trained
 	for k, model := range p.models {
-		n, err := b.within(zicoSmall, trained{model: model, optimizer: autodiff.SGD{}}, percent(zicoSmall, shares[k]))
+		n, err := b.largestWithin(zicoSmall, trained{model: model, optimizer: autodiff.SGD{}}, percent(zicoSmall,
+			shares[k]))
 		if err != nil {
 			return nil, err
 		}

@@ -61,7 +61,7 @@ var (
 	snRecompute = superneurons.Options{NoCache: true, Always: true, NoWorkspace: true}
 )
 
-// snStudy applies the method to a job with so much memory that nothing has to leave, and links that take no time: what
+// snStudy applies the method to a job with enough memory that nothing has to leave, and links that take no time: what
 // is on the device then follows from the method alone.
 func snStudy(j *scheduler.Job, o superneurons.Options) (superneurons.Study, error) {
 	return superneurons.Of(j, cost.Link{}, cost.Link{}, snAlign, 1<<50, o)
@@ -218,7 +218,7 @@ func snFigure10(_ context.Context, _ bool) (Table, error) {
 	t := Table{Name: "superneurons-figure-10",
 		Title: "SuperNeurons, figure 10: AlexNet at batch 200, one part after the other: peaks of data",
 		Notes: []string{"Sizes in MiB, which the paper writes MB, without parameters; copies take no time, and " +
-			"nothing has to leave for want of memory. tensors are those at the peak. superneurons-steps has the " +
+			"nothing has to leave because memory is short. tensors are those at the peak. superneurons-steps has the " +
 			"curves.",
 			"Our graphs have the batch on the device as well, 117.9 MiB."},
 		Free: &Free{Columns: []string{"layers", "parts", "peak_mib", "paper_mib", "tensors", "paper_tensors", "at"}}}

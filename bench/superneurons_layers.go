@@ -107,7 +107,7 @@ func layered(name string, layers []paperLayer, image [3]int, batch int) schedule
 			in = append(in[:1:1], l.storage(layer.name+".mean", graph.State, [3]int{1, 0, 0}))
 		}
 		if layer.kind == graph.SoftmaxXent {
-			y[i] = l.next(in[0])
+			y[i] = l.nextVersion(in[0])
 		} else {
 			y[i] = l.storage(layer.name, graph.Activation, layer.out)
 		}
@@ -135,7 +135,7 @@ func layered(name string, layers []paperLayer, image [3]int, batch int) schedule
 			dy[layer.from[0]] = l.sum(name, layers, dy, forward[i], layer.from[0], g)
 			l.gradient(name+".2", layers, dy, i, forward[i], []graph.TensorID{g}, layer.from[1])
 		case graph.ReLU, graph.LRN, graph.BatchNorm:
-			dx := l.next(g)
+			dx := l.nextVersion(g)
 			l.op(name, layer.kind, graph.Backward, forward[i], []graph.TensorID{inputs[i][0], y[i], g}, dx)
 			dy[layer.from[0]] = l.sum(name, layers, dy, forward[i], layer.from[0], dx)
 		default:
@@ -155,7 +155,7 @@ type layering struct {
 	batch int
 }
 
-// storage adds a storage, of so many values for each image or, of no size, of one value.
+// storage adds a storage with a number of values per image, or with one value if there is no size.
 func (l *layering) storage(name string, role graph.Role, out [3]int) graph.TensorID {
 	shape := graph.Shape{l.batch, out[0], out[1], out[2]}
 	if out[1] == 0 {
@@ -173,8 +173,8 @@ func (l *layering) tensor(name string, s graph.StorageID, version int, shape gra
 	return id
 }
 
-// next is the version of a storage behind a tensor.
-func (l *layering) next(t graph.TensorID) graph.TensorID {
+// nextVersion is the version of a storage behind a tensor.
+func (l *layering) nextVersion(t graph.TensorID) graph.TensorID {
 	x := l.g.Tensors[t]
 	return l.tensor(x.Name, x.Storage, x.Version+1, x.Shape)
 }
@@ -202,7 +202,7 @@ func (l *layering) sum(name string, layers []paperLayer, dy []graph.TensorID, fo
 	if dy[layer] < 0 {
 		return dx
 	}
-	sum := l.next(dy[layer])
+	sum := l.nextVersion(dy[layer])
 	l.op(strings.TrimSuffix(name, ".b")+".sum", graph.Accumulate, graph.Backward, forward,
 		[]graph.TensorID{dy[layer], dx}, sum)
 	return sum

@@ -159,7 +159,7 @@ func snFigure12(_ context.Context, _ bool) (Table, error) {
 	return t, nil
 }
 
-// snTitan is the TITAN Xp of figure 14: the GTX 1080 Ti with 3840 cores in the place of 3584, at the same 1582 MHz, and
+// snTitan is the TITAN Xp of figure 14: the GTX 1080 Ti with 3840 cores instead of 3584, at the same 1582 MHz, and
 // 547.7 GB/s, as told at its announcement (gamerevolution.com, news 13974; by hwsw.hu, news 57095, it has 1531 MHz).
 func snTitan() cost.Facts {
 	f := snDevice("gtx1080ti")

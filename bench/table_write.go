@@ -38,7 +38,7 @@ var columns = []struct {
 	{"recompute_ms", func(r *Row) string { return fixed(r.Recompute, 2) }},
 	{"paper_msr", func(r *Row) string { return fixed(r.PaperMSR, 3) }},
 	{"paper_eor", func(r *Row) string { return fixed(r.PaperEOR, 3) }},
-	{"bits", func(r *Row) string { return same(r.Identical) }},
+	{"bits", func(r *Row) string { return yesNo(r.Identical) }},
 	{"remark", func(r *Row) string { return r.Remark }},
 	{"why", func(r *Row) string { return r.Why }},
 }
@@ -61,7 +61,7 @@ func mebibytes(b *graph.Bytes) string {
 	return strconv.FormatFloat(float64(*b)/float64(graph.MiB), 'f', 1, 64)
 }
 
-func same(b *bool) string {
+func yesNo(b *bool) string {
 	switch {
 	case b == nil:
 		return ""

@@ -57,7 +57,7 @@ var (
 	errRefused = errors.New("there is no plan")
 )
 
-// endless is how many iterations jobs are to do that are stopped long before: so many that better plans pay.
+// endless is how many iterations jobs are to do that are stopped long before: enough that better plans pay.
 const endless = 10_000
 
 // try trains tasks by what a configuration says of policy, budget and sharing. Unless the stage is for whole runs, all
@@ -108,7 +108,7 @@ func (s *stage) try(tasks []task.Task, c controller.Config) (*trial, error) {
 				one.recompute += r.Steps[step]
 			}
 			j.iterations = append(j.iterations, one)
-			t.peak = max(t.peak, t.held())
+			t.peak = max(t.peak, t.claimedBytes())
 			few := func(j trialJob) bool { return len(j.iterations) < s.iterations }
 			if !s.whole && !slices.ContainsFunc(t.jobs, few) {
 				cancel(errEnough)
@@ -186,8 +186,8 @@ func swapped(g *graph.Graph, p *plan.Plan) (sum graph.Bytes) {
 	return sum
 }
 
-// held is what the jobs claim together that have trained, by the plans of their last iterations.
-func (t *trial) held() graph.Bytes {
+// claimedBytes is what the jobs claim together that have trained, by the plans of their last iterations.
+func (t *trial) claimedBytes() graph.Bytes {
 	var sum controller.ClaimSum
 	for i := range t.jobs {
 		if j := &t.jobs[i]; len(j.iterations) > 0 {
@@ -227,7 +227,7 @@ func wall(of []iteration, real bool) float64 {
 	return float64(sum) / float64(max(1, len(of)))
 }
 
-// figures are what a trial came to in a phase.
+// figures are the results of a trial in a phase.
 type figures struct {
 	peak      graph.Bytes
 	eor       float64 // the mean over jobs; 0: a job has no iteration in the phase
@@ -281,8 +281,8 @@ func (t *trial) figures(phase string, vanilla *trial) figures {
 	return f
 }
 
-// same reports whether all losses and weights are those of another trial; nil: there are none.
-func (t *trial) same(other *trial) *bool {
+// hasSameBits reports whether all losses and weights are those of another trial; nil: there are none.
+func (t *trial) hasSameBits(other *trial) *bool {
 	if t.run == nil || other.run == nil {
 		return nil
 	}

@@ -170,13 +170,6 @@ func (j *job) isActive() bool {
 	return j.record.State != wire.JobQueued && j.record.State != wire.JobParked && !j.record.State.Over()
 }
 
-// isIncarnation reports whether a number is that of the job's present incarnation. An executor that counts no
-// incarnations says 0; it knows of no checkpoints either.
-func (j *job) isIncarnation(incarnation int64) bool {
-	before := incarnation == 0 && j.record.From == 0 && j.record.Checkpoint == nil && j.record.Restarts == 0
-	return incarnation == j.record.Incarnation || before
-}
-
 // canChangePlan reports whether the job is admitted and may change to new plans.
 func (j *job) canChangePlan() bool {
 	return j.damage == "" && (j.record.State == wire.JobStarting || j.record.State == wire.JobRunning)

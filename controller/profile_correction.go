@@ -23,7 +23,7 @@ func (d *domain) withoutSlowdown(j *job, steps []time.Duration) []time.Duration 
 		for i, j := range training {
 			uses[i] = d.config.Sharing.Use(j.latency)
 		}
-		for i, stretch := range d.config.Sharing.Stretches(uses) {
+		for i, stretch := range d.config.Sharing.Slowdowns(uses) {
 			training[i].slowdown = stretch
 		}
 	}
@@ -32,7 +32,7 @@ func (d *domain) withoutSlowdown(j *job, steps []time.Duration) []time.Duration 
 	}
 	alone := make([]time.Duration, len(steps))
 	for i, took := range steps {
-		alone[i] = d.config.Sharing.Alone(took, j.slowdown)
+		alone[i] = d.config.Sharing.Uncontended(took, j.slowdown)
 	}
 	return alone
 }
@@ -62,7 +62,7 @@ func (d *domain) correctLine(j *job, l *layout, iteration int, steps []time.Dura
 		}
 	}
 	line := d.lineOrEqual()
-	d.correction = line.Toward(correct.Fit(reports), d.config.Alpha)
+	d.correction = line.MoveToward(correct.Fit(reports), d.config.Alpha)
 }
 
 // lineOrEqual is the line that corrects the profiles of later jobs. As long as no job has taught one on the device, it

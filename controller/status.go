@@ -63,7 +63,7 @@ func (m *Machine) applyStatus(s *wire.Status) {
 	}
 	for _, js := range s.Jobs {
 		if j := m.findJob(js.Name); j != nil && j.record.Spec.ID == js.ID && j.record.Executor == x.name &&
-			j.isIncarnation(js.Incarnation) && !j.record.State.Over() {
+			js.Incarnation == j.record.Incarnation && !j.record.State.Over() {
 			m.applyJobStatus(j, js, s.Orders >= x.orders.Number)
 		}
 	}
@@ -429,7 +429,7 @@ func (m *Machine) recordIteration(j *job, r *wire.Report) {
 func (m *Machine) applyReport(r *wire.Report) {
 	j := m.findJob(r.Job)
 	if j == nil || j.record.Executor != r.Executor || j.record.State.Over() || r.ID != 0 && r.ID != j.record.Spec.ID ||
-		!j.isIncarnation(r.Incarnation) {
+		r.Incarnation != j.record.Incarnation {
 		return
 	}
 	j.losses.add(r.Iteration, r.Loss)

@@ -174,8 +174,7 @@ func (m *Machine) endJob(j *job, state wire.JobState, why string, result *wire.R
 func (m *Machine) awaitsResult(key string) bool {
 	return slices.ContainsFunc(m.jobs, func(j *job) bool {
 		r := &j.record
-		return !r.State.Over() && r.Executor != "" && (key == wire.ResultKey(r.Executor, r.Spec.ID, r.Incarnation) ||
-			key == wire.ResultKey(r.Executor, r.Spec.ID, 0))
+		return !r.State.Over() && r.Executor != "" && key == wire.ResultKey(r.Executor, r.Spec.ID, r.Incarnation)
 	})
 }
 
@@ -187,11 +186,9 @@ func (m *Machine) collectResult(j *job, result *wire.Result) {
 	c := Collection{FromReports: heard, Object: wire.ResultObject(j.record.Spec.Name, j.record.Spec.ID)}
 	if result != nil {
 		r := *result
-		for _, incarnation := range [...]int64{j.record.Incarnation, 0} {
-			key := wire.ResultKey(j.record.Executor, j.record.Spec.ID, incarnation)
-			if r.Stored == key && j.isIncarnation(incarnation) { // it is no other executor's
-				c.Key = key
-			}
+		key := wire.ResultKey(j.record.Executor, j.record.Spec.ID, j.record.Incarnation)
+		if r.Stored == key { // and no other executor's
+			c.Key = key
 		}
 		r.Stored, r.Losses, r.Weights = "", nil, nil // these parts are in the stored result alone
 		j.record.Result = &r

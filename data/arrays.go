@@ -21,7 +21,7 @@ type Array struct {
 	Name  string
 	Type  weights.Type
 	Shape graph.Shape
-	begin int64 // in the file
+	begin int64 // Offset of the first element in the file.
 }
 
 // Examples is the extent of the first dimension, 0 of a single number.
@@ -162,7 +162,7 @@ func (a *Arrays) Fill(x Array, iteration, batch int, to []byte) error {
 		panic(fmt.Sprintf("data: Fill of iteration %d with %d bytes for %d examples of %d", iteration, len(to), batch,
 			n))
 	}
-	return newOrder(x.Examples(), a.seed).Each(iteration, batch, func(i, example int) error {
+	return newOrder(x.Examples(), a.seed).forEach(iteration, batch, func(i, example int) error {
 		return a.read(x, x.begin+int64(example)*n, to[int64(i)*n:][:n])
 	})
 }

@@ -138,7 +138,7 @@ func FuzzNPZ(f *testing.F) {
 		}
 		a := &Arrays{file: bytes.NewReader(file), arrays: all}
 		for _, x := range all {
-			if x.Type.Whole() && x.Examples()*x.Size() > 0 {
+			if x.Type.IsInteger() && x.Examples()*x.Size() > 0 {
 				_, _, err = a.Range(x)
 			} else if x.Examples() > 0 {
 				err = a.Fill(x, 0, 1, make([]byte, x.bytes()))

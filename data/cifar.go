@@ -56,7 +56,7 @@ func newCIFAR(in *rooted.Files, dir string, s *stored) *Dataset {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		return d.tested(s.like(pixels, labels)), nil
+		return d.tested(s.newNormalized(pixels, labels)), nil
 	}
 	return d
 }

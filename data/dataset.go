@@ -79,7 +79,7 @@ func (d *Dataset) Fill(iteration int, images, labels []float32) error {
 	}
 	o := order{d.examples, d.order}
 	var passed error
-	err := o.Each(iteration, len(labels), func(i, example int) error {
+	err := o.forEach(iteration, len(labels), func(i, example int) error {
 		class, err := d.contents.example(example, images[i*size:(i+1)*size])
 		labels[i] = float32(class)
 		if over, ok := errors.AsType[*PassedOverError](err); ok {

@@ -49,7 +49,7 @@ func loadMNIST(in *rooted.Files, dir string) (*Dataset, error) {
 			return nil, fmt.Errorf("%s has images of %dx%d, those to train with are %dx%d: take both from the same set",
 				images, extents[1], extents[2], d.height, d.width)
 		}
-		return d.tested(s.like(pixels, labels)), nil
+		return d.tested(s.newNormalized(pixels, labels)), nil
 	}
 	return d, nil
 }

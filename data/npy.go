@@ -105,10 +105,10 @@ func parseNPY(text string) (npy, error) {
 	p := literal{rest: text}
 	var h npy
 	seen := make(map[string]bool)
-	p.want("{")
+	p.expect("{")
 	for p.err == nil && !p.take("}") {
 		key := p.text()
-		p.want(":")
+		p.expect(":")
 		switch key {
 		case "descr":
 			if p.peek("[") {
@@ -162,7 +162,7 @@ func (p *literal) take(word string) bool {
 	return true
 }
 
-func (p *literal) want(word string) {
+func (p *literal) expect(word string) {
 	if !p.take(word) {
 		p.fail()
 	}
@@ -189,14 +189,14 @@ func (p *literal) flag() bool {
 	if p.take("True") {
 		return true
 	}
-	p.want("False")
+	p.expect("False")
 	return false
 }
 
 // shape reads a tuple of numbers, which Python 2 ends with an L.
 func (p *literal) shape() graph.Shape {
 	shape := graph.Shape{}
-	p.want("(")
+	p.expect("(")
 	for p.err == nil && !p.take(")") {
 		digits := len(p.rest) - len(strings.TrimLeft(p.rest, "0123456789"))
 		n, err := strconv.ParseUint(p.rest[:digits], 10, 62)

@@ -9,8 +9,8 @@ type order struct {
 
 func newOrder(examples int, seed uint64) order { return order{examples, derive(seed, tagOrder)} }
 
-// Each calls do for each example of the batch of an iteration, with its place in the batch and its number.
-func (o order) Each(iteration, batch int, do func(i, example int) error) error {
+// forEach calls do for each example of the batch of an iteration, with its place in the batch and its number.
+func (o order) forEach(iteration, batch int, do func(i, example int) error) error {
 	var epochs permutation
 	epoch := -1
 	for i := range batch {
@@ -19,7 +19,7 @@ func (o order) Each(iteration, batch int, do func(i, example int) error) error {
 			epoch = e
 			epochs = newPermutation(o.examples, derive(o.key, e))
 		}
-		if err := do(i, epochs.at(position%o.examples)); err != nil {
+		if err := do(i, epochs.image(position%o.examples)); err != nil {
 			return err
 		}
 	}

@@ -25,8 +25,8 @@ func newPermutation(n int, key uint64) permutation {
 	return permutation{n: uint64(n), side: side, key: key}
 }
 
-// at returns where the permutation sends i, which must be in [0, n).
-func (p permutation) at(i int) int {
+// image returns where the permutation sends i, which must be in [0, n).
+func (p permutation) image(i int) int {
 	x := uint64(i)
 	for {
 		if x = p.network(x); x < p.n {

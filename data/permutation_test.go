@@ -11,7 +11,7 @@ func TestPermutationVisitsEveryPointOnce(t *testing.T) {
 			p := newPermutation(n, mix(key))
 			seen := make([]bool, n)
 			for i := range n {
-				to := p.at(i)
+				to := p.image(i)
 				if to < 0 || to >= n || seen[to] {
 					t.Fatalf("n %d key %d: %d goes to %d, which is out of range or taken", n, key, i, to)
 				}
@@ -26,7 +26,7 @@ func TestPermutationOfAWholeEpoch(t *testing.T) {
 	seen := make([]bool, n)
 	p := newPermutation(n, 7)
 	for i := range n {
-		seen[p.at(i)] = true
+		seen[p.image(i)] = true
 	}
 	for i, ok := range seen {
 		if !ok {
@@ -44,7 +44,7 @@ func TestPermutationIsUniform(t *testing.T) {
 		for key := range keys {
 			p := newPermutation(n, derive(1, key))
 			for i := range n {
-				counts[i*n+p.at(i)]++
+				counts[i*n+p.image(i)]++
 			}
 		}
 		for i := range n {
@@ -67,7 +67,7 @@ func TestPermutationSeparatesNeighbours(t *testing.T) {
 		p := newPermutation(4096, mix(key))
 		pairs := 0
 		for i := range 4095 {
-			if p.at(i+1) == p.at(i)+1 {
+			if p.image(i+1) == p.image(i)+1 {
 				pairs++
 			}
 		}

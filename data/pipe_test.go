@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A pipe among images, or in the place of a file of arrays, is refused: nobody may ever write to it.
+// A pipe among images, or in place of a file of arrays, is refused: nobody may ever write to it.
 func TestPipes(t *testing.T) {
 	dir := t.TempDir()
 	for _, class := range []string{"a", "b"} {

@@ -19,8 +19,8 @@ func NewSentences(seed uint64) Sentences {
 	return Sentences{topic: derive(seed, tagOrder), text: derive(seed, tagPattern), noise: derive(seed, tagNoise)}
 }
 
-// about returns the topic of an example.
-func (s Sentences) about(example int) int { return int(derive(s.topic, example) % topics) }
+// topicOf returns the topic of an example.
+func (s Sentences) topicOf(example int) int { return int(derive(s.topic, example) % topics) }
 
 // Token is what an example says at a place in a voice: 1 to vocabulary-1. Token 0 is left for other purposes. second
 // asks for a place of the second of two texts, which Follows speaks of. It panics when the vocabulary is below 2.
@@ -28,7 +28,7 @@ func (s Sentences) Token(example, voice, place, vocabulary int, second bool) int
 	if vocabulary < 2 {
 		panic(fmt.Sprintf("data: a token of a vocabulary of %d", vocabulary))
 	}
-	topic := s.about(example)
+	topic := s.topicOf(example)
 	if second && !s.Follows(example) {
 		topic = (topic + 1) % topics
 	}
@@ -49,7 +49,7 @@ func (s Sentences) Hidden(example, place int) bool {
 
 // Frame is the strength of a band at a step of an example's sound, of about mean 0 and standard deviation 1.
 func (s Sentences) Frame(example, step, band int) float32 {
-	smooth := int16(mix(derive(derive(s.text, topics+s.about(example)), step) + uint64(band)))
+	smooth := int16(mix(derive(derive(s.text, topics+s.topicOf(example)), step) + uint64(band)))
 	noise := int16(mix(derive(derive(s.noise, example), -1-step) + uint64(band)))
 	// Both are uniform, of deviation 0.87 and 0.5; products are rounded before they are added.
 	return float32(float32(smooth)*(1.5/32768)) + float32(float32(noise)*(0.866/32768))

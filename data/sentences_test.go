@@ -28,7 +28,7 @@ func TestSentencesHaveTopics(t *testing.T) {
 				}
 				return x == y
 			})
-			if same := s.about(a) == s.about(b); same && equal < 0.5 || !same && equal > 0.2 {
+			if same := s.topicOf(a) == s.topicOf(b); same && equal < 0.5 || !same && equal > 0.2 {
 				t.Errorf("examples %d and %d: %.0f %% of the tokens are equal, same topic: %v", a, b, 100*equal, same)
 			}
 		}
@@ -96,7 +96,7 @@ func TestSentencesSound(t *testing.T) {
 			for i := range 500 {
 				products += float64(s.Frame(a, i/10, i%10)*s.Frame(b, i/10, i%10)) / 500
 			}
-			if same := s.about(a) == s.about(b); same && products < 0.5 || !same && products > 0.25 {
+			if same := s.topicOf(a) == s.topicOf(b); same && products < 0.5 || !same && products > 0.25 {
 				t.Errorf("sounds %d and %d: product %.2f, same topic: %v", a, b, products, same)
 			}
 		}

@@ -31,8 +31,8 @@ func newStored(pixels, labels []byte, channels int) *stored {
 	return s
 }
 
-// like returns a set that is normalised as s is, by the mean and standard deviation of s.
-func (s *stored) like(pixels, labels []byte) *stored {
+// newNormalized returns a set that is normalised as s is, by the mean and standard deviation of s.
+func (s *stored) newNormalized(pixels, labels []byte) *stored {
 	return &stored{pixels: pixels, labels: labels, scale: s.scale}
 }
 

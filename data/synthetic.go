@@ -55,8 +55,8 @@ func blends(n int) []blend {
 	return all
 }
 
-// between interpolates. The product is rounded before the sum, for equal bits on machines that could fuse the two.
-func (b blend) between(low, high float32) float32 {
+// interpolate interpolates. The product is rounded before the sum, for equal bits on machines that could fuse the two.
+func (b blend) interpolate(low, high float32) float32 {
 	return low + float32(b.share*(high-low))
 }
 
@@ -83,13 +83,13 @@ func (s *synthetic) plane(pattern, noise uint64, out []float32) {
 	at := 0
 	for _, row := range s.rows {
 		for j := range line {
-			line[j] = row.between(nodes[row.node][j], nodes[row.node+1][j])
+			line[j] = row.interpolate(nodes[row.node][j], nodes[row.node+1][j])
 		}
 		for _, column := range s.columns {
 			if at%4 == 0 {
 				bits = mix(noise + uint64(at))
 			}
-			smooth := column.between(line[column.node], line[column.node+1])
+			smooth := column.interpolate(line[column.node], line[column.node+1])
 			out[at] = smooth + float32(float32(int16(bits))*noiseStep)
 			bits >>= 16
 			at++

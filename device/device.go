@@ -49,10 +49,10 @@ type Variant struct {
 	Name    string
 	Scratch graph.Bytes
 	Bits    string // variants of one op with equal Bits give equal results to the bit
-	Share   int    // of the time that the first variant takes, in thousandths; 0: as long
+	Share   int    // Time relative to the first variant, in thousandths; 0: the same.
 }
 
-// Takes returns how long the variant takes where the first one of the op takes so long.
+// Takes returns how long the variant takes, given the time of the first variant of the op.
 func (v Variant) Takes(first time.Duration) time.Duration {
 	if v.Share == 0 {
 		return first
@@ -77,7 +77,7 @@ func (v Variants) Find(name string) (Variant, bool) {
 // JobOptions is what a job brings along.
 type JobOptions struct {
 	Name string
-	Seed uint64 // of the keyed generators of the job's ops
+	Seed uint64 // Seed of the keyed random generators of the job's ops.
 
 	// Input fills an input storage for an iteration, Output takes an output storage of one. They run on the job's host
 	// lane; a device without data calls neither.
@@ -128,8 +128,8 @@ type Job interface {
 type OutOfMemoryError struct {
 	Job, Device string
 	Arena       graph.Bytes
-	Free, Total graph.Bytes // of the device; other programs may have the rest
-	Err         error       // of the device's driver
+	Free, Total graph.Bytes // Memory of the device; other programs may hold what is not free.
+	Err         error       // Error of the device's driver; nil if there is none.
 }
 
 func (e *OutOfMemoryError) Error() string {
@@ -154,8 +154,8 @@ type Event struct {
 	Job       Job
 	Section   *program.Section
 	Iteration int
-	Index     int           // in the section
-	Ready     time.Duration // when its lane was free and its waits were reached
+	Index     int           // Index of the command in its section.
+	Ready     time.Duration // When its lane was free and all its waits were satisfied.
 	Start     time.Duration // after a hold
 	End       time.Duration
 }

@@ -24,7 +24,7 @@ var attention = map[Kind]kind{
 
 func softmaxShapes(a Attrs, in []Shape) ([]Shape, error) {
 	x := in[0]
-	if err := wants("x", x, -1, -1, -1); err != nil {
+	if err := checkExtents("x", x, -1, -1, -1); err != nil {
 		return nil, err
 	}
 	if a.Causal && x[1] != x[2] {
@@ -34,7 +34,7 @@ func softmaxShapes(a Attrs, in []Shape) ([]Shape, error) {
 }
 
 func softmaxDXShapes(a Attrs, in []Shape) ([]Shape, error) {
-	if err := wants("y", in[0], -1, -1, -1); err != nil {
+	if err := checkExtents("y", in[0], -1, -1, -1); err != nil {
 		return nil, err
 	}
 	return likeFirst(1)(a, in)
@@ -44,10 +44,10 @@ func factorCheck(a Attrs) error { return positive("factor", a.Factor) }
 
 func scoresShapes(_ Attrs, in []Shape) ([]Shape, error) {
 	q, k := in[0], in[1]
-	if err := wants("q", q, -1, -1, -1); err != nil {
+	if err := checkExtents("q", q, -1, -1, -1); err != nil {
 		return nil, err
 	}
-	if err := first(wants("k", k, q[0], -1, q[2]), wants("v", in[2], q[2])); err != nil {
+	if err := firstError(checkExtents("k", k, q[0], -1, q[2]), checkExtents("v", in[2], q[2])); err != nil {
 		return nil, err
 	}
 	return []Shape{{q[0], q[1], k[1]}}, nil
@@ -58,7 +58,7 @@ func scoresGradShapes(a Attrs, in []Shape) ([]Shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	return in[:3], wants("de", in[3], e[0]...)
+	return in[:3], checkExtents("de", in[3], e[0]...)
 }
 
 // perScore is the arithmetic of additive attention: the same for each query, key and feature.

@@ -13,36 +13,38 @@ type Attrs struct {
 	Kernel [2]int `json:"kernel,omitzero"`
 	Stride [2]int `json:"stride,omitzero"`
 	Pad    [2]int `json:"pad,omitzero"`
-	// of what conv2d_dx and pad make; of slice_dx and embedding_dw [0] alone
+	// Extent is the output extent of conv2d_dx and pad; slice_dx and embedding_dw use [0] only.
 	Extent [2]int `json:"extent,omitzero"`
-	Groups int    `json:"groups,omitzero"` // of channels that a convolution keeps apart; 0 is 1
-	Inside bool   `json:"inside,omitzero"` // avg_pool divides by the pixels that are not padding
-	Dim    int    `json:"dim,omitzero"`    // that a concat or slice runs along
-	Begin  int    `json:"begin,omitzero"`  // of a slice
-	// of a slice; channels in the window of an lrn; values that statistics are of
+	Groups int    `json:"groups,omitzero"` // Channel groups of a convolution; 0 means 1.
+	Inside bool   `json:"inside,omitzero"` // avg_pool divides by the number of pixels that are not padding.
+	Dim    int    `json:"dim,omitzero"`    // Dimension of a concat or slice.
+	Begin  int    `json:"begin,omitzero"`  // First element of a slice.
+	// Length is the extent of a slice, the number of channels in the window of an lrn, or the number of values that
+	// statistics are taken over.
 	Length       int     `json:"length,omitzero"`
-	Rate         float64 `json:"rate,omitzero"` // share of elements that dropout clears
-	Key          uint64  `json:"key,omitzero"`  // of the generator, the same for a dropout and its gradient
+	Rate         float64 `json:"rate,omitzero"` // Share of elements that dropout clears, 0 to 1.
+	Key          uint64  `json:"key,omitzero"`  // Key of the random generator, equal for a dropout and its gradient.
 	Factor       float64 `json:"factor,omitzero"`
-	Shift        float64 `json:"shift,omitzero"` // of an affine
+	Shift        float64 `json:"shift,omitzero"` // Summand of an affine op.
 	Exponent     float64 `json:"exponent,omitzero"`
 	LearningRate float64 `json:"learning_rate,omitzero"`
 	Momentum     float64 `json:"momentum,omitzero"`
 	Beta1        float64 `json:"beta1,omitzero"`
 	Beta2        float64 `json:"beta2,omitzero"`
 	Epsilon      float64 `json:"epsilon,omitzero"`
-	// 1 + the operand in whose storage the first output is made, as its next version; 0: in a storage of its own
+	// InPlace is 1 + the index of the operand whose storage the first output is written to, as its next version;
+	// 0 means that the output has a storage of its own.
 	InPlace int   `json:"in_place,omitzero"`
-	FLOPs   int64 `json:"flops,omitzero"` // of an opaque op
-	Once    bool  `json:"once,omitzero"`  // an opaque op that may not be executed again
-	// of an opaque op: what it allocates beside its outputs and frees before it ends, at most
+	FLOPs   int64 `json:"flops,omitzero"` // Floating-point operations of an opaque op.
+	Once    bool  `json:"once,omitzero"`  // The opaque op must not be executed twice, so it is not recomputed.
+	// Scratch is the most that an opaque op allocates beside its outputs and frees before it ends.
 	Scratch Bytes `json:"scratch,omitzero"`
 
-	Replicas int `json:"replicas,omitzero"` // that an all_reduce takes the mean over
+	Replicas int `json:"replicas,omitzero"` // Number of replicas that an all_reduce averages over.
 
-	TransposeA bool `json:"transpose_a,omitzero"` // a matmul's first matrix is stored as its transpose
-	TransposeB bool `json:"transpose_b,omitzero"` // its second
-	Causal     bool `json:"causal,omitzero"`      // a softmax's row sees no later column
+	TransposeA bool `json:"transpose_a,omitzero"` // The first matrix of a matmul is stored transposed.
+	TransposeB bool `json:"transpose_b,omitzero"` // The second matrix of a matmul is stored transposed.
+	Causal     bool `json:"causal,omitzero"`      // A row of a softmax sees no later column.
 }
 
 // attrNames are the names of the fields of Attrs in their order, as in JSON.

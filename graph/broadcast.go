@@ -9,13 +9,13 @@ const (
 )
 
 var broadcasts = map[Kind]kind{
-	Expand: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: expandShapes, flops: none,
+	Expand: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: expandShapes, flops: noArithmetic,
 		attrs: names("extent")},
 	SumOver: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: sumOverShapes, flops: perInput(1)},
 }
 
 func expandShapes(a Attrs, in []Shape) ([]Shape, error) {
-	if err := wants("x", in[0], -1, -1); err != nil {
+	if err := checkExtents("x", in[0], -1, -1); err != nil {
 		return nil, err
 	}
 	if a.Extent[0] < 1 {
@@ -25,7 +25,7 @@ func expandShapes(a Attrs, in []Shape) ([]Shape, error) {
 }
 
 func sumOverShapes(_ Attrs, in []Shape) ([]Shape, error) {
-	if err := wants("x", in[0], -1, -1, -1); err != nil {
+	if err := checkExtents("x", in[0], -1, -1, -1); err != nil {
 		return nil, err
 	}
 	return []Shape{{in[0][0], in[0][2]}}, nil

@@ -24,18 +24,18 @@ var convolutions = map[Kind]kind{
 
 func convShapes(a Attrs, in []Shape) ([]Shape, error) {
 	x, w := in[0], in[1]
-	if err := first(wants("x", x, -1, -1, -1, -1), wants("w", w, -1, -1, -1, -1)); err != nil {
+	if err := firstError(checkExtents("x", x, -1, -1, -1, -1), checkExtents("w", w, -1, -1, -1, -1)); err != nil {
 		return nil, err
 	}
 	groups, err := a.groups(x[1], w[0])
 	if err != nil {
 		return nil, err
 	}
-	if err := wants("w", w, -1, x[1]/groups, a.Kernel[0], a.Kernel[1]); err != nil {
+	if err := checkExtents("w", w, -1, x[1]/groups, a.Kernel[0], a.Kernel[1]); err != nil {
 		return nil, err
 	}
 	if len(in) == 3 {
-		if err := wants("b", in[2], w[0]); err != nil {
+		if err := checkExtents("b", in[2], w[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -48,14 +48,14 @@ func convShapes(a Attrs, in []Shape) ([]Shape, error) {
 
 func convDWShapes(a Attrs, in []Shape) ([]Shape, error) {
 	x, dy := in[0], in[1]
-	if err := first(wants("x", x, -1, -1, -1, -1), wants("dy", dy, -1, -1, -1, -1)); err != nil {
+	if err := firstError(checkExtents("x", x, -1, -1, -1, -1), checkExtents("dy", dy, -1, -1, -1, -1)); err != nil {
 		return nil, err
 	}
 	p, q, err := slide(a, x[2], x[3])
 	if err != nil {
 		return nil, err
 	}
-	if err := wants("dy", dy, x[0], -1, p, q); err != nil {
+	if err := checkExtents("dy", dy, x[0], -1, p, q); err != nil {
 		return nil, err
 	}
 	groups, err := a.groups(x[1], dy[1])
@@ -67,14 +67,15 @@ func convDWShapes(a Attrs, in []Shape) ([]Shape, error) {
 
 func convDXShapes(a Attrs, in []Shape) ([]Shape, error) {
 	dy, w := in[0], in[1]
-	if err := first(wants("dy", dy, -1, -1, -1, -1), wants("w", w, -1, -1, a.Kernel[0], a.Kernel[1])); err != nil {
+	if err := firstError(checkExtents("dy", dy, -1, -1, -1, -1), checkExtents("w", w, -1, -1, a.Kernel[0],
+		a.Kernel[1])); err != nil {
 		return nil, err
 	}
 	p, q, err := slide(a, a.Extent[0], a.Extent[1])
 	if err != nil {
 		return nil, err
 	}
-	if err := wants("dy", dy, -1, w[0], p, q); err != nil {
+	if err := checkExtents("dy", dy, -1, w[0], p, q); err != nil {
 		return nil, err
 	}
 	groups, err := a.groups(w[0], w[0])

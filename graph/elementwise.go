@@ -71,7 +71,7 @@ var overwrites = map[Kind][]int{
 func likeFirst(outputs int) func(Attrs, []Shape) ([]Shape, error) {
 	return func(_ Attrs, in []Shape) ([]Shape, error) {
 		for _, s := range in[1:] {
-			if err := wants("operand", s, in[0]...); err != nil {
+			if err := checkExtents("operand", s, in[0]...); err != nil {
 				return nil, err
 			}
 		}

@@ -10,24 +10,24 @@ const (
 )
 
 var embeddings = map[Kind]kind{
-	Embedding: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: embeddingShapes, flops: none,
+	Embedding: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: embeddingShapes, flops: noArithmetic,
 		dtypes: indexedBy(1, Int64), traffic: embeddingTraffic},
 	EmbeddingDW: {inputs: [2]int{2, 2}, outputs: []int{fresh}, shapes: embeddingDWShapes, flops: embeddingDWFLOPs,
 		dtypes: indexedBy(0, Int64), traffic: embeddingDWTraffic, attrs: names("extent", "begin", "length")},
 }
 
 func embeddingShapes(_ Attrs, in []Shape) ([]Shape, error) {
-	if err := first(wants("table", in[0], -1, -1), wants("ids", in[1], -1)); err != nil {
+	if err := firstError(checkExtents("table", in[0], -1, -1), checkExtents("ids", in[1], -1)); err != nil {
 		return nil, err
 	}
 	return []Shape{{in[1][0], in[0][1]}}, nil
 }
 
 func embeddingDWShapes(a Attrs, in []Shape) ([]Shape, error) {
-	if err := wants("ids", in[0], -1); err != nil {
+	if err := checkExtents("ids", in[0], -1); err != nil {
 		return nil, err
 	}
-	if err := wants("dy", in[1], in[0][0], -1); err != nil {
+	if err := checkExtents("dy", in[1], in[0][0], -1); err != nil {
 		return nil, err
 	}
 	if a.Extent[0] < 1 {

@@ -68,7 +68,7 @@ type Storage struct {
 	Init  *Init     `json:"init,omitempty"`  // persistent storages only
 	Holds Holds     `json:"holds,omitempty"` // inputs only
 
-	// Of a persistent storage that is a part of something larger, which files hold in one piece: the name of that, and
+	// Of a persistent storage that is a part of something larger, which files hold in one piece: its name, and
 	// where the part begins in it. The parts of one name follow one another without gaps.
 	PartOf string `json:"part_of,omitempty"`
 	Begin  Bytes  `json:"begin,omitempty"`
@@ -86,7 +86,7 @@ type Tensor struct {
 	Name    string    `json:"name"`
 	Storage StorageID `json:"storage"`
 	Version int       `json:"version"`
-	Offset  Bytes     `json:"offset,omitempty"` // from the start of the storage
+	Offset  Bytes     `json:"offset,omitempty"` // Offset from the start of the storage.
 	Shape   Shape     `json:"shape"`
 	DType   DType     `json:"dtype,omitempty"`
 }

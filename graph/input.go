@@ -29,4 +29,4 @@ var contents = []Holds{Anything, Images, Labels, Counts, Tokens, SourceTokens, T
 	TokenTypes,
 	Follows, Frames, PreviousFrames, StopFlags}
 
-func (h Holds) known() bool { return slices.Contains(contents, h) }
+func (h Holds) isKnown() bool { return slices.Contains(contents, h) }

@@ -22,9 +22,9 @@ type kind struct {
 	// per output: the input that it updates in place, or fresh; nil: Opaque
 	outputs []int
 	inPlace []int                                      // see overwrites
-	shapes  func(a Attrs, in []Shape) ([]Shape, error) // of the outputs
+	shapes  func(a Attrs, in []Shape) ([]Shape, error) // Shapes of the outputs.
 	flops   func(a Attrs, in, out []Shape) int64
-	dtypes  func(in []DType, outputs int) ([]DType, error) // of the outputs; nil: alike
+	dtypes  func(in []DType, outputs int) ([]DType, error) // Types of the outputs; nil means the function alike.
 	// of inputs of these shapes and sizes and outputs of these sizes; nil: each operand is read or written once, from
 	// end to end
 	traffic func(a Attrs, shapes []Shape, in, out []Bytes) Bytes

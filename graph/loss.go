@@ -22,20 +22,20 @@ var losses = map[Kind]kind{
 }
 
 func xentShapes(_ Attrs, in []Shape) ([]Shape, error) {
-	if err := wants("logits", in[0], -1, -1); err != nil {
+	if err := checkExtents("logits", in[0], -1, -1); err != nil {
 		return nil, err
 	}
-	if err := wants("labels", in[1], in[0][0]); err != nil {
+	if err := checkExtents("labels", in[1], in[0][0]); err != nil {
 		return nil, err
 	}
 	return []Shape{{1}, in[0]}, nil
 }
 
 func xentDXShapes(_ Attrs, in []Shape) ([]Shape, error) {
-	if err := wants("probabilities", in[0], -1, -1); err != nil {
+	if err := checkExtents("probabilities", in[0], -1, -1); err != nil {
 		return nil, err
 	}
-	if err := wants("labels", in[1], in[0][0]); err != nil {
+	if err := checkExtents("labels", in[1], in[0][0]); err != nil {
 		return nil, err
 	}
 	return []Shape{in[0]}, nil

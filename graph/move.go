@@ -20,29 +20,29 @@ const (
 )
 
 var moves = map[Kind]kind{
-	Concat: {inputs: [2]int{2, mostParts}, outputs: []int{fresh}, shapes: concatShapes, flops: none,
+	Concat: {inputs: [2]int{2, mostParts}, outputs: []int{fresh}, shapes: concatShapes, flops: noArithmetic,
 		attrs: names("dim")},
-	Slice: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: sliceShapes, flops: none,
+	Slice: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: sliceShapes, flops: noArithmetic,
 		traffic: sliceTraffic, attrs: names("dim", "begin", "length")},
-	SliceDX: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: sliceDXShapes, flops: none,
+	SliceDX: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: sliceDXShapes, flops: noArithmetic,
 		attrs: names("dim", "begin", "length", "extent")},
 	SliceAccumulate: {inputs: [2]int{2, 2}, outputs: []int{0}, shapes: sliceAccumulateShapes, flops: perSecond(1),
 		traffic: sliceAccumulateTraffic, attrs: names("dim", "begin", "length")},
-	Pad: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: padShapes, flops: none,
+	Pad: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: padShapes, flops: noArithmetic,
 		attrs: names("pad", "extent")},
-	Transpose: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: transposeShapes, flops: none},
+	Transpose: {inputs: [2]int{1, 1}, outputs: []int{fresh}, shapes: transposeShapes, flops: noArithmetic},
 }
 
 // mostParts bounds the operands of a concat.
 const mostParts = 1 << 16
 
 func concatShapes(a Attrs, in []Shape) ([]Shape, error) {
-	if err := a.along("operand", in[0]); err != nil {
+	if err := a.checkDim("operand", in[0]); err != nil {
 		return nil, err
 	}
 	extent := 0
 	for i, s := range in {
-		if err := wants(fmt.Sprintf("operand %d", i), s, a.ranged(in[0], -1)...); err != nil {
+		if err := checkExtents(fmt.Sprintf("operand %d", i), s, a.ranged(in[0], -1)...); err != nil {
 			return nil, err
 		}
 		extent += s[a.Dim]
@@ -52,21 +52,21 @@ func concatShapes(a Attrs, in []Shape) ([]Shape, error) {
 
 func sliceShapes(a Attrs, in []Shape) ([]Shape, error) {
 	x := in[0]
-	if err := a.along("x", x); err != nil {
+	if err := a.checkDim("x", x); err != nil {
 		return nil, err
 	}
-	return []Shape{a.ranged(x, a.Length)}, a.within(x[a.Dim])
+	return []Shape{a.ranged(x, a.Length)}, a.checkSlice(x[a.Dim])
 }
 
 func sliceDXShapes(a Attrs, in []Shape) ([]Shape, error) {
 	dy := in[0]
-	if err := a.along("dy", dy); err != nil {
+	if err := a.checkDim("dy", dy); err != nil {
 		return nil, err
 	}
-	if err := wants("dy", dy, a.ranged(dy, a.Length)...); err != nil {
+	if err := checkExtents("dy", dy, a.ranged(dy, a.Length)...); err != nil {
 		return nil, err
 	}
-	return []Shape{a.ranged(dy, a.Extent[0])}, a.within(a.Extent[0])
+	return []Shape{a.ranged(dy, a.Extent[0])}, a.checkSlice(a.Extent[0])
 }
 
 func sliceAccumulateShapes(a Attrs, in []Shape) ([]Shape, error) {
@@ -74,15 +74,15 @@ func sliceAccumulateShapes(a Attrs, in []Shape) ([]Shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Shape{in[0]}, wants("dy", in[1], y[0]...)
+	return []Shape{in[0]}, checkExtents("dy", in[1], y[0]...)
 }
 
 func sliceTraffic(_ Attrs, _ []Shape, _, out []Bytes) Bytes { return 2 * out[0] }
 
 func sliceAccumulateTraffic(_ Attrs, _ []Shape, in, _ []Bytes) Bytes { return 3 * in[1] }
 
-// along checks that a tensor has the dimension Dim.
-func (a Attrs) along(what string, s Shape) error {
+// checkDim checks that a tensor has the dimension Dim.
+func (a Attrs) checkDim(what string, s Shape) error {
 	if a.Dim < 0 || a.Dim >= len(s) {
 		return fmt.Errorf("%s has shape %v, which has no dimension %d", what, s, a.Dim)
 	}
@@ -96,8 +96,8 @@ func (a Attrs) ranged(s Shape, extent int) Shape {
 	return s
 }
 
-// within checks that the range of a slice lies within an extent.
-func (a Attrs) within(extent int) error {
+// checkSlice checks that the range of a slice lies within an extent.
+func (a Attrs) checkSlice(extent int) error {
 	if a.Begin < 0 || a.Length < 1 || a.Begin > extent-a.Length {
 		return fmt.Errorf("%d elements from %d on do not lie within the %d of dimension %d", a.Length, a.Begin, extent,
 			a.Dim)
@@ -107,7 +107,7 @@ func (a Attrs) within(extent int) error {
 
 func padShapes(a Attrs, in []Shape) ([]Shape, error) {
 	x := in[0]
-	if err := wants("x", x, -1, -1, -1, -1); err != nil {
+	if err := checkExtents("x", x, -1, -1, -1, -1); err != nil {
 		return nil, err
 	}
 	const maxExtent = 1 << 30 // keeps sums of kernels within 64 bits
@@ -122,7 +122,7 @@ func padShapes(a Attrs, in []Shape) ([]Shape, error) {
 
 func transposeShapes(_ Attrs, in []Shape) ([]Shape, error) {
 	x := in[0]
-	if err := wants("x", x, -1, -1, -1, -1); err != nil {
+	if err := checkExtents("x", x, -1, -1, -1, -1); err != nil {
 		return nil, err
 	}
 	return []Shape{{x[0], x[2], x[1], x[3]}}, nil

@@ -37,7 +37,7 @@ var norms = map[Kind]kind{
 }
 
 func statsShapes(_ Attrs, in []Shape) ([]Shape, error) {
-	if err := wants("x", in[0], -1, -1, -1, -1); err != nil {
+	if err := checkExtents("x", in[0], -1, -1, -1, -1); err != nil {
 		return nil, err
 	}
 	c := in[0][1]
@@ -46,11 +46,11 @@ func statsShapes(_ Attrs, in []Shape) ([]Shape, error) {
 
 func normShapes(_ Attrs, in []Shape) ([]Shape, error) {
 	x := in[0]
-	if err := wants("x", x, -1, -1, -1, -1); err != nil {
+	if err := checkExtents("x", x, -1, -1, -1, -1); err != nil {
 		return nil, err
 	}
 	for i, what := range []string{"mean", "variance", "gamma", "beta"} {
-		if err := wants(what, in[i+1], x[1]); err != nil {
+		if err := checkExtents(what, in[i+1], x[1]); err != nil {
 			return nil, err
 		}
 	}
@@ -59,7 +59,7 @@ func normShapes(_ Attrs, in []Shape) ([]Shape, error) {
 
 func updateShapes(_ Attrs, in []Shape) ([]Shape, error) {
 	for _, s := range in[1:] {
-		if err := wants("statistic", s, in[0]...); err != nil {
+		if err := checkExtents("statistic", s, in[0]...); err != nil {
 			return nil, err
 		}
 	}
@@ -68,15 +68,15 @@ func updateShapes(_ Attrs, in []Shape) ([]Shape, error) {
 
 func normGradShapes(_ Attrs, in []Shape) ([]Shape, error) {
 	x := in[0]
-	if err := wants("x", x, -1, -1, -1, -1); err != nil {
+	if err := checkExtents("x", x, -1, -1, -1, -1); err != nil {
 		return nil, err
 	}
 	for i, what := range []string{"mean", "variance", "gamma"} {
-		if err := wants(what, in[i+1], x[1]); err != nil {
+		if err := checkExtents(what, in[i+1], x[1]); err != nil {
 			return nil, err
 		}
 	}
-	if err := wants("dy", in[4], x...); err != nil {
+	if err := checkExtents("dy", in[4], x...); err != nil {
 		return nil, err
 	}
 	return []Shape{x, {x[1]}, {x[1]}}, nil
@@ -84,28 +84,29 @@ func normGradShapes(_ Attrs, in []Shape) ([]Shape, error) {
 
 func layerNormShapes(_ Attrs, in []Shape) ([]Shape, error) {
 	x := in[0]
-	if err := wants("x", x, -1, -1); err != nil {
+	if err := checkExtents("x", x, -1, -1); err != nil {
 		return nil, err
 	}
-	return []Shape{x, {x[0]}, {x[0]}}, first(wants("gamma", in[1], x[1]), wants("beta", in[2], x[1]))
+	return []Shape{x, {x[0]}, {x[0]}}, firstError(checkExtents("gamma", in[1], x[1]), checkExtents("beta", in[2], x[1]))
 }
 
 func layerNormGradShapes(_ Attrs, in []Shape) ([]Shape, error) {
 	x := in[0]
-	if err := wants("x", x, -1, -1); err != nil {
+	if err := checkExtents("x", x, -1, -1); err != nil {
 		return nil, err
 	}
-	return []Shape{x, {x[1]}, {x[1]}}, first(wants("mean", in[1], x[0]), wants("scale", in[2], x[0]),
-		wants("gamma", in[3], x[1]), wants("dy", in[4], x...))
+	return []Shape{x, {x[1]}, {x[1]}}, firstError(checkExtents("mean", in[1], x[0]), checkExtents("scale", in[2], x[0]),
+		checkExtents("gamma", in[3], x[1]), checkExtents("dy", in[4], x...))
 }
 
 func lrnShapes(_ Attrs, in []Shape) ([]Shape, error) {
-	return []Shape{in[0]}, wants("x", in[0], -1, -1, -1, -1)
+	return []Shape{in[0]}, checkExtents("x", in[0], -1, -1, -1, -1)
 }
 
 func lrnDXShapes(_ Attrs, in []Shape) ([]Shape, error) {
 	x := in[0]
-	return []Shape{x}, first(wants("x", x, -1, -1, -1, -1), wants("y", in[1], x...), wants("dy", in[2], x...))
+	return []Shape{x}, firstError(checkExtents("x", x, -1, -1, -1, -1), checkExtents("y", in[1], x...),
+		checkExtents("dy", in[2], x...))
 }
 
 // A square root or two count as one operation each.

@@ -23,7 +23,7 @@ var optimizers = map[Kind]kind{
 func optimizerShapes(inputs, outputs int) func(Attrs, []Shape) ([]Shape, error) {
 	return func(_ Attrs, in []Shape) ([]Shape, error) {
 		for _, s := range in[1:inputs] {
-			if err := wants("operand", s, in[0]...); err != nil {
+			if err := checkExtents("operand", s, in[0]...); err != nil {
 				return nil, err
 			}
 		}
@@ -32,5 +32,5 @@ func optimizerShapes(inputs, outputs int) func(Attrs, []Shape) ([]Shape, error) 
 }
 
 func adamCheck(a Attrs) error {
-	return first(share("beta1", a.Beta1), share("beta2", a.Beta2), positive("epsilon", a.Epsilon))
+	return firstError(share("beta1", a.Beta1), share("beta2", a.Beta2), positive("epsilon", a.Epsilon))
 }

@@ -39,7 +39,7 @@ var pooling = map[Kind]kind{
 
 func poolShapes(a Attrs, in []Shape) ([]Shape, error) {
 	x := in[0]
-	if err := wants("x", x, -1, -1, -1, -1); err != nil {
+	if err := checkExtents("x", x, -1, -1, -1, -1); err != nil {
 		return nil, err
 	}
 	p, q, err := slide(a, x[2], x[3])
@@ -54,7 +54,7 @@ func poolDXShapes(a Attrs, in []Shape) ([]Shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := first(wants("y", in[1], y[0]...), wants("dy", in[2], y[0]...)); err != nil {
+	if err := firstError(checkExtents("y", in[1], y[0]...), checkExtents("dy", in[2], y[0]...)); err != nil {
 		return nil, err
 	}
 	return []Shape{in[0]}, nil
@@ -82,20 +82,20 @@ func poolIndicesTypes(in []DType, _ int) ([]DType, error) {
 }
 
 func poolIndicesDXShapes(a Attrs, in []Shape) ([]Shape, error) {
-	if err := wants("indices", in[0], -1, -1, -1, -1); err != nil {
+	if err := checkExtents("indices", in[0], -1, -1, -1, -1); err != nil {
 		return nil, err
 	}
 	x, err := poolDYDXShapes(a, in[1:])
 	if err != nil {
 		return nil, err
 	}
-	return x, wants("indices", in[0], in[1]...)
+	return x, checkExtents("indices", in[0], in[1]...)
 }
 
 // poolDYDXShapes is the rule of a gradient that reads no x: Extent says how large that is.
 func poolDYDXShapes(a Attrs, in []Shape) ([]Shape, error) {
 	dy := in[0]
-	if err := wants("dy", dy, -1, -1, -1, -1); err != nil {
+	if err := checkExtents("dy", dy, -1, -1, -1, -1); err != nil {
 		return nil, err
 	}
 	x := Shape{dy[0], dy[1], a.Extent[0], a.Extent[1]}
@@ -103,7 +103,7 @@ func poolDYDXShapes(a Attrs, in []Shape) ([]Shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Shape{x}, wants("dy", dy, y[0]...)
+	return []Shape{x}, checkExtents("dy", dy, y[0]...)
 }
 
 func poolDYDXFLOPs(a Attrs, in, _ []Shape) int64 {

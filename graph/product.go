@@ -26,14 +26,14 @@ var products = map[Kind]kind{
 
 func linearShapes(_ Attrs, in []Shape) ([]Shape, error) {
 	x, w := in[0], in[1]
-	if err := first(wants("x", x, -1, -1), wants("w", w, -1, -1)); err != nil {
+	if err := firstError(checkExtents("x", x, -1, -1), checkExtents("w", w, -1, -1)); err != nil {
 		return nil, err
 	}
-	if err := wants("w", w, -1, x[1]); err != nil {
+	if err := checkExtents("w", w, -1, x[1]); err != nil {
 		return nil, err
 	}
 	if len(in) == 3 {
-		if err := wants("b", in[2], w[0]); err != nil {
+		if err := checkExtents("b", in[2], w[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -42,10 +42,10 @@ func linearShapes(_ Attrs, in []Shape) ([]Shape, error) {
 
 func linearDWShapes(a Attrs, in []Shape) ([]Shape, error) {
 	x, dy := in[0], in[1]
-	if err := wants("x", x, -1, -1); err != nil {
+	if err := checkExtents("x", x, -1, -1); err != nil {
 		return nil, err
 	}
-	if err := wants("dy", dy, x[0], -1); err != nil {
+	if err := checkExtents("dy", dy, x[0], -1); err != nil {
 		return nil, err
 	}
 	rows, err := a.rows(dy[1])
@@ -54,10 +54,10 @@ func linearDWShapes(a Attrs, in []Shape) ([]Shape, error) {
 
 func linearDXShapes(_ Attrs, in []Shape) ([]Shape, error) {
 	dy, w := in[0], in[1]
-	if err := wants("w", w, -1, -1); err != nil {
+	if err := checkExtents("w", w, -1, -1); err != nil {
 		return nil, err
 	}
-	if err := wants("dy", dy, -1, w[0]); err != nil {
+	if err := checkExtents("dy", dy, -1, w[0]); err != nil {
 		return nil, err
 	}
 	return []Shape{{dy[0], w[1]}}, nil
@@ -78,10 +78,10 @@ func linearDXFLOPs(_ Attrs, in, out []Shape) int64 { return matrix(out[0], in[0]
 func matrix(out Shape, k int) int64 { return times(2, int64(out.Elements()), int64(k)) }
 
 func biasAddShapes(_ Attrs, in []Shape) ([]Shape, error) {
-	if err := wants("x", in[0], -1, -1); err != nil {
+	if err := checkExtents("x", in[0], -1, -1); err != nil {
 		return nil, err
 	}
-	return in[:1], wants("b", in[1], in[0][1])
+	return in[:1], checkExtents("b", in[1], in[0][1])
 }
 
 func biasShapes(_ Attrs, in []Shape) ([]Shape, error) {
@@ -93,7 +93,7 @@ func biasShapes(_ Attrs, in []Shape) ([]Shape, error) {
 
 func matmulShapes(at Attrs, in []Shape) ([]Shape, error) {
 	a, b := in[0], in[1]
-	if err := first(wants("a", a, -1, -1, -1), wants("b", b, -1, -1, -1)); err != nil {
+	if err := firstError(checkExtents("a", a, -1, -1, -1), checkExtents("b", b, -1, -1, -1)); err != nil {
 		return nil, err
 	}
 	m, k, n := a[1], a[2], b[2]
@@ -105,7 +105,7 @@ func matmulShapes(at Attrs, in []Shape) ([]Shape, error) {
 		n = b[1]
 		want = Shape{a[0], -1, k}
 	}
-	return []Shape{{a[0], m, n}}, wants("b", b, want...)
+	return []Shape{{a[0], m, n}}, checkExtents("b", b, want...)
 }
 
 func matmulFLOPs(at Attrs, in, out []Shape) int64 {

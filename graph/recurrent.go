@@ -22,7 +22,7 @@ func lstmShapes(_ Attrs, in []Shape) ([]Shape, error) {
 		return nil, fmt.Errorf("takes 1 or 3 inputs, got 2")
 	}
 	x := in[0]
-	if err := wants("x", x, -1, -1); err != nil {
+	if err := checkExtents("x", x, -1, -1); err != nil {
 		return nil, err
 	}
 	if x[1]%4 != 0 {
@@ -30,7 +30,7 @@ func lstmShapes(_ Attrs, in []Shape) ([]Shape, error) {
 	}
 	state := Shape{x[0], x[1] / 4}
 	if len(in) == 3 {
-		if err := first(wants("r", in[1], x...), wants("c", in[2], state...)); err != nil {
+		if err := firstError(checkExtents("r", in[1], x...), checkExtents("c", in[2], state...)); err != nil {
 			return nil, err
 		}
 	}
@@ -52,7 +52,7 @@ func lstmGradShapes(a Attrs, in []Shape) ([]Shape, error) {
 		return nil, err
 	}
 	for i, what := range []string{"dh", "dc"}[:len(in)-n] {
-		if err := wants(what, in[n+i], state[0]...); err != nil {
+		if err := checkExtents(what, in[n+i], state[0]...); err != nil {
 			return nil, err
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// wants checks that a shape has the given extents; a negative extent matches any.
-func wants(what string, s Shape, extents ...int) error {
+// checkExtents checks that a shape has the given extents; a negative extent matches any.
+func checkExtents(what string, s Shape, extents ...int) error {
 	ok := len(s) == len(extents)
 	for i := 0; ok && i < len(s); i++ {
 		ok = extents[i] < 0 || s[i] == extents[i]
@@ -18,8 +18,8 @@ func wants(what string, s Shape, extents ...int) error {
 	return nil
 }
 
-// first returns the first error there is.
-func first(errs ...error) error {
+// firstError returns the first error there is.
+func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
 			return err
@@ -28,8 +28,8 @@ func first(errs ...error) error {
 	return nil
 }
 
-// none is the arithmetic of kinds that only copy.
-func none(Attrs, []Shape, []Shape) int64 { return 0 }
+// noArithmetic is the arithmetic of kinds that only copy.
+func noArithmetic(Attrs, []Shape, []Shape) int64 { return 0 }
 
 func perInput(n int64) func(Attrs, []Shape, []Shape) int64 {
 	return func(_ Attrs, in, _ []Shape) int64 { return times(n, int64(in[0].Elements())) }

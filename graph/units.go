@@ -19,8 +19,8 @@ const (
 // ElementBytes is the size of a float32, and the unit of a storage's size.
 const ElementBytes Bytes = 4
 
-// whole rounds up to the unit of a storage's size.
-func whole(size Bytes) Bytes { return (size + ElementBytes - 1) / ElementBytes * ElementBytes }
+// roundUp rounds up to the unit of a storage's size.
+func roundUp(size Bytes) Bytes { return (size + ElementBytes - 1) / ElementBytes * ElementBytes }
 
 // String prints the amount with a binary unit and at most two decimals.
 func (b Bytes) String() string {
@@ -75,7 +75,7 @@ func (s Shape) Elements() int {
 }
 
 // StorageBytes is the size of a storage for a dense tensor of this shape and type.
-func StorageBytes(s Shape, d DType) Bytes { return whole(Bytes(s.Elements()) * d.Bytes()) }
+func StorageBytes(s Shape, d DType) Bytes { return roundUp(Bytes(s.Elements()) * d.Bytes()) }
 
 // Bytes is the size of a dense float32 tensor of this shape.
 func (s Shape) Bytes() Bytes { return Bytes(s.Elements()) * ElementBytes }

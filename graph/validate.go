@@ -113,7 +113,7 @@ func (v *validator) storages() {
 		default:
 			v.say("storage %s: unknown role %q", s.Name, s.Role)
 		}
-		if !s.Holds.known() {
+		if !s.Holds.isKnown() {
 			v.say("storage %s: it holds %q, which is not known; leave it out", s.Name, s.Holds)
 		} else if s.Holds != Anything && s.Role != Input {
 			v.say("storage %s: only inputs say what they hold", s.Name)
@@ -254,7 +254,7 @@ func (v *validator) ops() {
 			case in == fresh && !g.Fresh(op.ID, i):
 				v.say("op %s: output %s must be a fresh storage, not version %d of %s", op.Name, out.Name, out.Version,
 					g.Storages[out.Storage].Name)
-			case in == fresh && (out.Offset != 0 || whole(out.Bytes()) != g.Storages[out.Storage].Bytes &&
+			case in == fresh && (out.Offset != 0 || roundUp(out.Bytes()) != g.Storages[out.Storage].Bytes &&
 				(!opaque || out.Bytes() != g.Storages[out.Storage].Bytes)):
 				v.say("op %s: fresh output %s must cover its whole storage", op.Name, out.Name)
 			case in != fresh:

@@ -32,7 +32,7 @@ var alexnet = model{
 			}
 			x = n.relu(l.name+".relu", n.filterBias(l.name, x, n.thin(l.out), a))
 			if l.lrn {
-				x = n.one(l.name+".lrn", graph.LRN, across, x)
+				x = n.addOp(l.name+".lrn", graph.LRN, across, x)
 			}
 			if l.pool != "" {
 				n.b.SetLayer(l.pool)

@@ -10,7 +10,7 @@ import (
 // Config sets a network's sizes. The zero value is the network's default.
 type Config struct {
 	Image    int // height and width in pixels; 0 means the size that the network was made for
-	Channels int // of the input; 0 means 1 for mlp and lenet, 3 for the others
+	Channels int // Channels of the input; 0 means 1 for mlp and lenet, 3 for others.
 	Classes  int // 0 means 10; for networks made for 224 pixels or more, at 224 and above, 1000
 	Batch    int // images or sequences per iteration; 0 means DefaultBatch
 
@@ -56,20 +56,20 @@ func (c Config) fill(m model) (Config, error) {
 	if c.Vocabulary != 0 {
 		return c, errors.New("it reads images, not sequences: leave --vocabulary out")
 	}
-	c.Image = or(c.Image, m.image)
-	c.Channels = or(c.Channels, m.channels)
-	c.Batch = or(c.Batch, DefaultBatch)
-	c.Thin = or(c.Thin, 1)
+	c.Image = valueOr(c.Image, m.image)
+	c.Channels = valueOr(c.Channels, m.channels)
+	c.Batch = valueOr(c.Batch, DefaultBatch)
+	c.Thin = valueOr(c.Thin, 1)
 	if c.Image >= imageNet && m.image >= imageNet {
-		c.Classes = or(c.Classes, 1000)
+		c.Classes = valueOr(c.Classes, 1000)
 	}
-	c.Classes = or(c.Classes, 10)
+	c.Classes = valueOr(c.Classes, 10)
 
 	err := errors.Join(
-		within("channels", c.Channels, 1, MaxChannels),
-		within("classes", c.Classes, 2, MaxClasses),
-		within("batch", c.Batch, 1, MaxBatch),
-		within("thin", c.Thin, 1, mostThin))
+		checkRange("channels", c.Channels, 1, MaxChannels),
+		checkRange("classes", c.Classes, 2, MaxClasses),
+		checkRange("batch", c.Batch, 1, MaxBatch),
+		checkRange("thin", c.Thin, 1, mostThin))
 	if err != nil {
 		return c, err
 	}
@@ -77,17 +77,17 @@ func (c Config) fill(m model) (Config, error) {
 		return c, fmt.Errorf("image size %d is too small at batch %d: the smallest that works is %d", c.Image, c.Batch,
 			minimum)
 	}
-	return c, within("image size", c.Image, 1, MaxImage)
+	return c, checkRange("image size", c.Image, 1, MaxImage)
 }
 
-func within(what string, v, minimum, maximum int) error {
+func checkRange(what string, v, minimum, maximum int) error {
 	if v < minimum || v > maximum {
 		return fmt.Errorf("%s %d must be %d to %d", what, v, minimum, maximum)
 	}
 	return nil
 }
 
-func or(value, recommended int) int {
+func valueOr(value, recommended int) int {
 	if value == 0 {
 		return recommended
 	}

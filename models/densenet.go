@@ -48,7 +48,7 @@ func (n *net) grow(name string, x graph.TensorID) graph.TensorID {
 func (n *net) transition(name string, x graph.TensorID) graph.TensorID {
 	n.b.SetLayer(name)
 	x = n.normConv(name, x, n.b.Shape(x)[1]/2, window{kernel: 1, stride: 1})
-	return n.one(name+".pool", graph.AvgPool, window{kernel: 2, stride: 2}.attrs(), x)
+	return n.addOp(name+".pool", graph.AvgPool, window{kernel: 2, stride: 2}.attrs(), x)
 }
 
 // normConv is a convolution of the normalised input, rather than one whose output is.

@@ -22,7 +22,7 @@ var families = []family{
 		return gpt(n[0], n[1], n[2]), divides(n[1], n[2])
 	}},
 	{"gnmt", []string{"layers", "width"}, func(n []int) (model, error) {
-		return gnmt(n[0], n[1]), within("layers", n[0], 2, mostSize)
+		return gnmt(n[0], n[1]), checkRange("layers", n[0], 2, mostSize)
 	}},
 	{"rhn", []string{"depth", "width"}, func(n []int) (model, error) { return rhn(n[0], n[1]), nil }},
 	{"tacotron", []string{"convs", "width"}, func(n []int) (model, error) {

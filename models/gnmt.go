@@ -6,11 +6,11 @@ import (
 	"tensile/graph"
 )
 
-// gnmt returns the translation network of Wu et al. with so many layers in the encoder and in the decoder, as PipeDream
-// profiled it: the first layer of the encoder reads in both directions, and the decoder's first layer alone asks the
-// attention, so that its answers for all steps are computed at once. From the third layer of each on, layers add to
-// what they read. All layers but the first of each have dropout of what the layer below made; in the decoder the
-// attention's answer is joined to it after that.
+// gnmt returns the translation network of Wu et al. with the given numbers of layers in the encoder and in the decoder,
+// as PipeDream profiled it: the first layer of the encoder reads in both directions, and the decoder's first layer
+// alone asks the attention, so that its answers for all steps are computed at once. From the third layer of each on,
+// layers add to what they read. All layers but the first of each have dropout of what the layer below made; in the
+// decoder the attention's answer is joined to it after that.
 func gnmt(layers, width int) model {
 	return model{rate: 1, sequence: &sequence{length: 50, limit: maxSteps, vocabulary: 32320,
 		loss: func(n *net, s sizes) graph.TensorID {
@@ -33,7 +33,7 @@ func (g *translator) loss() graph.TensorID {
 	g.b.SetLayer("head")
 	logits := g.linear("head", g.shown(y, g.s.rows(), g.width), g.s.vocabulary, linearGain)
 	g.b.SetLayer("loss")
-	return g.one("loss", graph.SoftmaxXent, graph.Attrs{}, logits, next)
+	return g.addOp("loss", graph.SoftmaxXent, graph.Attrs{}, logits, next)
 }
 
 // words looks up a sentence: [N*S] -> [N,S,width].
@@ -86,7 +86,7 @@ func (g *translator) attend(x, memory graph.TensorID) graph.TensorID {
 	q := g.shown(g.linearPlain("attention.query", g.shown(x, n*steps, width), width), n, steps, width)
 	k := g.shown(g.linearPlain("attention.key", g.shown(memory, n*steps, width), width), n, steps, width)
 	v := g.weight("attention.v", width, linearGain, width)
-	scores := g.one("attention.scores", graph.AdditiveScores, graph.Attrs{}, q, k, v)
-	shares := g.one("attention.softmax", graph.Softmax, graph.Attrs{Factor: 1}, scores)
-	return g.one("attention", graph.MatMul, graph.Attrs{}, shares, memory)
+	scores := g.addOp("attention.scores", graph.AdditiveScores, graph.Attrs{}, q, k, v)
+	shares := g.addOp("attention.softmax", graph.Softmax, graph.Attrs{Factor: 1}, scores)
+	return g.addOp("attention", graph.MatMul, graph.Attrs{}, shares, memory)
 }

@@ -14,8 +14,8 @@ type normalised struct {
 	same   bool // padded so that an odd kernel of stride 1 keeps the image's size
 }
 
-// same is a normalised convolution of stride 1 that keeps the image's size.
-func same(name string, out, r, s int) normalised { return normalised{name, out, r, s, 1, true} }
+// padded is a normalised convolution of stride 1 that keeps the image's size.
+func padded(name string, out, r, s int) normalised { return normalised{name, out, r, s, 1, true} }
 
 // inner is one without padding.
 func inner(name string, out, r, stride int) normalised {

@@ -13,7 +13,7 @@ var inceptionV3 = model{
 	layers: func(n *net, x graph.TensorID, classes int) graph.TensorID {
 		n.epsilon = 1e-3
 		n.b.SetLayer("stem")
-		x = n.tower("stem.", x, inner("conv1", 32, 3, 2), inner("conv2", 32, 3, 1), same("conv3", 64, 3, 3))
+		x = n.tower("stem.", x, inner("conv1", 32, 3, 2), inner("conv2", 32, 3, 1), padded("conv3", 64, 3, 3))
 		x = n.halve("stem.pool1", x)
 		x = n.tower("stem.", x, inner("conv4", 80, 1, 1), inner("conv5", 192, 3, 1))
 		x = n.halve("stem.pool2", x)
@@ -40,10 +40,10 @@ func (n *net) v3Five(name string, x graph.TensorID, pooled int) graph.TensorID {
 	n.b.SetLayer(name)
 	p := name + "."
 	return n.concat(name,
-		n.tower(p, x, same("1x1", 64, 1, 1)),
-		n.tower(p, x, same("5x5.1", 48, 1, 1), same("5x5.2", 64, 5, 5)),
-		n.tower(p, x, same("3x3.1", 64, 1, 1), same("3x3.2", 96, 3, 3), same("3x3.3", 96, 3, 3)),
-		n.tower(p, n.smooth(p+"mean", x), same("mean.1x1", pooled, 1, 1)))
+		n.tower(p, x, padded("1x1", 64, 1, 1)),
+		n.tower(p, x, padded("5x5.1", 48, 1, 1), padded("5x5.2", 64, 5, 5)),
+		n.tower(p, x, padded("3x3.1", 64, 1, 1), padded("3x3.2", 96, 3, 3), padded("3x3.3", 96, 3, 3)),
+		n.tower(p, n.smooth(p+"mean", x), padded("mean.1x1", pooled, 1, 1)))
 }
 
 func (n *net) v3HalveFirst(name string, x graph.TensorID) graph.TensorID {
@@ -51,7 +51,7 @@ func (n *net) v3HalveFirst(name string, x graph.TensorID) graph.TensorID {
 	p := name + "."
 	return n.concat(name,
 		n.tower(p, x, inner("3x3", 384, 3, 2)),
-		n.tower(p, x, same("double.1", 64, 1, 1), same("double.2", 96, 3, 3), inner("double.3", 96, 3, 2)),
+		n.tower(p, x, padded("double.1", 64, 1, 1), padded("double.2", 96, 3, 3), inner("double.3", 96, 3, 2)),
 		n.halve(p+"pool", x))
 }
 
@@ -60,19 +60,19 @@ func (n *net) v3Seven(name string, x graph.TensorID, width int) graph.TensorID {
 	n.b.SetLayer(name)
 	p := name + "."
 	return n.concat(name,
-		n.tower(p, x, same("1x1", 192, 1, 1)),
-		n.tower(p, x, same("7x7.1", width, 1, 1), same("7x7.2", width, 1, 7), same("7x7.3", 192, 7, 1)),
-		n.tower(p, x, same("double.1", width, 1, 1), same("double.2", width, 7, 1), same("double.3", width, 1, 7),
-			same("double.4", width, 7, 1), same("double.5", 192, 1, 7)),
-		n.tower(p, n.smooth(p+"mean", x), same("mean.1x1", 192, 1, 1)))
+		n.tower(p, x, padded("1x1", 192, 1, 1)),
+		n.tower(p, x, padded("7x7.1", width, 1, 1), padded("7x7.2", width, 1, 7), padded("7x7.3", 192, 7, 1)),
+		n.tower(p, x, padded("double.1", width, 1, 1), padded("double.2", width, 7, 1), padded("double.3", width, 1, 7),
+			padded("double.4", width, 7, 1), padded("double.5", 192, 1, 7)),
+		n.tower(p, n.smooth(p+"mean", x), padded("mean.1x1", 192, 1, 1)))
 }
 
 func (n *net) v3HalveSecond(name string, x graph.TensorID) graph.TensorID {
 	n.b.SetLayer(name)
 	p := name + "."
 	return n.concat(name,
-		n.tower(p, x, same("3x3.1", 192, 1, 1), inner("3x3.2", 320, 3, 2)),
-		n.tower(p, x, same("7x7.1", 192, 1, 1), same("7x7.2", 192, 1, 7), same("7x7.3", 192, 7, 1),
+		n.tower(p, x, padded("3x3.1", 192, 1, 1), inner("3x3.2", 320, 3, 2)),
+		n.tower(p, x, padded("7x7.1", 192, 1, 1), padded("7x7.2", 192, 1, 7), padded("7x7.3", 192, 7, 1),
 			inner("7x7.4", 192, 3, 2)),
 		n.halve(p+"pool", x))
 }
@@ -82,11 +82,12 @@ func (n *net) v3Wide(name string, x graph.TensorID) graph.TensorID {
 	n.b.SetLayer(name)
 	p := name + "."
 	fan := func(name string, x graph.TensorID) graph.TensorID {
-		return n.concat(p+name, n.tower(p, x, same(name+".a", 384, 1, 3)), n.tower(p, x, same(name+".b", 384, 3, 1)))
+		return n.concat(p+name,
+			n.tower(p, x, padded(name+".a", 384, 1, 3)), n.tower(p, x, padded(name+".b", 384, 3, 1)))
 	}
 	return n.concat(name,
-		n.tower(p, x, same("1x1", 320, 1, 1)),
-		fan("3x3", n.tower(p, x, same("3x3.1", 384, 1, 1))),
-		fan("double", n.tower(p, x, same("double.1", 448, 1, 1), same("double.2", 384, 3, 3))),
-		n.tower(p, n.smooth(p+"mean", x), same("mean.1x1", 192, 1, 1)))
+		n.tower(p, x, padded("1x1", 320, 1, 1)),
+		fan("3x3", n.tower(p, x, padded("3x3.1", 384, 1, 1))),
+		fan("double", n.tower(p, x, padded("double.1", 448, 1, 1), padded("double.2", 384, 3, 3))),
+		n.tower(p, n.smooth(p+"mean", x), padded("mean.1x1", 192, 1, 1)))
 }

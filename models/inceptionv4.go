@@ -34,11 +34,11 @@ var inceptionV4 = model{
 func (n *net) v4Stem(name string, x graph.TensorID) graph.TensorID {
 	n.b.SetLayer(name)
 	p := name + "."
-	x = n.tower(p, x, inner("conv1", 32, 3, 2), inner("conv2", 32, 3, 1), same("conv3", 64, 3, 3))
+	x = n.tower(p, x, inner("conv1", 32, 3, 2), inner("conv2", 32, 3, 1), padded("conv3", 64, 3, 3))
 	x = n.concat(p+"3a", n.halve(p+"pool1", x), n.tower(p, x, inner("conv4", 96, 3, 2)))
 	x = n.concat(p+"4a",
-		n.tower(p, x, same("3x3.1", 64, 1, 1), inner("3x3.2", 96, 3, 1)),
-		n.tower(p, x, same("7x7.1", 64, 1, 1), same("7x7.2", 64, 1, 7), same("7x7.3", 64, 7, 1),
+		n.tower(p, x, padded("3x3.1", 64, 1, 1), inner("3x3.2", 96, 3, 1)),
+		n.tower(p, x, padded("7x7.1", 64, 1, 1), padded("7x7.2", 64, 1, 7), padded("7x7.3", 64, 7, 1),
 			inner("7x7.4", 96, 3, 1)))
 	return n.concat(p+"5a", n.tower(p, x, inner("conv5", 192, 3, 2)), n.halve(p+"pool2", x))
 }
@@ -48,10 +48,10 @@ func (n *net) v4Three(name string, x graph.TensorID) graph.TensorID {
 	n.b.SetLayer(name)
 	p := name + "."
 	return n.concat(name,
-		n.tower(p, x, same("1x1", 96, 1, 1)),
-		n.tower(p, x, same("3x3.1", 64, 1, 1), same("3x3.2", 96, 3, 3)),
-		n.tower(p, x, same("double.1", 64, 1, 1), same("double.2", 96, 3, 3), same("double.3", 96, 3, 3)),
-		n.tower(p, n.smooth(p+"mean", x), same("mean.1x1", 96, 1, 1)))
+		n.tower(p, x, padded("1x1", 96, 1, 1)),
+		n.tower(p, x, padded("3x3.1", 64, 1, 1), padded("3x3.2", 96, 3, 3)),
+		n.tower(p, x, padded("double.1", 64, 1, 1), padded("double.2", 96, 3, 3), padded("double.3", 96, 3, 3)),
+		n.tower(p, n.smooth(p+"mean", x), padded("mean.1x1", 96, 1, 1)))
 }
 
 func (n *net) v4HalveFirst(name string, x graph.TensorID) graph.TensorID {
@@ -59,7 +59,7 @@ func (n *net) v4HalveFirst(name string, x graph.TensorID) graph.TensorID {
 	p := name + "."
 	return n.concat(name,
 		n.tower(p, x, inner("3x3", 384, 3, 2)),
-		n.tower(p, x, same("double.1", 192, 1, 1), same("double.2", 224, 3, 3), inner("double.3", 256, 3, 2)),
+		n.tower(p, x, padded("double.1", 192, 1, 1), padded("double.2", 224, 3, 3), inner("double.3", 256, 3, 2)),
 		n.halve(p+"pool", x))
 }
 
@@ -68,19 +68,19 @@ func (n *net) v4Seven(name string, x graph.TensorID) graph.TensorID {
 	n.b.SetLayer(name)
 	p := name + "."
 	return n.concat(name,
-		n.tower(p, x, same("1x1", 384, 1, 1)),
-		n.tower(p, x, same("7x7.1", 192, 1, 1), same("7x7.2", 224, 1, 7), same("7x7.3", 256, 7, 1)),
-		n.tower(p, x, same("double.1", 192, 1, 1), same("double.2", 192, 7, 1), same("double.3", 224, 1, 7),
-			same("double.4", 224, 7, 1), same("double.5", 256, 1, 7)),
-		n.tower(p, n.smooth(p+"mean", x), same("mean.1x1", 128, 1, 1)))
+		n.tower(p, x, padded("1x1", 384, 1, 1)),
+		n.tower(p, x, padded("7x7.1", 192, 1, 1), padded("7x7.2", 224, 1, 7), padded("7x7.3", 256, 7, 1)),
+		n.tower(p, x, padded("double.1", 192, 1, 1), padded("double.2", 192, 7, 1), padded("double.3", 224, 1, 7),
+			padded("double.4", 224, 7, 1), padded("double.5", 256, 1, 7)),
+		n.tower(p, n.smooth(p+"mean", x), padded("mean.1x1", 128, 1, 1)))
 }
 
 func (n *net) v4HalveSecond(name string, x graph.TensorID) graph.TensorID {
 	n.b.SetLayer(name)
 	p := name + "."
 	return n.concat(name,
-		n.tower(p, x, same("3x3.1", 192, 1, 1), inner("3x3.2", 192, 3, 2)),
-		n.tower(p, x, same("7x7.1", 256, 1, 1), same("7x7.2", 256, 1, 7), same("7x7.3", 320, 7, 1),
+		n.tower(p, x, padded("3x3.1", 192, 1, 1), inner("3x3.2", 192, 3, 2)),
+		n.tower(p, x, padded("7x7.1", 256, 1, 1), padded("7x7.2", 256, 1, 7), padded("7x7.3", 320, 7, 1),
 			inner("7x7.4", 320, 3, 2)),
 		n.halve(p+"pool", x))
 }
@@ -90,12 +90,12 @@ func (n *net) v4Wide(name string, x graph.TensorID) graph.TensorID {
 	n.b.SetLayer(name)
 	p := name + "."
 	fan := func(name string, x graph.TensorID) (a, b graph.TensorID) {
-		return n.tower(p, x, same(name+".a", 256, 1, 3)), n.tower(p, x, same(name+".b", 256, 3, 1))
+		return n.tower(p, x, padded(name+".a", 256, 1, 3)), n.tower(p, x, padded(name+".b", 256, 3, 1))
 	}
-	plain := n.tower(p, x, same("1x1", 256, 1, 1))
-	singleA, singleB := fan("3x3", n.tower(p, x, same("3x3.1", 384, 1, 1)))
+	plain := n.tower(p, x, padded("1x1", 256, 1, 1))
+	singleA, singleB := fan("3x3", n.tower(p, x, padded("3x3.1", 384, 1, 1)))
 	doubleA, doubleB := fan("double",
-		n.tower(p, x, same("double.1", 384, 1, 1), same("double.2", 448, 3, 1), same("double.3", 512, 1, 3)))
-	mean := n.tower(p, n.smooth(p+"mean", x), same("mean.1x1", 256, 1, 1))
+		n.tower(p, x, padded("double.1", 384, 1, 1), padded("double.2", 448, 3, 1), padded("double.3", 512, 1, 3)))
+	mean := n.tower(p, n.smooth(p+"mean", x), padded("mean.1x1", 256, 1, 1))
 	return n.concat(name, plain, singleA, singleB, doubleA, doubleB, mean)
 }

@@ -11,7 +11,7 @@ type net struct {
 	b        *graph.Builder
 	divisor  int     // Config.Thin
 	dropouts uint64  // so far: keys differ between the dropouts of a network
-	epsilon  float64 // of normalisations; 0: 1e-5
+	epsilon  float64 // Epsilon of normalisations; 0 means 1e-5.
 }
 
 // window is the square window of a convolution or pooling, in pixels.
@@ -58,7 +58,7 @@ func (n *net) vector(name string, role graph.Role, kind graph.InitKind, size int
 	return n.b.Persistent(name, role, graph.Shape{size}, graph.Init{Kind: kind})
 }
 
-func (n *net) one(name string, kind graph.Kind, attrs graph.Attrs, inputs ...graph.TensorID) graph.TensorID {
+func (n *net) addOp(name string, kind graph.Kind, attrs graph.Attrs, inputs ...graph.TensorID) graph.TensorID {
 	return n.b.Op(name, kind, attrs, inputs...)[0]
 }
 
@@ -74,13 +74,13 @@ func (n *net) convBias(name string, x graph.TensorID, out int, w window) graph.T
 
 // filter is a convolution without a bias, by a window of any form and in any number of groups.
 func (n *net) filter(name string, x graph.TensorID, out int, a graph.Attrs) graph.TensorID {
-	return n.one(name, graph.Conv2D, a, x, n.kernel(name, x, out, a))
+	return n.addOp(name, graph.Conv2D, a, x, n.kernel(name, x, out, a))
 }
 
 // filterBias is filter with a bias.
 func (n *net) filterBias(name string, x graph.TensorID, out int, a graph.Attrs) graph.TensorID {
 	k := n.kernel(name, x, out, a)
-	return n.one(name, graph.Conv2D, a, x, k, n.vector(name+".b", graph.Parameter, graph.InitZero, out))
+	return n.addOp(name, graph.Conv2D, a, x, k, n.vector(name+".b", graph.Parameter, graph.InitZero, out))
 }
 
 func (n *net) kernel(name string, x graph.TensorID, out int, a graph.Attrs) graph.TensorID {
@@ -92,7 +92,7 @@ func (n *net) kernel(name string, x graph.TensorID, out int, a graph.Attrs) grap
 func (n *net) linear(name string, x graph.TensorID, out int, gain float64) graph.TensorID {
 	in := n.b.Shape(x)[1]
 	w := n.weight(name+".w", in, gain, out, in)
-	return n.one(name, graph.Linear, graph.Attrs{}, x, w, n.vector(name+".b", graph.Parameter, graph.InitZero, out))
+	return n.addOp(name, graph.Linear, graph.Attrs{}, x, w, n.vector(name+".b", graph.Parameter, graph.InitZero, out))
 }
 
 // norm is batch normalisation by the batch's own statistics; the running statistics are kept for evaluation. begin is
@@ -108,45 +108,45 @@ func (n *net) norm(name string, x graph.TensorID, begin graph.InitKind) graph.Te
 	if epsilon == 0 {
 		epsilon = 1e-5
 	}
-	y := n.one(name, graph.BatchNorm, graph.Attrs{Epsilon: epsilon}, x, stats[0], stats[1], gamma, beta)
+	y := n.addOp(name, graph.BatchNorm, graph.Attrs{Epsilon: epsilon}, x, stats[0], stats[1], gamma, beta)
 	n.b.Op(name+".running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: n.b.Shape(x).Elements() / c},
 		stats[0], stats[1], mean, variance)
 	return y
 }
 
 func (n *net) relu(name string, x graph.TensorID) graph.TensorID {
-	return n.one(name, graph.ReLU, graph.Attrs{}, x)
+	return n.addOp(name, graph.ReLU, graph.Attrs{}, x)
 }
 
 func (n *net) maxPool(name string, x graph.TensorID, w window) graph.TensorID {
-	return n.one(name, graph.MaxPool, w.attrs(), x)
+	return n.addOp(name, graph.MaxPool, w.attrs(), x)
 }
 
 // globalAvgPool is the mean over the pixels: x[N,C,H,W] -> [N,C,1,1].
 func (n *net) globalAvgPool(name string, x graph.TensorID) graph.TensorID {
 	s := n.b.Shape(x)
-	return n.one(name, graph.AvgPool, graph.Attrs{Kernel: [2]int{s[2], s[3]}, Stride: [2]int{1, 1}}, x)
+	return n.addOp(name, graph.AvgPool, graph.Attrs{Kernel: [2]int{s[2], s[3]}, Stride: [2]int{1, 1}}, x)
 }
 
 // avgPool is the mean over those pixels of a window that are not padding.
 func (n *net) avgPool(name string, x graph.TensorID, w window) graph.TensorID {
 	a := w.attrs()
 	a.Inside = true
-	return n.one(name, graph.AvgPool, a, x)
+	return n.addOp(name, graph.AvgPool, a, x)
 }
 
 // concat joins tensors along the channels.
 func (n *net) concat(name string, parts ...graph.TensorID) graph.TensorID {
-	return n.one(name, graph.Concat, graph.Attrs{Dim: 1}, parts...)
+	return n.addOp(name, graph.Concat, graph.Attrs{Dim: 1}, parts...)
 }
 
 func (n *net) add(name string, a, b graph.TensorID) graph.TensorID {
-	return n.one(name, graph.Add, graph.Attrs{}, a, b)
+	return n.addOp(name, graph.Add, graph.Attrs{}, a, b)
 }
 
 func (n *net) dropout(name string, x graph.TensorID, rate float64) graph.TensorID {
 	n.dropouts++
-	return n.one(name, graph.Dropout, graph.Attrs{Rate: rate, Key: n.dropouts}, x)
+	return n.addOp(name, graph.Dropout, graph.Attrs{Rate: rate, Key: n.dropouts}, x)
 }
 
 // flatten shows x[N,...] as [N,I].

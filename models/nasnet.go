@@ -61,7 +61,7 @@ func (n *net) project(name string, x graph.TensorID, out int) graph.TensorID {
 func (n *net) skim(name string, x graph.TensorID, out int) graph.TensorID {
 	x = n.relu(name+".relu", x)
 	s := n.b.Shape(x)
-	second := n.one(name+".moved", graph.Pad, graph.Attrs{Pad: [2]int{-1, -1}, Extent: [2]int{s[2], s[3]}}, x)
+	second := n.addOp(name+".moved", graph.Pad, graph.Attrs{Pad: [2]int{-1, -1}, Extent: [2]int{s[2], s[3]}}, x)
 	half := func(name string, x graph.TensorID) graph.TensorID {
 		x = n.avgPool(name+".pick", x, window{kernel: 1, stride: 2})
 		return n.conv(name, x, out/2, window{kernel: 1, stride: 1})

@@ -44,18 +44,19 @@ func (n *net) cell(name string, in, width int) *cell {
 func (l *cell) step(n *net, name string, below graph.TensorID, beside ...graph.TensorID) graph.TensorID {
 	var operands []graph.TensorID
 	if !l.begun {
-		operands = append(operands, n.one(name+".before", graph.Bias, graph.Attrs{}, below, l.bias))
+		operands = append(operands, n.addOp(name+".before", graph.Bias, graph.Attrs{}, below, l.bias))
 	} else {
 		x := n.joined(name+".beside", 1, append(beside, l.h)...)
-		operands = append(operands, below, n.one(name+".before", graph.Linear, graph.Attrs{}, x, l.weight, l.bias), l.c)
+		operands = append(operands, below, n.addOp(name+".before", graph.Linear, graph.Attrs{}, x, l.weight, l.bias),
+			l.c)
 	}
 	out := n.b.Op(name, graph.LSTM, graph.Attrs{}, operands...)
 	l.h, l.c, l.begun = out[0], out[1], true
 	return l.h
 }
 
-// rhn returns the recurrent highway network of Zilly et al. for words: so many highway layers a step, with coupled
-// gates and a head that is the table of words. A state begins as zero.
+// rhn returns the recurrent highway network of Zilly et al. for words: a number of highway layers per step, with
+// coupled gates and a head that is the table of words. A state begins as zero.
 func rhn(depth, width int) model {
 	return model{rate: 1, sequence: &sequence{length: 35, limit: maxSteps, vocabulary: 10000,
 		loss: func(n *net, s sizes) graph.TensorID {
@@ -78,7 +79,7 @@ func rhnLoss(n *net, s sizes, depth, width int) graph.TensorID {
 	y := n.dropout("states.dropout", n.shown(n.joined("states", 1, states...), s.rows(), width), 0.25)
 	logits := n.tied("head", y, table, true)
 	n.b.SetLayer("loss")
-	return n.one("loss", graph.SoftmaxXent, graph.Attrs{}, logits, next)
+	return n.addOp("loss", graph.SoftmaxXent, graph.Attrs{}, logits, next)
 }
 
 // highway is a recurrent highway network on its way through time.
@@ -116,12 +117,12 @@ func (h *highway) step(n *net, i int) graph.TensorID {
 	n.b.SetLayer(fmt.Sprintf("step%d", i+1))
 	for l := range h.weights {
 		name := fmt.Sprintf("step%d.layer%d", i+1, l+1)
-		candidate := n.one(name+".tanh", graph.Tanh, graph.Attrs{}, h.part(n, name, i, l, 0))
-		gate := n.one(name+".sigmoid", graph.Sigmoid, graph.Attrs{}, h.part(n, name, i, l, 1))
+		candidate := n.addOp(name+".tanh", graph.Tanh, graph.Attrs{}, h.part(n, name, i, l, 0))
+		gate := n.addOp(name+".sigmoid", graph.Sigmoid, graph.Attrs{}, h.part(n, name, i, l, 1))
 		if h.begun {
-			h.state = n.one(name, graph.Blend, graph.Attrs{}, gate, candidate, h.state)
+			h.state = n.addOp(name, graph.Blend, graph.Attrs{}, gate, candidate, h.state)
 		} else {
-			h.state = n.one(name, graph.Mul, graph.Attrs{}, gate, candidate)
+			h.state = n.addOp(name, graph.Mul, graph.Attrs{}, gate, candidate)
 		}
 		h.begun = true
 	}
@@ -132,11 +133,11 @@ func (h *highway) step(n *net, i int) graph.TensorID {
 func (h *highway) part(n *net, name string, i, l, p int) graph.TensorID {
 	name += "." + highwayParts[p]
 	if l > 0 {
-		return n.one(name, graph.Linear, graph.Attrs{}, h.state, h.weights[l][p], h.biases[l][p])
+		return n.addOp(name, graph.Linear, graph.Attrs{}, h.state, h.weights[l][p], h.biases[l][p])
 	}
 	below := n.shown(n.part(name+".below", h.below[p], 1, i, 1), h.s.batch, h.width)
 	if !h.begun {
 		return below
 	}
-	return n.plus(name, below, n.one(name+".before", graph.Linear, graph.Attrs{}, h.state, h.weights[l][p]))
+	return n.plus(name, below, n.addOp(name+".before", graph.Linear, graph.Attrs{}, h.state, h.weights[l][p]))
 }

@@ -53,7 +53,7 @@ func residual(blocks [4]int, block func(n *net, name string, x graph.TensorID, s
 	}
 }
 
-// resnetCIFAR is the residual network for small images with so many blocks in each of its three stages, of 16, 32 and
+// resnetCIFAR is the residual network for small images with n blocks in each of its three stages, of 16, 32 and
 // 64 channels. Its shortcuts have no parameters (option A of He et al.): every other pixel, and zeros for the new
 // channels.
 func resnetCIFAR(blocks int) model {
@@ -87,7 +87,7 @@ func (n *net) cifarBlock(name string, x graph.TensorID, width int, halve bool) g
 		x = n.maxPool(name+".down", x, window{kernel: 1, stride: 2})
 		in := n.b.Shape(x)[1]
 		a := graph.Attrs{Dim: 1, Begin: (width - in) / 2, Length: in, Extent: [2]int{width}}
-		return n.one(name+".widen", graph.SliceDX, a, x)
+		return n.addOp(name+".widen", graph.SliceDX, a, x)
 	})
 }
 

@@ -7,7 +7,8 @@ import (
 	"tensile/graph"
 )
 
-// sequence is what a network that reads sequences has in place of images: examples of so many steps, made of tokens.
+// sequence is what a network that reads sequences has in place of images: examples of a number of steps, made of
+// tokens.
 type sequence struct {
 	length, limit int // steps of an example: the default, and how many there may be; there are at least 2
 	vocabulary    int // tokens there are
@@ -33,13 +34,13 @@ func (c Config) fillSequence(m model) (Config, error) {
 			return c, fmt.Errorf("it reads sequences, not images: leave --%s out", unused.flag)
 		}
 	}
-	c.Sequence = or(c.Sequence, m.sequence.length)
-	c.Vocabulary = or(c.Vocabulary, m.sequence.vocabulary)
-	c.Batch = or(c.Batch, DefaultBatch)
+	c.Sequence = valueOr(c.Sequence, m.sequence.length)
+	c.Vocabulary = valueOr(c.Vocabulary, m.sequence.vocabulary)
+	c.Batch = valueOr(c.Batch, DefaultBatch)
 	return c, errors.Join(
-		within("sequence", c.Sequence, 2, m.sequence.limit),
-		within("vocabulary", c.Vocabulary, 2, MaxClasses),
-		within("batch", c.Batch, 1, MaxBatch))
+		checkRange("sequence", c.Sequence, 2, m.sequence.limit),
+		checkRange("vocabulary", c.Vocabulary, 2, MaxClasses),
+		checkRange("batch", c.Batch, 1, MaxBatch))
 }
 
 // tokens is an input of a token for every step, seen as one row after the other.
@@ -56,7 +57,7 @@ func (n *net) rows(name string, holds graph.Holds, dtype graph.DType, s sizes) g
 	return n.b.View(name+".ids", n.b.Input(name, holds, dtype, graph.Shape{s.batch, s.steps}), 0, graph.Shape{s.rows()})
 }
 
-// table is a parameter with a row of width elements for each of so many things.
+// table is a parameter with a row of width elements for each of n things.
 func (n *net) table(name string, rows, width int) graph.TensorID {
 	return n.b.Persistent(name, graph.Parameter, graph.Shape{rows, width}, graph.Init{Kind: graph.InitNormal,
 		Scale: 0.02})
@@ -64,13 +65,13 @@ func (n *net) table(name string, rows, width int) graph.TensorID {
 
 // embed looks ids up: [N] -> [N,width].
 func (n *net) embed(name string, table, ids graph.TensorID) graph.TensorID {
-	return n.one(name, graph.Embedding, graph.Attrs{}, table, ids)
+	return n.addOp(name, graph.Embedding, graph.Attrs{}, table, ids)
 }
 
 // linearPlain is linear without a bias.
 func (n *net) linearPlain(name string, x graph.TensorID, out int) graph.TensorID {
 	in := n.b.Shape(x)[1]
-	return n.one(name, graph.Linear, graph.Attrs{}, x, n.weight(name+".w", in, linearGain, out, in))
+	return n.addOp(name, graph.Linear, graph.Attrs{}, x, n.weight(name+".w", in, linearGain, out, in))
 }
 
 // tied is a linear layer whose weights are a table, with a bias if bias is true: [N,width] -> [N,rows].
@@ -79,12 +80,12 @@ func (n *net) tied(name string, x, table graph.TensorID, bias bool) graph.Tensor
 	if bias {
 		inputs = append(inputs, n.vector(name+".b", graph.Parameter, graph.InitZero, n.b.Shape(table)[0]))
 	}
-	return n.one(name, graph.Linear, graph.Attrs{}, inputs...)
+	return n.addOp(name, graph.Linear, graph.Attrs{}, inputs...)
 }
 
 // plus is the sum of two tensors.
 func (n *net) plus(name string, a, b graph.TensorID) graph.TensorID {
-	return n.one(name, graph.Add, graph.Attrs{}, a, b)
+	return n.addOp(name, graph.Add, graph.Attrs{}, a, b)
 }
 
 // joined puts tensors one after the other along a dimension; a single one is itself.
@@ -92,7 +93,7 @@ func (n *net) joined(name string, dim int, parts ...graph.TensorID) graph.Tensor
 	if len(parts) == 1 {
 		return parts[0]
 	}
-	return n.one(name, graph.Concat, graph.Attrs{Dim: dim}, parts...)
+	return n.addOp(name, graph.Concat, graph.Attrs{Dim: dim}, parts...)
 }
 
 // part cuts length elements along a dimension out of a tensor; all of them are the tensor itself.
@@ -100,7 +101,7 @@ func (n *net) part(name string, x graph.TensorID, dim, begin, length int) graph.
 	if n.b.Shape(x)[dim] == length {
 		return x
 	}
-	return n.one(name, graph.Slice, graph.Attrs{Dim: dim, Begin: begin, Length: length}, x)
+	return n.addOp(name, graph.Slice, graph.Attrs{Dim: dim, Begin: begin, Length: length}, x)
 }
 
 // shown is x with another shape.

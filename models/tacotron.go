@@ -12,8 +12,8 @@ const (
 	framesPerCharacter = 5
 )
 
-// tacotron returns the acoustic model of Shen et al. 2018 with so many convolutions before its encoder, trained with
-// the true frames as its past. Its other sizes are in proportion to width, 512 in the paper.
+// tacotron returns the acoustic model of Shen et al. 2018 with a number of convolutions before its encoder, trained
+// with the true frames as its past. Its other sizes are in proportion to width, 512 in the paper.
 func tacotron(convs, width int) model {
 	loss := func(n *net, s sizes) graph.TensorID {
 		t := speaker{net: n, s: s, frames: framesPerCharacter * s.steps, convs: convs, width: width}
@@ -44,22 +44,22 @@ func (t *speaker) loss() graph.TensorID {
 	mel = t.shown(mel, shape...)
 	after := t.postnet(mel)
 	t.b.SetLayer("loss")
-	near := t.plus("loss.frames", t.one("loss.before", graph.MeanSquare, graph.Attrs{}, mel, frames),
-		t.one("loss.after", graph.MeanSquare, graph.Attrs{}, after, frames))
-	return t.plus("loss", near, t.one("loss.stop", graph.SigmoidXent, graph.Attrs{}, end, stop))
+	near := t.plus("loss.frames", t.addOp("loss.before", graph.MeanSquare, graph.Attrs{}, mel, frames),
+		t.addOp("loss.after", graph.MeanSquare, graph.Attrs{}, after, frames))
+	return t.plus("loss", near, t.addOp("loss.stop", graph.SigmoidXent, graph.Attrs{}, end, stop))
 }
 
 // turn swaps steps and features: [N,S,C] -> [N,C,1,S], what a convolution over time reads.
 func (t *speaker) turn(name string, x graph.TensorID) graph.TensorID {
 	s := t.b.Shape(x)
-	y := t.one(name, graph.Transpose, graph.Attrs{}, t.shown(x, s[0], s[1], s[2], 1))
+	y := t.addOp(name, graph.Transpose, graph.Attrs{}, t.shown(x, s[0], s[1], s[2], 1))
 	return t.shown(y, s[0], s[2], 1, s[1])
 }
 
 // turnBack is the inverse of turn.
 func (t *speaker) turnBack(name string, x graph.TensorID) graph.TensorID {
 	s := t.b.Shape(x)
-	return t.shown(t.one(name, graph.Transpose, graph.Attrs{}, t.shown(x, s[0], s[1], s[3], 1)), s[0], s[3], s[1])
+	return t.shown(t.addOp(name, graph.Transpose, graph.Attrs{}, t.shown(x, s[0], s[1], s[3], 1)), s[0], s[3], s[1])
 }
 
 // convolve is a convolution over five steps and a batch normalisation.
@@ -68,7 +68,7 @@ func (t *speaker) convolve(name string, x graph.TensorID, out int) graph.TensorI
 	in := t.b.Shape(x)[1]
 	w := t.weight(name+".w", in*5, reluGain, out, in, 1, 5)
 	b := t.vector(name+".b", graph.Parameter, graph.InitZero, out)
-	x = t.one(name, graph.Conv2D, graph.Attrs{Kernel: [2]int{1, 5}, Stride: [2]int{1, 1}, Pad: [2]int{0, 2}}, x, w, b)
+	x = t.addOp(name, graph.Conv2D, graph.Attrs{Kernel: [2]int{1, 5}, Stride: [2]int{1, 1}, Pad: [2]int{0, 2}}, x, w, b)
 	return t.norm(name+".bn", x, graph.InitOne)
 }
 
@@ -97,7 +97,7 @@ func (t *speaker) postnet(mel graph.TensorID) graph.TensorID {
 			x = t.dropout(name+".dropout", t.convolve(name, x, mels), 0.5)
 			break
 		}
-		x = t.one(name+".tanh", graph.Tanh, graph.Attrs{}, t.convolve(name, x, t.width))
+		x = t.addOp(name+".tanh", graph.Tanh, graph.Attrs{}, t.convolve(name, x, t.width))
 		x = t.dropout(name+".dropout", x, 0.5)
 	}
 	return t.plus("postnet.add", mel, t.turnBack("postnet.back", x))

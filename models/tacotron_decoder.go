@@ -68,7 +68,7 @@ func (d *decoder) step(name string, below graph.TensorID) (said, context graph.T
 	d.listen.h = h
 	d.attend(name+".attention", h)
 	x := d.joined(name+".say.in", 1, h, d.context)
-	x = d.one(name+".say.below", graph.Linear, graph.Attrs{}, x, d.below, d.bias)
+	x = d.addOp(name+".say.below", graph.Linear, graph.Attrs{}, x, d.below, d.bias)
 	y := d.dropout(name+".say.dropout", d.say.step(d.net, name+".say", x), 0.1)
 	d.say.h = y
 	return d.shown(y, d.s.batch, 1, 2*d.width), d.shown(d.context, d.s.batch, 1, d.width)
@@ -80,11 +80,11 @@ func (d *decoder) attend(name string, h graph.TensorID) {
 	if d.looked > 0 {
 		keys = d.plus(name+".keys", keys, d.looks(name))
 	}
-	q := d.shown(d.one(name+".query", graph.Linear, graph.Attrs{}, h, d.query), n, 1, d.width/4)
-	scores := d.one(name+".scores", graph.AdditiveScores, graph.Attrs{}, q, keys, d.v)
-	d.places = d.one(name+".softmax", graph.Softmax, graph.Attrs{Factor: 1}, scores)
+	q := d.shown(d.addOp(name+".query", graph.Linear, graph.Attrs{}, h, d.query), n, 1, d.width/4)
+	scores := d.addOp(name+".scores", graph.AdditiveScores, graph.Attrs{}, q, keys, d.v)
+	d.places = d.addOp(name+".softmax", graph.Softmax, graph.Attrs{Factor: 1}, scores)
 	d.looked++
-	d.context = d.shown(d.one(name, graph.MatMul, graph.Attrs{}, d.places, d.memory), n, d.width)
+	d.context = d.shown(d.addOp(name, graph.MatMul, graph.Attrs{}, d.places, d.memory), n, d.width)
 }
 
 // looks is what the attention's places, the last and all so far, say about each character: [N,S,width/4].
@@ -97,7 +97,7 @@ func (d *decoder) looks(name string) graph.TensorID {
 	}
 	past := d.shown(d.joined(name+".past", 1, d.places, d.sum), n, 2, 1, steps)
 	window := graph.Attrs{Kernel: [2]int{1, 31}, Stride: [2]int{1, 1}, Pad: [2]int{0, 15}}
-	filtered := d.one(name+".filters", graph.Conv2D, window, past, d.filters)
+	filtered := d.addOp(name+".filters", graph.Conv2D, window, past, d.filters)
 	rows := d.shown(d.turnBack(name+".turn", filtered), n*steps, d.width/16)
-	return d.shown(d.one(name+".places", graph.Linear, graph.Attrs{}, rows, d.located), n, steps, d.width/4)
+	return d.shown(d.addOp(name+".places", graph.Linear, graph.Attrs{}, rows, d.located), n, steps, d.width/4)
 }

@@ -14,17 +14,17 @@ import (
 // Foreign is where a state_dict of torchvision or transformers holds a persistent storage of ours.
 type Foreign struct {
 	Name string
-	Head bool // of the last layers, which a file for other classes or another task lacks
+	Head bool // It belongs to the last layers, which files for other classes or tasks lack.
 
-	// The tensor is the transpose of ours, and ours is this one of so many parts of it, one after the other in its last
-	// dimension; false and 0 of 0: it is ours.
+	// The tensor is the transpose of ours, and ours is one of several equal parts of it, one after the other in its
+	// last dimension; false and 0 of 0: it is ours.
 	Transposed  bool
 	Part, Parts int
 }
 
 // Torch are the names by which a state_dict holds a network, and what it has beside that.
 type Torch struct {
-	Names map[string]Foreign // by ours
+	Names map[string]Foreign // Foreign names by our names.
 
 	// Base begins the names of all that is no head, and is left out in files of the network without heads. "": nothing
 	// does.
@@ -45,8 +45,8 @@ type torchForm struct {
 	base   string
 }
 
-// torchLayer gives layers that match a name, in which $1, $2 are what was matched, and #1 that less one. Layers with a
-// part have that of so many.
+// torchLayer names the layers that match a pattern, in which $1 and $2 are what was matched, and #1 is $1 minus one.
+// Layers with a part are one of several equal parts of the other tensor.
 type torchLayer struct {
 	ours, theirs string
 	transposed   bool

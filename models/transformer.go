@@ -22,13 +22,13 @@ func block(i int) string { return fmt.Sprintf("layer%d", i) }
 func (m transformer) norm(n *net, name string, x graph.TensorID) graph.TensorID {
 	gamma := n.vector(name+".gamma", graph.Parameter, graph.InitOne, m.width)
 	beta := n.vector(name+".beta", graph.Parameter, graph.InitZero, m.width)
-	return n.one(name, graph.LayerNorm, graph.Attrs{Epsilon: m.epsilon}, x, gamma, beta)
+	return n.addOp(name, graph.LayerNorm, graph.Attrs{Epsilon: m.epsilon}, x, gamma, beta)
 }
 
 // place adds to each step what the network learns of its position.
 func (m transformer) place(n *net, x graph.TensorID, s sizes) graph.TensorID {
 	places := n.part("positions.used", n.table("positions", m.positions, m.width), 0, 0, s.steps)
-	y := n.one("place", graph.Bias, graph.Attrs{}, n.shown(x, s.batch, s.steps*m.width),
+	y := n.addOp("place", graph.Bias, graph.Attrs{}, n.shown(x, s.batch, s.steps*m.width),
 		n.shown(places, s.steps*m.width))
 	return n.shown(y, s.rows(), m.width)
 }
@@ -38,21 +38,21 @@ func (m transformer) attention(n *net, name string, x graph.TensorID, s sizes) g
 	depth := m.width / m.heads
 	heads := func(part string) graph.TensorID {
 		y := n.shown(n.linear(name+"."+part, x, m.width, linearGain), s.batch, s.steps, m.heads, depth)
-		return n.shown(n.one(name+"."+part+".heads", graph.Transpose, graph.Attrs{}, y), s.batch*m.heads, s.steps,
+		return n.shown(n.addOp(name+"."+part+".heads", graph.Transpose, graph.Attrs{}, y), s.batch*m.heads, s.steps,
 			depth)
 	}
 	q, k, v := heads("q"), heads("k"), heads("v")
-	scores := n.one(name+".scores", graph.MatMul, graph.Attrs{TransposeB: true}, q, k)
+	scores := n.addOp(name+".scores", graph.MatMul, graph.Attrs{TransposeB: true}, q, k)
 	scale := graph.Attrs{Factor: 1 / math.Sqrt(float64(depth)), Causal: m.causal}
-	shares := n.dropout(name+".dropout", n.one(name+".softmax", graph.Softmax, scale, scores), 0.1)
-	y := n.shown(n.one(name+".mix", graph.MatMul, graph.Attrs{}, shares, v), s.batch, m.heads, s.steps, depth)
-	y = n.shown(n.one(name+".merge", graph.Transpose, graph.Attrs{}, y), s.rows(), m.width)
+	shares := n.dropout(name+".dropout", n.addOp(name+".softmax", graph.Softmax, scale, scores), 0.1)
+	y := n.shown(n.addOp(name+".mix", graph.MatMul, graph.Attrs{}, shares, v), s.batch, m.heads, s.steps, depth)
+	y = n.shown(n.addOp(name+".merge", graph.Transpose, graph.Attrs{}, y), s.rows(), m.width)
 	return n.dropout(name+".out.dropout", n.linear(name+".out", y, m.width, linearGain), 0.1)
 }
 
 // feedForward is two layers, the inner four times as wide.
 func (m transformer) feedForward(n *net, name string, x graph.TensorID) graph.TensorID {
-	y := n.one(name+".gelu", graph.GELU, graph.Attrs{}, n.linear(name+".in", x, 4*m.width, reluGain))
+	y := n.addOp(name+".gelu", graph.GELU, graph.Attrs{}, n.linear(name+".in", x, 4*m.width, reluGain))
 	return n.dropout(name+".dropout", n.linear(name+".out", y, m.width, linearGain), 0.1)
 }
 
@@ -79,7 +79,7 @@ func (m transformer) gptLoss(n *net, s sizes) graph.TensorID {
 	n.b.SetLayer("head")
 	logits := n.tied("head", m.norm(n, "norm", x), table, false)
 	n.b.SetLayer("loss")
-	return n.one("loss", graph.SoftmaxXent, graph.Attrs{}, logits, next)
+	return n.addOp("loss", graph.SoftmaxXent, graph.Attrs{}, logits, next)
 }
 
 // bert returns the encoder of Devlin et al. with both heads it is trained with: the hidden tokens, and whether the
@@ -106,12 +106,12 @@ func (m transformer) bertLoss(n *net, s sizes) graph.TensorID {
 	}
 	n.b.SetLayer("pooler")
 	first := n.shown(n.part("pooler.first", n.shown(x, s.batch, s.steps, m.width), 1, 0, 1), s.batch, m.width)
-	pooled := n.one("pooler.tanh", graph.Tanh, graph.Attrs{}, n.linear("pooler", first, m.width, linearGain))
+	pooled := n.addOp("pooler.tanh", graph.Tanh, graph.Attrs{}, n.linear("pooler", first, m.width, linearGain))
 	n.b.SetLayer("head")
 	pair := n.linear("head.pair", pooled, 2, linearGain)
-	y := n.one("head.gelu", graph.GELU, graph.Attrs{}, n.linear("head.transform", x, m.width, reluGain))
+	y := n.addOp("head.gelu", graph.GELU, graph.Attrs{}, n.linear("head.transform", x, m.width, reluGain))
 	logits := n.tied("head", m.norm(n, "head.norm", y), table, true)
 	n.b.SetLayer("loss")
-	words := n.one("loss.words", graph.SoftmaxXent, graph.Attrs{}, logits, hidden)
-	return n.plus("loss", words, n.one("loss.pair", graph.SoftmaxXent, graph.Attrs{}, pair, follows))
+	words := n.addOp("loss.words", graph.SoftmaxXent, graph.Attrs{}, logits, hidden)
+	return n.plus("loss", words, n.addOp("loss.pair", graph.SoftmaxXent, graph.Attrs{}, pair, follows))
 }

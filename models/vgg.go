@@ -6,9 +6,10 @@ import (
 	"tensile/graph"
 )
 
-// vgg is the network of Simonyan and Zisserman with so many 3x3 convolutions in its five stages: columns A, B, D and E
-// of their table 1. It halves the image five times, so it needs 32 pixels. Without normalisation a large step of the
-// 138 million weights kills ReLUs for good; a tenth of the usual learning rates (Adam: 1e-4) keeps it training.
+// vgg is the network of Simonyan and Zisserman with the given numbers of 3x3 convolutions in its five stages: columns
+// A, B, D and E of their table 1. It halves the image five times, so it needs 32 pixels. Without normalisation a large
+// step of the 138 million weights kills ReLUs for good; a tenth of the usual learning rates (Adam: 1e-4) keeps it
+// training.
 func vgg(convs [5]int) model {
 	return model{
 		image: imageNet, channels: 3, rate: 0.1,

@@ -26,7 +26,7 @@ type Dims struct {
 	B, M, N, K       int
 	C, H, W, P, Q    int
 	R, S, Stride     int
-	Read, Write, Ops int // a stream's elements read and written, and its operations
+	Read, Write, Ops int // Set for streams: elements read, elements written, operations.
 }
 
 // product is the call as matrix products, a convolution as the one of its unfolded input.
@@ -62,7 +62,7 @@ func (c *Call) bytes() float64 {
 // inputElements is the number of elements of a convolution's images.
 func (d *Dims) inputElements() float64 { return float64(d.B) * float64(d.C) * float64(d.H*d.W) }
 
-// stream are the dims of an op on rows of elements that reads and writes so many operands of that size.
+// stream are the dims of an op on rows of elements that reads and writes the given numbers of operands of that size.
 func stream(rows, width, read, written int) Dims {
 	n := rows * width
 	return Dims{M: rows, K: width, Read: read * n, Write: written * n, Ops: (read + written) * n}

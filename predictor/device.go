@@ -21,7 +21,7 @@ type Device struct {
 	Clock     float64       `json:"clock"`                // Hz
 	Cache     graph.Bytes   `json:"cache"`                // last level
 	CacheRate float64       `json:"cache_rate,omitempty"` // bytes a second of it; 0: Bandwidth
-	Launch    time.Duration `json:"launch"`               // of an empty op on its host; 0: not measured
+	Launch    time.Duration `json:"launch"`               // Time of an empty op on its host; 0: not measured.
 }
 
 // Validate says which field is out of range.

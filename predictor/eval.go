@@ -77,8 +77,8 @@ func Evaluate(m *Model, samples []Sample) *Evaluation {
 			kinds[s.Kind] = append(kinds[s.Kind], relative(o.P50.Seconds(), s.Seconds))
 			plain[s.Kind] = append(plain[s.Kind], relative(d.Roofline(&s.Call), s.Seconds))
 			cells[s.Kind], all = append(cells[s.Kind], o), append(all, o)
-			e.Covered += float64(oneIf(s.Seconds <= o.P95.Seconds())) / float64(len(samples))
-			e.Outside += float64(oneIf(o.Outside > 0)) / float64(len(samples))
+			e.Covered += float64(indicator(s.Seconds <= o.P95.Seconds())) / float64(len(samples))
+			e.Outside += float64(indicator(o.Outside > 0)) / float64(len(samples))
 		}
 		for _, kind := range sorted(cells) {
 			e.Cells = append(e.Cells, CellError{kind, d.Name, judge(cells[kind])})
@@ -129,7 +129,7 @@ func judge(all []outcome) Judged {
 	j := Judged{N: len(all)}
 	for _, o := range all {
 		j.MAPE += relative(o.P50.Seconds(), o.sample.Seconds) / float64(len(all))
-		j.Covered += float64(oneIf(o.sample.Seconds <= o.P95.Seconds())) / float64(len(all))
+		j.Covered += float64(indicator(o.sample.Seconds <= o.P95.Seconds())) / float64(len(all))
 	}
 	if len(all) < drawnOf {
 		return j
@@ -147,7 +147,7 @@ func judge(all []outcome) Judged {
 			p50, p95 := l.Apply(r.Class, r.Predicted), l.P95(r.Class, r.Predicted, r.P95)
 			share := 1 / float64(draws*len(rest))
 			j.Corrected.MAPE += relative(p50.Seconds(), r.Measured.Seconds()) * share
-			j.Corrected.Covered += float64(oneIf(r.Measured <= p95)) * share
+			j.Corrected.Covered += float64(indicator(r.Measured <= p95)) * share
 		}
 	}
 	return j

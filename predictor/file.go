@@ -1,12 +1,11 @@
 package predictor
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
-	"os"
 	"strconv"
 
 	"tensile/data/weights"
@@ -58,30 +57,20 @@ func (m *Model) eachLayer(each func(name string, l *layer) error) error {
 	return nil
 }
 
-// Load reads a model file and checks it. It also reads version 1.
+// Load reads a model file and checks it.
 func Load(path string) (*Model, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b := bufio.NewReader(f)
-	var m *Model
-	if start, _ := b.Peek(len(magic)); string(start) == magic {
-		m, err = readVersion1(b)
-	} else {
-		m, err = read(path)
-	}
+	m, err := read(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return m, nil
 }
 
-// read reads a safetensors file.
 func read(path string) (*Model, error) {
 	f, err := weights.Read(path)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	} else if err != nil {
 		return nil, fmt.Errorf("%w (%w)", errNoModel, err)
 	}
 	switch v, ok := f.Metadata[magic]; {

@@ -27,7 +27,7 @@ type fitting struct {
 	hidden   []int
 	epochs   int
 	batch    int
-	rate     float64 // of learning, at its highest
+	rate     float64 // Highest learning rate.
 	drop     float64 // share of rows whose secret is cleared
 	seed     uint64
 	progress func(epoch int, loss float64)

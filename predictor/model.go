@@ -11,14 +11,14 @@ import (
 type Model struct {
 	Devices []Device // known by their facts; those that were trained on are in the families of the groups
 	Groups  []Group
-	Note    string // what it was trained on
+	Note    string // What the model was trained on.
 }
 
 // Group is what was learned of some kinds of ops of one form.
 type Group struct {
 	Form     Form
 	Kinds    []string
-	Families []string // of devices that were trained on
+	Families []string // Families of devices in the training set.
 	Like     []Device // one of each family
 	Rows     int
 	Mean     []float32 // per feature: to be subtracted,
@@ -147,7 +147,7 @@ func (g *Group) predict(d *Device, calls []Call, at []int, out []Prediction) {
 			x, far[i] = g.appendRow(x, d, &calls[c], family)
 		}
 		for _, layers := range g.Nets {
-			for i, v := range forward(layers, x, len(at)) {
+			for i, v := range forwardPass(layers, x, len(at)) {
 				sums[i] += weight * float64(v) / float64(len(g.Nets))
 			}
 		}
@@ -271,15 +271,15 @@ func (g *Group) appendRow(x []float32, d *Device, c *Call, family int) ([]float3
 		}
 	}
 	for _, k := range g.Kinds {
-		x = append(x, oneIf(k == c.Kind))
+		x = append(x, indicator(k == c.Kind))
 	}
 	for i := range g.Families {
-		x = append(x, oneIf(i == family))
+		x = append(x, indicator(i == family))
 	}
 	return x, max(0, float64(far)-slack)
 }
 
-func oneIf(b bool) float32 {
+func indicator(b bool) float32 {
 	if b {
 		return 1
 	}

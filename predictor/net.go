@@ -13,9 +13,9 @@ type layer struct {
 	B   []float32 `json:"-"`
 }
 
-// forward applies the layers to rows of x, with a rectifier between them, and returns a row of the last layer's values
-// each.
-func forward(layers []layer, x []float32, rows int) []float32 {
+// forwardPass applies the layers to rows of x, with a rectifier between them, and returns a row of the last layer's
+// values each.
+func forwardPass(layers []layer, x []float32, rows int) []float32 {
 	for l, a := range layers {
 		y := make([]float32, rows*a.Out)
 		for r := range rows {

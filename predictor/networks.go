@@ -16,10 +16,10 @@ import (
 // predicted nor as measured.
 type NetworkEvaluation struct {
 	Networks []NetworkError `json:"networks"`
-	Groups   []GroupError   `json:"groups"`           // of ops, as published results divide them
+	Groups   []GroupError   `json:"groups"`           // Groups of ops, as in published results.
 	Skipped  []string       `json:"skipped"`          // why networks were left out
 	Beside   bool           `json:"-"`                // another predictor was read too
-	Mean     Columns        `json:"mean_error"`       // of predicted against measured sums
+	Mean     Columns        `json:"mean_error"`       // Mean error of predicted sums against measured sums.
 	EndToEnd Columns        `json:"end_to_end_error"` // mean, of predicted sums against the end-to-end labels
 	Measured float64        `json:"measured_error"`   // mean, of measured sums against the same labels
 }
@@ -40,12 +40,12 @@ func (c *Columns) add(o Columns, share float64) {
 type NetworkError struct {
 	Network   string  `json:"network"`
 	Device    string  `json:"device"`
-	Ops       int     `json:"ops"` // that launch
+	Ops       int     `json:"ops"` // Ops that launch a kernel.
 	Predicted float64 `json:"predicted_ms"`
 	Measured  float64 `json:"measured_ms"` // sum over ops
 	EndToEnd  float64 `json:"end_to_end_ms"`
-	Error     Columns `json:"error"`     // the error of the predicted sum against the measured one
-	Labelled  Columns `json:"e2e_error"` // the error of the predicted sum against the label
+	Error     Columns `json:"error"`     // Error of the predicted sum against the measured sum.
+	Labelled  Columns `json:"e2e_error"` // Error of the predicted sum against the label.
 }
 
 // GroupError is the outcome of a group of ops on one device: the error of the group's sum in a network, as a mean over
@@ -73,7 +73,7 @@ func correctedBy(l *correct.Line) predicted {
 	return func(o *launched) time.Duration { return l.Apply(o.report.Class, o.report.Predicted) }
 }
 
-func besideTime(o *launched) time.Duration { return o.beside }
+func contendedLatency(o *launched) time.Duration { return o.beside }
 
 // EvaluateTraces predicts traced networks on the devices of the model.
 func EvaluateTraces(m *Model, networks []Network) *NetworkEvaluation {
@@ -144,7 +144,7 @@ func (e *NetworkEvaluation) device(m *Model, d *Device, networks []*Network) {
 			x.Labelled.Reported += relative(sum, x.EndToEnd) / draws
 		}
 		if e.Beside {
-			sum, _ := sums(besideTime, mine)
+			sum, _ := sums(contendedLatency, mine)
 			x.Error.Beside, x.Labelled.Beside = relative(sum, x.Measured), relative(sum, x.EndToEnd)
 		}
 		e.Networks = append(e.Networks, x)
@@ -161,7 +161,7 @@ func (e *NetworkEvaluation) device(m *Model, d *Device, networks []*Network) {
 			g.Sum.Reported, g.Op.Reported = g.Sum.Reported+sum/draws, g.Op.Reported+op/draws
 		}
 		if e.Beside {
-			g.Sum.Beside, g.Op.Beside = groupErrors(besideTime, groups[name], len(networks))
+			g.Sum.Beside, g.Op.Beside = groupErrors(contendedLatency, groups[name], len(networks))
 		}
 		e.Groups = append(e.Groups, g)
 	}

@@ -13,7 +13,7 @@ import (
 // Sample is a call that was measured.
 type Sample struct {
 	Call
-	Device  int // in the list of devices that comes with the samples
+	Device  int // Index in the list of devices that comes with the samples.
 	Seconds float64
 }
 

@@ -19,7 +19,7 @@ type Summary struct {
 type GroupSummary struct {
 	Form     string   `json:"form"`
 	Kinds    []string `json:"kinds"`
-	Families []string `json:"families"` // of devices that were trained on
+	Families []string `json:"families"` // Families of devices in the training set.
 	Rows     int      `json:"rows"`
 	Features int      `json:"features"`
 	Nets     int      `json:"nets"`

@@ -25,10 +25,10 @@ type Network struct {
 
 // TracedOp is an op of a traced network.
 type TracedOp struct {
-	Group   string // of perop.csv: BMM, FC, EW, Softmax, LN, other; none for what launches no kernel
+	Group   string // Group in perop.csv: BMM, FC, EW, Softmax, LN or other; "" if no kernel is launched.
 	Call    Call
 	Seconds float64 // measured, forward
-	Beside  float64 // as another predictor has it
+	Beside  float64 // Prediction of another predictor.
 }
 
 // layers are the first and last op of the repeated part, by the name of the network.

@@ -80,7 +80,7 @@ type task struct {
 	table   table
 	held    []Sample // back, to see how wide p95 is to be
 	fitting fitting
-	cost    float64 // of an epoch
+	cost    float64 // Cost of an epoch.
 }
 
 func (t *task) name() string {
@@ -227,7 +227,7 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// holdBack: one sample in so many is held back from training, to calibrate p95.
+// holdBack: one sample in holdBack is held back from training, to calibrate p95.
 const holdBack = 50
 
 // launchTimes estimates the launch time of each device: the latency that half a percent of its stream samples are

@@ -80,14 +80,14 @@ func streamsOf(s *program.Section) [][]int {
 func (a *accountant) longestWait(previous program.Point, command int, waits []program.Point) (last int,
 	stall time.Duration) {
 	start := a.events[command].Start
-	_, free, ok := a.lastBefore(previous)
+	_, free, ok := a.commandAt(previous)
 	if !ok {
 		free = start
 	}
 	last = -1
 	latest := free
 	for _, w := range waits {
-		if i, end, ok := a.lastBefore(w); ok && end > latest {
+		if i, end, ok := a.commandAt(w); ok && end > latest {
 			last, latest = i, end
 		}
 	}
@@ -98,9 +98,9 @@ func (a *accountant) longestWait(previous program.Point, command int, waits []pr
 	return last, stall
 }
 
-// lastBefore returns the command that reaches a point, -1 if it is of the section before, and when it ended; false if
+// commandAt returns the command that reaches a point, -1 if it is of the section before, and when it ended; false if
 // there was no such command or its end is not known.
-func (a *accountant) lastBefore(p program.Point) (i int, end time.Duration, ok bool) {
+func (a *accountant) commandAt(p program.Point) (i int, end time.Duration, ok bool) {
 	if p.Count > 0 {
 		i = a.streams[p.Stream][p.Count-1]
 		return i, a.events[i].End, true

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -48,25 +47,6 @@ func TestGolden(t *testing.T) {
 	}
 	if len(seen) != len(messages) {
 		t.Errorf("there are samples of %d kinds, and %d kinds", len(seen), len(messages))
-	}
-}
-
-// What the release before this one has written, in testdata/before, is read: its state folder is taken up.
-func TestReleaseBefore(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("testdata", "before", "*.json"))
-	if err != nil || len(files) < 8 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if m, err := Decode(text); err != nil {
-			t.Errorf("%s: %v", name, err)
-		} else if r, ok := m.(Record); ok && (r.Incarnation != 1 || r.Granted != 2 || r.Claim != 8192) {
-			t.Errorf("%s is read as %+v", name, r)
-		}
 	}
 }
 

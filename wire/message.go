@@ -754,11 +754,8 @@ func (r *Record) SetExecutor(executor string) {
 // MayLog reports whether a log, by its name, is one that an executor of the job writes: others can write nothing that
 // is taken for the job's.
 func (r *Record) MayLog(log string) bool {
-	if len(r.Executors) == 0 && r.Incarnation > 0 {
-		return true // the controller is of the release before
-	}
 	return slices.ContainsFunc(r.Executors, func(executor string) bool {
-		return executor == "*" || LogSubject(executor, r.Spec.Name) == log
+		return LogSubject(executor, r.Spec.Name) == log
 	})
 }
 

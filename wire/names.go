@@ -66,12 +66,8 @@ func LayoutObject(job string, id, epoch int64) string {
 	return fmt.Sprintf("layout-%s-%d-%d", token(job), id, epoch)
 }
 
-// ResultKey is the key under which an executor leaves the [Result] of an incarnation of the job with an ID. Executors
-// of the release before do not count incarnations: 0.
+// ResultKey is the key under which an executor leaves the [Result] of an incarnation of the job with an ID.
 func ResultKey(executor string, id, incarnation int64) string {
-	if incarnation == 0 {
-		return fmt.Sprintf("result.%s.%d", token(executor), id)
-	}
 	return fmt.Sprintf("result.%s.%d-%d", token(executor), id, incarnation)
 }
 

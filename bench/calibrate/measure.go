@@ -55,7 +55,7 @@ func measure(ctx context.Context, d device.Device, o Options) ([][]predictor.Sam
 		if err != nil {
 			return nil, err
 		}
-		some, err := one(ctx, d, g, o.Background[n%len(o.Background)], o.Meter)
+		some, err := measureUnderLoad(ctx, d, g, o.Background[n%len(o.Background)], o.Meter)
 		if err != nil {
 			return nil, err
 		}
@@ -85,8 +85,10 @@ func draw(rng *rand.Rand, facts cost.Facts) (*graph.Graph, error) {
 	return nil, fmt.Errorf("no random network takes less than %v on %s", maxIteration, facts.Name)
 }
 
-// one trains a network beside n busy threads and takes the latency of each op in each iteration but the first.
-func one(ctx context.Context, d device.Device, g *graph.Graph, n int, meter Meter) ([]predictor.Sample, error) {
+// measureUnderLoad trains a network beside n busy threads and takes the latency of each op in each iteration but the
+// first.
+func measureUnderLoad(ctx context.Context, d device.Device, g *graph.Graph, n int, meter Meter) ([]predictor.Sample,
+	error) {
 	tasks := []task.Task{{Name: g.Name, Model: g.Name, Graph: g, Seed: 1, Data: task.Synthetic(g, 1)}}
 	if meter != nil {
 		if _, err := meter.Load(); err != nil { // starts a new period

@@ -173,7 +173,7 @@ func evaluate(ctx context.Context, d device.Device, net *onnx.Network, inputs ma
 	outputs := make([][]float32, len(net.Outputs))
 	read := make(map[graph.StorageID][]float32)
 	for i, out := range net.Outputs {
-		if v, known := out.Known(); known {
+		if v, known := out.Constant(); known {
 			outputs[i] = v
 		} else if s := b.Peek().Storages[b.Peek().Tensors[out.Tensor].Storage]; s.Role == graph.Input {
 			v, err := inputs[s.Name].Floats()

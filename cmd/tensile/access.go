@@ -23,8 +23,8 @@ type accessFlags struct {
 
 func (f *accessFlags) register(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.allow, "allow", nil,
-		"folder in which jobs of users may read and write files, beside each user's own in users/NAME of the state "+
-			"folder; may be repeated; jobs of the administrator may anywhere")
+		"additional folder that users' jobs may read and write, besides users/NAME in the state folder (repeatable); "+
+			"the administrator's jobs are not restricted")
 }
 
 // check makes the folders of --allow absolute, and returns an error for one that is none, or that shares files with
@@ -55,8 +55,8 @@ func (f *accessFlags) check(own ...string) error {
 			if target, err := filepath.EvalSymlinks(own); err == nil {
 				own = target
 			}
-			_, holds := rooted.Below(real, own)
-			_, lies := rooted.Below(own, real)
+			_, holds := rooted.NameBelow(real, own)
+			_, lies := rooted.NameBelow(own, real)
 			if own != "" && (holds || lies) {
 				return fmt.Errorf("--allow %s: users could change what controllers and executors keep in %s: name "+
 					"another folder", dir, own)

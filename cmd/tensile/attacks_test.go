@@ -274,7 +274,7 @@ func (v *victim) as(name string, flags ...string) (*raw, error) {
 	return v.connect(c)
 }
 
-// mustAs is as for who is to be let in.
+// mustAs connects with credentials that must be accepted.
 func (v *victim) mustAs(name string, flags ...string) *raw {
 	v.Helper()
 	r, err := v.as(name, flags...)

@@ -18,10 +18,11 @@ func backupCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Write all that a controller needs to go on into a file, while it runs",
-		Long: `Write all that the controller of the state folder needs to go on into FILE, which is made
-or replaced: jobs with their graphs, plans and results, checkpoints of those that are not over, settings,
-and the secret from which all passwords come: keep it as a password. It has mode 0600. Logs are left out.`,
+		Short: "Back up the state of a running controller to a file",
+		Long: `Back up everything that the controller of the state folder needs to resume to FILE, which is
+overwritten if it exists: jobs with their graphs, plans and results, checkpoints of jobs that have not
+ended, settings, and the secret from which all passwords derive. Keep FILE as safe as a password; its
+mode is 0600. Logs are not included.`,
 		Example: "  tensile controller backup /backups/tensile-monday.tar",
 		Args:    needOne("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -39,7 +40,7 @@ func writeBackup(ctx context.Context, out io.Writer, state, name string) (err er
 		return err
 	}
 	if credentials.External {
-		return errors.New("the controller uses NATS servers of others, which keep what it knows: back their streams up")
+		return errors.New("the controller uses external NATS servers, which keep what it knows: back their streams up")
 	}
 	conn, err := bus.Connect(ctx, credentials, bus.ConnOptions{})
 	if err != nil {
@@ -82,11 +83,11 @@ func restoreCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Make a state folder of a backup",
-		Long: `Make the state folder, which is not to be there, or to be empty, from a FILE that tensile
-controller backup has written. The controller that is started there goes on as after a kill at the moment
-of the backup: its executors have ended, and jobs go on from their newest checkpoints. End the
-controller that the backup is of, and its executors, before: two of them would train the same jobs.`,
+		Short: "Restore a state folder from a backup",
+		Long: `Restore the state folder, which must be empty or not exist, from a FILE written by tensile controller
+backup. A controller that is then started on it behaves as if it had been killed at the time of the
+backup: its executors are gone, and jobs resume from their newest checkpoints. Stop the original
+controller and its executors first: otherwise both would train the same jobs.`,
 		Example: "  tensile controller restore /backups/tensile-monday.tar --state state\n" +
 			"  tensile controller --state state",
 		Args: needOne("FILE"),

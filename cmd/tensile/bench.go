@@ -25,7 +25,7 @@ import (
 func benchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure and compare, on fixed inputs",
+		Short: "Run benchmarks on fixed inputs",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan, frontier, checkpoint, share, "+
@@ -46,11 +46,11 @@ func benchPoolCommand() *cobra.Command {
 	var json bool
 	c := &cobra.Command{
 		Use:   "pool",
-		Short: "Compare the ways to pack: heights and times on hard instances, training steps and our own plans",
+		Short: "Benchmark packing methods: height and time on hard instances, training steps and our own plans",
 		Long: `Pack with each of the methods (` + strings.Join(pool.Methods(), ", ") +
 			`),
-check every layout, and print how high it is above the lower bound and how long the packing took:
-the minimum of three times, or the only one if it is over a second. Expect a few minutes for all of it.`,
+check every layout, and print its excess over the lower bound and the packing time: the fastest of three
+runs, or that of a single run if it takes over a second. All of it takes a few minutes.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("%s: %q is not wanted: say with --data and --networks what is packed",
@@ -73,11 +73,11 @@ the minimum of three times, or the only one if it is over a second. Expect a few
 		},
 	}
 	c.Flags().StringVar(&o.Data, "data", "../shared/data",
-		"folder with the folders minimalloc (hard instances) and somas (training steps)")
-	c.Flags().IntVar(&o.Rounds, "rounds", demanded, "rounds at most of a search that has a capacity to meet")
+		"folder with subfolders minimalloc (hard instances) and somas (training steps)")
+	c.Flags().IntVar(&o.Rounds, "rounds", demanded, "maximum rounds of a search with a target capacity")
 	c.Flags().StringSliceVar(&o.Networks, "networks", []string{"mlp", "lenet", "vgg16", "resnet50"},
-		"models whose plans are packed")
-	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
+		"networks whose plans are packed")
+	c.Flags().BoolVar(&json, "json", false, "print a single JSON document")
 	return c
 }
 
@@ -87,11 +87,11 @@ func benchPlanCommand() *cobra.Command {
 	var json bool
 	c := &cobra.Command{
 		Use:   "plan",
-		Short: "Measure the planner: cost against size, plans after new latencies, what each of its parts brings",
-		Long: `Plan the swaps of networks of growing size, pack and prove each plan; plan again for
-four jobs after new latencies; plan networks as low as the policy goes and within 70 % and 50 % of
-their memory, each time without one part of the planner; and plan with wrong latencies and then with
-right ones. Nothing runs. Expect a minute or two.`,
+		Short: "Benchmark the planner: cost by size, replanning, and what each part contributes",
+		Long: `Plan the swaps of networks of growing size, pack and prove each plan; replan four jobs after their
+latencies changed; plan networks with as little memory as the policy can reach and within 70 % and
+50 % of their memory, each time without one part of the planner; and plan with wrong latencies and
+then with correct ones. Nothing is trained. This takes a minute or two.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if o.Passes, err = parsePasses(rewrites); err != nil {
@@ -114,15 +114,15 @@ right ones. Nothing runs. Expect a minute or two.`,
 		},
 	}
 	c.Flags().StringArrayVar(&o.Scaling, "scaling", []string{"resnet50", "resnet:6,6,6,6", "resnet:66,66,66,66",
-		"resnet:580,580,580,575"}, "a network whose swaps are planned; may be given several times")
-	c.Flags().IntVar(&o.Batch, "batch", 4, "batch of all but the first of these, which has 16")
+		"resnet:580,580,580,575"}, "network whose swaps are planned (repeatable)")
+	c.Flags().IntVar(&o.Batch, "batch", 4, "batch size of all networks but the first, which uses 16")
 	c.Flags().StringSliceVar(&o.Networks, "networks", []string{"resnet50", "vgg16"},
-		"networks for the rest, with a batch of 16")
-	c.Flags().StringVar(&o.Device, "device", "a6000", "a known device: "+simNames())
+		"networks for the other benchmarks, with batch size 16")
+	c.Flags().StringVar(&o.Device, "device", "a6000", "simulated device: "+simNames())
 	registerPasses(c, &rewrites)
-	c.Flags().BoolVar(&o.Small, "small", false, "plan again for four small jobs, not for four of a thousand ops")
-	c.Flags().IntVar(&o.Times, "times", 5, "how often each planning is timed; the least time counts")
-	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
+	c.Flags().BoolVar(&o.Small, "small", false, "replan for four small jobs instead of four jobs of a thousand ops")
+	c.Flags().IntVar(&o.Times, "times", 5, "number of timings per plan; the fastest counts")
+	c.Flags().BoolVar(&json, "json", false, "print a single JSON document")
 	return c
 }
 
@@ -133,13 +133,13 @@ func benchFrontierCommand() *cobra.Command {
 	var json bool
 	c := &cobra.Command{
 		Use:   "frontier",
-		Short: "Measure what policies make of every budget: memory against time",
-		Long: `Plan networks within budgets that fall from what they need with every tensor freed after its
-last use, by steps, and prove each plan; print the least memory with which no more time is lost than some
-limits, beside goals and what was reached before. Memory is that of the arena. Nothing runs. Expect minutes.
+		Short: "Benchmark policies over all budgets: memory against time",
+		Long: `Plan networks within budgets that fall step by step from what they need without a plan, and prove each
+plan. Print the least memory at which the slowdown stays within several limits, beside goals and
+earlier results. Memory is that of the arena. Nothing is trained. This takes minutes.
 
-With --sweep each budget is planned, and it is listed where less memory takes less time, where a step
-less takes much more, and where there is no plan.`,
+With --sweep, plan every budget and list anomalies: budgets where less memory takes less time, where
+the next smaller one takes much more, and where there is no plan.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			percent, ok, err := parseShare("--step", step)
@@ -184,19 +184,19 @@ less takes much more, and where there is no plan.`,
 	}
 	c.Flags().StringSliceVar(&o.Models, "model", []string{"vgg16", "inceptionv3", "inceptionv4", "resnet50",
 		"densenet121"}, "networks")
-	c.Flags().StringSliceVar(&o.Policies, "policy", []string{"tensile", "tensile-paper", "none-live"}, "policies, of "+
+	c.Flags().StringSliceVar(&o.Policies, "policy", []string{"tensile", "tensile-paper", "none-live"}, "policies: "+
 		strings.Join(policies.Names(), ", "))
-	c.Flags().StringVar(&step, "step", "1%", "between two budgets, of what a network needs")
+	c.Flags().StringVar(&step, "step", "1%", "step between budgets, relative to what a network needs without a plan")
 	c.Flags().IntSliceVar(&o.Batches, "batch", []int{16},
-		"images or sequences per iteration; several are measured each")
-	c.Flags().StringSliceVar(&o.Optimizers, "optimizer", []string{"adam"}, "of sgd, momentum and adam")
-	c.Flags().StringSliceVar(&o.Devices, "device", []string{"a6000"}, "known devices, simulated: "+simNames())
+		"batch sizes to measure: images or sequences per iteration")
+	c.Flags().StringSliceVar(&o.Optimizers, "optimizer", []string{"adam"}, "optimizers: sgd, momentum, adam")
+	c.Flags().StringSliceVar(&o.Devices, "device", []string{"a6000"}, "simulated devices: "+simNames())
 	c.Flags().StringSliceVar(&links, "link", []string{"none"},
-		"limits of each copy direction, such as 12GB/s; none: the device's own")
+		"copy rate limits per direction to measure, such as 12GB/s; none means the rate of the device")
 	c.Flags().StringArrayVar(&o.Passes, "passes", []string{passes.None},
-		"rewrites of the networks, as run has them; may be given several times: each choice is measured")
-	c.Flags().BoolVar(&o.Sweep, "sweep", false, "plan every budget, and list what is out of order")
-	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
+		"graph rewrites to measure, as in run --passes (repeatable)")
+	c.Flags().BoolVar(&o.Sweep, "sweep", false, "plan every budget and list anomalies")
+	c.Flags().BoolVar(&json, "json", false, "print a single JSON document")
 	return c
 }
 
@@ -207,19 +207,21 @@ func benchShareCommand() *cobra.Command {
 	var papers sharingFlags
 	c := &cobra.Command{
 		Use:   "share",
-		Short: "Measure jobs that share the memory of a simulated device: by gates, in turns, each its own",
-		Long: `Train sets of jobs together on a simulated device. Without plans that move anything: each with its own
-memory (none), in turns of ten iterations from host memory to host memory (slices), and by gates at the least capacity
-and at 1.3 times of it. With plans by policy tensile (gates+plans): at capacities that save so much. Throughput is
-compared with the same jobs one after the other, and side by side.
+		Short: "Benchmark memory sharing on a simulated device: gates, time slicing, separate arenas",
+		Long: `Train sets of jobs together on a simulated device. Without swapping and recomputation: each job with
+its own memory (none), time slicing with ten iterations per slice (slices), and gates at the least
+capacity and at 1.3 times it. With plans of policy tensile (gates+plans): at capacities that save a
+given share of memory. Throughput is compared with the same jobs run one after the other and side by
+side.
 
---schedulers measures the schedulers of Zico and Waterwave (zico, waterwave) beside gates, at 1.15 times the least
-capacity as well, and nothing with plans.
+--schedulers also measures the schedulers of Zico and Waterwave, and gates at 1.15
+times the least capacity, and nothing with plans.
 
---largest-batch asks for how large a batch two or four copies of a network can have each, and one copy alone.
+--largest-batch finds the largest batch at which two or four copies of a network fit, and that of one
+copy alone.
 
---papers fills the tables and figures of Zico and Waterwave on simulated devices of theirs, with noise, networks and
-optimizers as they have them: all, or some of ` + strings.Join(bench.SharingTables(), ", ") + `.
+--papers reproduces tables and figures of Zico and Waterwave on simulated versions of their devices,
+with noise and with their networks and optimizers: all, or some of ` + strings.Join(bench.SharingTables(), ", ") + `.
 
 --cpu trains two and four copies of a small network on this machine's processors in every way to share, at the least
 capacity, one way after the other, and compares times and bits with those of each job alone.`,
@@ -262,18 +264,19 @@ capacity, one way after the other, and compares times and bits with those of eac
 			return printShare(c.OutOrStdout(), r, json, err)
 		},
 	}
-	c.Flags().StringVar(&device, "device", "sim:a6000", "the device, simulated")
-	c.Flags().StringVar(&optimizer, "optimizer", "adam", "sgd, momentum or adam")
+	c.Flags().StringVar(&device, "device", "sim:a6000", "simulated device")
+	c.Flags().StringVar(&optimizer, "optimizer", "adam", "optimizer: sgd, momentum or adam")
 	complete(c, "optimizer", "sgd", "momentum", "adam")
 	registerPasses(c, &rewrites)
-	c.Flags().IntVar(&o.Iterations, "iterations", 40, "iterations of each job that are measured")
-	c.Flags().BoolVar(&quick, "quick", false, "measure some of the sets of jobs")
-	c.Flags().BoolVar(&o.Schedulers, "schedulers", false, "measure jobs by zico and by waterwave too, none with plans")
-	c.Flags().BoolVar(&batch, "largest-batch", false, "measure how large a batch jobs can have that share memory")
+	c.Flags().IntVar(&o.Iterations, "iterations", 40, "measured iterations per job")
+	c.Flags().BoolVar(&quick, "quick", false, "measure only some of the job sets")
+	c.Flags().BoolVar(&o.Schedulers, "schedulers", false,
+		"also measure the schedulers of Zico and Waterwave, without plans")
+	c.Flags().BoolVar(&batch, "largest-batch", false, "measure the largest batch of jobs that share memory")
 	c.Flags().StringVar(&svg, "svg", "",
-		"draw the memory over time, a file FILE-JOBS.svg per set or FILE-FIGURE.svg per figure")
+		"draw memory over time, to FILE-JOBS.svg per job set or FILE-FIGURE.svg per figure")
 	papers.register(c)
-	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
+	c.Flags().BoolVar(&json, "json", false, "print a single JSON document")
 	return c
 }
 
@@ -312,11 +315,11 @@ func benchCheckpointCommand() *cobra.Command {
 	var json bool
 	c := &cobra.Command{
 		Use:   "checkpoint",
-		Short: "Measure what a checkpoint costs the job that it is taken of, while it trains and in Home",
-		Long: `Train networks one at a time and take checkpoints in both ways: by a section of the program
-that copies the state out while the job trains, and by the way through Home. On a device with data
-measure both without a file and with one written beside. Times are medians; the share is that of one
-checkpoint in five minutes.`,
+		Short: "Benchmark the cost of a checkpoint, taken while the job trains and in Home",
+		Long: `Train networks one at a time and take checkpoints of both kinds: by a program section that copies the
+state out while the job trains, and by way of Home. On a device with data, measure both without
+writing a file and with one written in the background. Times are medians; the share assumes one
+checkpoint every five minutes.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if o.Settings.Passes, err = parsePasses(rewrites); err != nil {
@@ -348,15 +351,15 @@ checkpoint in five minutes.`,
 	}
 	device.registerDevice(c)
 	c.Flags().StringSliceVar(&o.Networks, "networks", []string{"mlp", "lenet"}, "networks to train")
-	c.Flags().IntVar(&o.Settings.Image, "image", 0, "height and width of their images (default: the networks' own)")
-	c.Flags().IntVar(&o.Settings.Batch, "batch", 0, "examples per iteration (default 16)")
+	c.Flags().IntVar(&o.Settings.Image, "image", 0, "image height and width (default: depends on the network)")
+	c.Flags().IntVar(&o.Settings.Batch, "batch", 0, "batch size (default 16)")
 	registerPasses(c, &rewrites)
 	c.Flags().IntSliceVar(&o.Budgets, "budgets", []int{100, 60},
-		"device memory, in percent of what a network needs with every tensor freed after its last use")
-	c.Flags().IntVar(&o.Every, "every", 20, "iterations between two checkpoints")
-	c.Flags().IntVar(&o.Times, "times", 10, "checkpoints that are taken in each way")
-	c.Flags().StringVar(&o.Dir, "dir", "", "folder for the files (default: none are written)")
-	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
+		"device memory, in percent of what a network needs without a plan")
+	c.Flags().IntVar(&o.Every, "every", 20, "iterations between checkpoints")
+	c.Flags().IntVar(&o.Times, "times", 10, "checkpoints of each kind")
+	c.Flags().StringVar(&o.Dir, "dir", "", "folder for checkpoint files (default: none are written)")
+	c.Flags().BoolVar(&json, "json", false, "print a single JSON document")
 	return c
 }
 
@@ -366,16 +369,15 @@ func benchControllerCommand() *cobra.Command {
 	var changes int
 	c := &cobra.Command{
 		Use:   "controller",
-		Short: "Put a controller under load: executors that idle, jobs that come, reports",
-		Long: `Start a server on disk and a controller in this process, connect executors over
-loopback that do nothing but what the protocol demands, and measure how soon orders arrive, how long
-the plans for one more job take, and what becomes of reports that come in numbers. The result is one
-JSON document.
+		Short: "Load-test a controller with idle executors, submissions and reports",
+		Long: `Start a server on disk and a controller in this process, connect executors over loopback that do only
+what the protocol requires, and measure how soon assignments arrive, how long planning for one more
+job takes, and how a burst of reports is handled. The result is one JSON document.
 
-With --replan nothing of that is done, but plans are made: for all --jobs but one, then for the last that comes,
-then for those that are left when one has gone. They are TENSILE's five networks, equally many of each, of batch
-16 within 24GiB of a simulated a6000. The result is the processor time of each. With --changes jobs come and go on
-at random, and plans are compared with those that are made anew for all.`,
+With --replan, measure only planning: for all --jobs but one, then when the last one arrives, then
+when one has left. The jobs are equal numbers of TENSILE's five networks with batch 16 within 24GiB of
+a simulated a6000. The result is the processor time of each planning. With --changes, jobs keep
+arriving and leaving at random, and plans are compared with plans made from scratch.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if replan != "" {
@@ -400,20 +402,20 @@ at random, and plans are compared with those that are made anew for all.`,
 			return printJSON(c.OutOrStdout(), r)
 		},
 	}
-	c.Flags().IntVar(&o.Executors, "executors", 1000, "executors that are connected")
-	c.Flags().IntVar(&o.Jobs, "jobs", 20, "jobs that are submitted, each to an executor")
-	c.Flags().IntVar(&o.Reports, "reports", 10_000, "reports a second, of all jobs together")
-	c.Flags().DurationVar(&o.For, "for", 10*time.Second, "how long reports come")
-	c.Flags().StringVar(&o.Model, "model", "lenet", "what each job trains")
+	c.Flags().IntVar(&o.Executors, "executors", 1000, "number of connected executors")
+	c.Flags().IntVar(&o.Jobs, "jobs", 20, "number of submitted jobs, one per executor")
+	c.Flags().IntVar(&o.Reports, "reports", 10_000, "reports per second, over all jobs")
+	c.Flags().DurationVar(&o.For, "for", 10*time.Second, "duration of the report load")
+	c.Flags().StringVar(&o.Model, "model", "lenet", "network that each job trains")
 	c.Flags().StringVar(&replan, "replan", "",
-		"measure what plans take when a job comes or goes, of jobs that share memory by gates or do not: gates, none")
-	c.Flags().IntVar(&changes, "changes", 0, "with --replan: so many more arrivals and departures")
+		"measure replanning when a job arrives or leaves, with memory sharing gates or none")
+	c.Flags().IntVar(&changes, "changes", 0, "with --replan: number of further arrivals and departures")
 	c.Flags().StringVar(&o.Planning, "planning", "",
-		"a model that takes long to plan for, such as resnet:66,66,66,66: measure what requests take meanwhile")
+		"measure request latency while this large model is planned, such as resnet:66,66,66,66")
 	return c
 }
 
-// replans prints what plans take when one of so many jobs comes or goes, and over so many such changes.
+// replans prints how long replanning takes when one of several jobs arrives or leaves, and over many such changes.
 func replans(c *cobra.Command, sharing wire.Sharing, jobs, changes int) error {
 	switch {
 	case sharing != wire.Gates && sharing != "none":

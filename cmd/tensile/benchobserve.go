@@ -16,11 +16,11 @@ func benchObserveCommand() *cobra.Command {
 	var json bool
 	c := &cobra.Command{
 		Use:   "observe",
-		Short: "Measure what viewers of the page and scrapes of the metrics cost a controller and its jobs",
-		Long: `Start a controller and its executor as processes of their own, train copies of a network, and
-measure by turns without viewers, and with viewers of the page and a scraper of the metrics: processor
-time of the controller's process, iterations of all jobs, and what those cost the executor. Processor
-time is what Linux says of a process, in hundredths of a second. The jobs stop when it ends.`,
+		Short: "Benchmark the cost of page viewers and metric scrapes for a controller and its jobs",
+		Long: `Start a controller and its executor as separate processes, train copies of a network, and alternate
+between measuring without viewers and with viewers of the page and a metrics scraper: processor time of
+the controller, iterations of all jobs, and the cost for the executor. Processor time is what Linux
+reports per process, in hundredths of a second. The jobs are stopped at the end.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if o.Jobs < 1 || o.Viewers < 0 || o.Rounds < 1 || o.Rounds > endless {
@@ -50,16 +50,16 @@ time is what Linux says of a process, in hundredths of a second. The jobs stop w
 			return printShare(c.OutOrStdout(), r, json, err)
 		},
 	}
-	c.Flags().StringVar(&o.Device, "device", "sim:a6000", "the controller's device, as controller --device")
+	c.Flags().StringVar(&o.Device, "device", "sim:a6000", "device of the controller, as in controller --device")
 	complete(c, "device", append([]string{"cpu", "cuda"}, simDevices()...)...)
-	c.Flags().StringVar(&o.Model, "model", "lenet", "what each job trains")
+	c.Flags().StringVar(&o.Model, "model", "lenet", "network that each job trains")
 	complete(c, "model", models.Names()...)
-	c.Flags().IntVar(&o.Batch, "batch", 0, "examples per iteration of each job (default: as submit has it)")
-	c.Flags().IntVar(&o.Jobs, "jobs", 50, "jobs that train")
-	c.Flags().IntVar(&o.Viewers, "viewers", 2, "browsers: the first looks at the overview, the others at a job each")
-	c.Flags().DurationVar(&o.Scrape, "scrape", 15*time.Second, "time between two scrapes of the metrics")
-	c.Flags().DurationVar(&o.Window, "window", 30*time.Second, "how long one measurement takes")
-	c.Flags().IntVar(&o.Rounds, "rounds", 5, "measurements without viewers, and as many with them")
-	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
+	c.Flags().IntVar(&o.Batch, "batch", 0, "batch size of each job (default: as for submit)")
+	c.Flags().IntVar(&o.Jobs, "jobs", 50, "number of training jobs")
+	c.Flags().IntVar(&o.Viewers, "viewers", 2, "number of browsers: the first shows the overview, each other one a job")
+	c.Flags().DurationVar(&o.Scrape, "scrape", 15*time.Second, "interval between metric scrapes")
+	c.Flags().DurationVar(&o.Window, "window", 30*time.Second, "duration of one measurement")
+	c.Flags().IntVar(&o.Rounds, "rounds", 5, "number of measurements without viewers, and as many with them")
+	c.Flags().BoolVar(&json, "json", false, "print a single JSON document")
 	return c
 }

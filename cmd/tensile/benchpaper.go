@@ -20,8 +20,8 @@ type tableFlags struct {
 }
 
 func (f *tableFlags) register(c *cobra.Command) {
-	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
-	c.Flags().StringVar(&f.csv, "csv", "", "write a file TABLE.csv per table into this folder as well")
+	c.Flags().BoolVar(&f.json, "json", false, "print a single JSON document")
+	c.Flags().StringVar(&f.csv, "csv", "", "also write each table to TABLE.csv in this folder")
 }
 
 // print prints tables as Markdown or JSON.
@@ -55,13 +55,13 @@ func benchPaperCommand() *cobra.Command {
 	var data, plots string
 	c := &cobra.Command{
 		Use:   "paper",
-		Short: "Compare all policies on the work of the papers: their tables and figures",
-		Long: `Train the networks of the TENSILE paper in virtual time on a simulated A6000 by every policy: alone,
-in copies of up to four, and five different ones together; and print the paper's tables I to IV and figures 2, 6 and 7
-beside its own numbers. All policies get the same graphs, order of updates, latencies and link; what plans for a budget
-gets what tensile-paper needs as it stops by itself. The tables of the SuperNeurons paper follow, and those of the
-SmartPool and AutoSwap paper, as predicted for its GTX 1080 Ti. On a machine that does nothing else expect a quarter of
-an hour, with --quick a minute.`,
+		Short: "Reproduce the tables and figures of the papers with all policies",
+		Long: `Train the networks of the TENSILE paper in virtual time on a simulated A6000 with every policy: alone,
+in up to four copies, and five different networks together. Print the paper's tables I to IV and figures
+2, 6 and 7 beside its own numbers. All policies get the same graphs, update order, latencies and link;
+policies that plan for a budget get the budget at which tensile-paper stops by itself. The tables of the
+SuperNeurons paper follow, and those of the SmartPool and AutoSwap paper, as predicted for its
+GTX 1080 Ti. This takes a quarter of an hour on an idle machine, or a minute with --quick.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			o := bench.PaperWhole()
@@ -100,11 +100,11 @@ an hour, with --quick a minute.`,
 			return f.print(c.OutOrStdout(), &r.Tables)
 		},
 	}
-	c.Flags().BoolVar(&quick, "quick", false, "measure a part of it, in a minute or so")
-	c.Flags().IntVar(&repeats, "repeats", 0, "times that each scene is measured, with other noise (default 3, with "+
-		"--quick 1)")
-	c.Flags().StringVar(&data, "data", "../shared/data/tensile", "folder with the logs of TENSILE's authors")
-	c.Flags().StringVar(&plots, "plots", "", "draw memory against time into this folder, as SVG and PNG")
+	c.Flags().BoolVar(&quick, "quick", false, "run a subset that takes about a minute")
+	c.Flags().IntVar(&repeats, "repeats", 0,
+		"number of measurements per scene, with different noise (default 3, with --quick 1)")
+	c.Flags().StringVar(&data, "data", "../shared/data/tensile", "folder with the logs of the TENSILE authors")
+	c.Flags().StringVar(&plots, "plots", "", "draw memory against time to this folder, as SVG and PNG")
 	f.register(c)
 	return c
 }
@@ -135,10 +135,11 @@ func benchRealCommand() *cobra.Command {
 	var quick bool
 	c := &cobra.Command{
 		Use:   "real",
-		Short: "Train small networks by every policy on a device with data, and compare the bits",
-		Long: `Train small networks by every policy on a device with data, each run just after one without a plan, and
-say how long the iterations take against that, how far apart equal runs are, and whether losses and weights have the
-same bits. On a machine that does something else the times mean nothing, and a remark says so. Expect a minute.`,
+		Short: "Train small networks under every policy on a real device and compare the bits",
+		Long: `Train small networks with every policy on a real device, each run right after one without a plan.
+Report the slowdown of iterations, the difference between identical runs, and whether losses and
+weights are bit-identical. Times are meaningless on a busy machine, and a note says so. This takes a
+minute.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if device.simulated() {
@@ -171,7 +172,7 @@ same bits. On a machine that does something else the times mean nothing, and a r
 			return f.print(c.OutOrStdout(), r)
 		},
 	}
-	c.Flags().BoolVar(&quick, "quick", false, "train lenet alone, once by each policy, in seconds")
+	c.Flags().BoolVar(&quick, "quick", false, "train only lenet, once per policy (takes seconds)")
 	device.registerDevice(c)
 	f.register(c)
 	return c

@@ -23,11 +23,13 @@ type sharingFlags struct {
 const allTables = "all"
 
 func (f *sharingFlags) register(c *cobra.Command) {
-	c.Flags().StringSliceVar(&f.tables, "papers", nil, "fill the papers' tables and figures: all, or the given ones")
+	c.Flags().StringSliceVar(&f.tables, "papers", nil,
+		"reproduce the papers' tables and figures: all, or the given ones")
 	c.Flags().Lookup("papers").NoOptDefVal = allTables
 	complete(c, "papers", append(bench.SharingTables(), allTables)...)
-	c.Flags().BoolVar(&f.cpu, "cpu", false, "train copies of a small network on the cpu, in every way to share")
-	c.Flags().StringVar(&f.csv, "csv", "", "with --papers: write the rows of all tables into this file, too")
+	c.Flags().BoolVar(&f.cpu, "cpu", false,
+		"train copies of a small network on the CPU with every kind of memory sharing")
+	c.Flags().StringVar(&f.csv, "csv", "", "with --papers: also write the rows of all tables to this file")
 }
 
 // run fills the tables and prints them.

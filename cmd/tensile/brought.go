@@ -41,11 +41,10 @@ type bringFlags struct {
 
 func (f *bringFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.name, "name", "",
-		"name of the device among those of the controller; executors of one name share its memory (default: host "+
-			"and device)")
+		"device name at the controller; executors with the same name share its memory (default: host and device)")
 	c.Flags().StringVar(&f.budget, "budget", "",
-		"memory of the device for all jobs there: a size such as 8GiB (default: all that it has, as far as that is "+
-			"known); on the controller's own device that of the controller counts")
+		"device memory for all jobs on it: a size such as 8GiB (default: all of its memory, if known); ignored on "+
+			"the controller's own device")
 	f.host.register(c)
 }
 
@@ -91,7 +90,7 @@ func (f *bringFlags) brings(d device.Device, p *planFlags, link linkRate) (*wire
 // describer describes devices of other machines for plans, by a device of their kind that is opened here. The methods
 // may be called by several goroutines.
 type describer struct {
-	own device.Device // of the controller; nil: it has none
+	own device.Device // The controller's own device; nil: it has none.
 
 	mu     sync.Mutex
 	opened map[string]device.Device // of the cpu, by the words that decide which
@@ -109,7 +108,7 @@ func (s *describer) close() {
 
 // describe is what plans have to know of a device. Its latencies are those of the roofline until they are measured.
 func (s *describer) describe(b *wire.Device) (planner.Device, error) {
-	like, err := s.like(b)
+	like, err := s.standIn(b)
 	if err != nil {
 		return planner.Device{}, err
 	}
@@ -118,8 +117,8 @@ func (s *describer) describe(b *wire.Device) (planner.Device, error) {
 	return on, nil
 }
 
-// like is a device here with the operators of one elsewhere.
-func (s *describer) like(b *wire.Device) (device.Device, error) {
+// standIn is a device here with the operators of one elsewhere.
+func (s *describer) standIn(b *wire.Device) (device.Device, error) {
 	described := elsewhere{facts: b.Facts, identity: b.Identity, align: b.Align}
 	kind, _, _ := strings.Cut(b.Model, ":")
 	switch {

@@ -29,11 +29,10 @@ func calibrateCommand() *cobra.Command {
 	var f calibrateFlags
 	c := &cobra.Command{
 		Use:   "calibrate",
-		Short: "Measure this machine, and make the model of op latencies that first plans are made with",
-		Long: `Train small networks of random shapes for a while, alone and beside other work, and
-make a model of how long ops take on this machine. run, plan and controller find it where it is
-written by default. The flags of the device must be those that jobs will run with: another number of
-threads or another library of matrix products is another device.`,
+		Short: "Measure this machine and build its latency model for first plans",
+		Long: `Train small networks of random shapes for a while, alone and beside other work, and build a model of op
+latencies on this machine. run, plan and controller find it at its default path. Use the device flags
+that jobs will run with: another number of threads or another matrix library counts as another device.`,
 		Example: "  tensile calibrate --device cpu",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -42,11 +41,11 @@ threads or another library of matrix products is another device.`,
 	}
 	f.plan.registerDevice(c)
 	c.Flags().Lookup("link").Hidden = true
-	c.Flags().DurationVar(&f.time, "time", time.Minute, "how long to measure; training takes some more")
+	c.Flags().DurationVar(&f.time, "time", time.Minute, "measuring time; training takes a bit longer")
 	c.Flags().StringVar(&f.output, "output", "",
-		"model file to be made or replaced (default: in the user's cache folder)")
-	c.Flags().StringVar(&f.samples, "samples", "", "also write what was measured to this file, as JSON")
-	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the networks")
+		"output file; overwritten if it exists (default: in the user's cache folder)")
+	c.Flags().StringVar(&f.samples, "samples", "", "also write the measurements to this JSON file")
+	c.Flags().Uint64Var(&f.seed, "seed", 1, "random seed for the networks")
 	return c
 }
 

@@ -27,23 +27,22 @@ type checkpointFlags struct {
 }
 
 // fromHelp explains --from.
-const fromHelp = "begin with the checkpoint in this FILE, of a job of the same MODEL, sizes and seed,"
+const fromHelp = "start from the checkpoint in this FILE, taken by a job with the same MODEL, sizes and seed,"
 
 func (f *checkpointFlags) register(c *cobra.Command) {
 	f.isSet = c.Flags().Changed
 	c.Flags().StringVar(&f.every, "checkpoint", "5m",
-		"time or iterations between checkpoints, from which a job goes on whose executor was lost, such as 5m or "+
-			"100it; none or 0: none are taken, and a job that loses its executor has failed, unless --restarts has "+
-			"it begin again")
+		"checkpoint interval, such as 5m or 100it; jobs resume from the newest checkpoint if their executor is lost; "+
+			"none or 0 disables checkpoints, and such jobs fail unless --restarts is set")
 	complete(c, "checkpoint", "5m", "100it", "none")
-	c.Flags().IntVar(&f.keep, "keep-checkpoints", 2, "checkpoints of each job that stay: the newest")
+	c.Flags().IntVar(&f.keep, "keep-checkpoints", 2, "number of newest checkpoints to keep per job")
 	c.Flags().IntVar(&f.restarts, "restarts", 5,
-		"how often a job may lose its executor without a new checkpoint in between")
+		"maximum number of restarts after losing an executor without a new checkpoint in between")
 	c.Flags().BoolVar(&f.anyDevice, "any-device", false,
-		"go on from a checkpoint on devices where other bits come out too")
+		"allow resuming on devices whose results are not bit-identical")
 }
 
-// check reads the flags, of so many MODELs.
+// check parses and checks the flags for the given MODELs.
 func (f *checkpointFlags) check(models []string) (err error) {
 	if f.interval, err = parseInterval(f.every); err != nil {
 		return err
@@ -87,8 +86,8 @@ func parseInterval(text string) (wire.Interval, error) {
 		"(0 is the same)", text)
 }
 
-// into sets what the flags say of a job.
-func (f *checkpointFlags) into(s *wire.Spec) {
+// setSpec sets what the flags say of a job.
+func (f *checkpointFlags) setSpec(s *wire.Spec) {
 	s.Checkpoint, s.Keep, s.Restarts, s.AnyDevice = f.interval, f.keep, f.restarts, f.anyDevice
 }
 
@@ -100,14 +99,14 @@ type folderFlags struct{ dir, quota string }
 
 func (f *folderFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.dir, "checkpoints", "",
-		"folder for checkpoints of jobs; executors that share one go on with each other's jobs (default: that of "+
-			"executors by hand in $XDG_STATE_HOME/tensile or ~/.local/state/tensile)")
+		"checkpoint folder; executors that share one can resume each other's jobs (default: below "+
+			"$XDG_STATE_HOME/tensile or ~/.local/state/tensile)")
 	f.registerQuota(c)
 }
 
 func (f *folderFlags) registerQuota(c *cobra.Command) {
 	c.Flags().StringVar(&f.quota, "checkpoint-quota", "",
-		"most that all checkpoints together take on the disk, such as 20GiB (default: no limit)")
+		"maximum disk space for all checkpoints, such as 20GiB (default: no limit)")
 }
 
 // folder returns the folder that the flags mean.

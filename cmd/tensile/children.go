@@ -20,8 +20,8 @@ import (
 // children are executor processes started from here.
 type children struct {
 	server hub
-	dir    string   // of the state
-	flags  []string // of each executor's device
+	dir    string   // State folder.
+	flags  []string // Device flags of each executor.
 	bound  bool     // they end when this process does, however it ends
 	paced  bool     // they train up to an iteration that they are told, and rest there
 	until  int      // the last that they were told

@@ -22,7 +22,7 @@ import (
 
 // registerState registers the folder in which a controller keeps what it knows.
 func registerState(c *cobra.Command, state *string) {
-	c.Flags().StringVar(state, "state", defaultState(), "folder in which the controller keeps what it knows")
+	c.Flags().StringVar(state, "state", defaultState(), "state folder of the controller")
 }
 
 func defaultState() string {
@@ -55,8 +55,8 @@ type clientFlags struct{ state, url, credentials string }
 
 func (f *clientFlags) register(c *cobra.Command) {
 	registerState(c, &f.state)
-	c.Flags().StringVar(&f.credentials, "credentials", "", "file of credentials (default: that of the state folder)")
-	c.Flags().StringVar(&f.url, "nats", "", "address of the controller (default: the one in the credentials)")
+	c.Flags().StringVar(&f.credentials, "credentials", "", "credentials file (default: the one in the state folder)")
+	c.Flags().StringVar(&f.url, "nats", "", "controller address (default: from the credentials file)")
 }
 
 // read reads the credentials.
@@ -137,8 +137,8 @@ func ask(ctx context.Context, conn wire.Bus, q wire.Request) (wire.Answer, error
 	return a, err
 }
 
-// with runs a command that needs a controller.
-func (f *clientFlags) with(run func(ctx context.Context, conn *bus.Conn, args []string,
+// withController runs a command that needs a controller.
+func (f *clientFlags) withController(run func(ctx context.Context, conn *bus.Conn, args []string,
 	out io.Writer) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		conn, err := f.connect(c.Context())
@@ -153,8 +153,8 @@ func (f *clientFlags) with(run func(ctx context.Context, conn *bus.Conn, args []
 func logsCommand() *cobra.Command {
 	var f clientFlags
 	var follow bool
-	c := &cobra.Command{Use: "logs JOB", Short: "Print what a job has logged", Args: needOne("JOB")}
-	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) (err error) {
+	c := &cobra.Command{Use: "logs JOB", Short: "Print the log of a job", Args: needOne("JOB")}
+	c.RunE = f.withController(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) (err error) {
 		defer func() {
 			if follow && ctx.Err() != nil {
 				err = errQuiet
@@ -193,7 +193,7 @@ func logsCommand() *cobra.Command {
 		return nil
 	})
 	f.register(c)
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the job is over, or until interrupted")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing until the job ends")
 	return c
 }
 

@@ -37,8 +37,8 @@ type controllerFlags struct {
 	plan   planFlags
 	state  string
 	listen string
-	http   string // address of the page; "off": there is none
-	public bool   // metrics want no token
+	http   string // Address of the page; "off" disables it.
+	public bool   // /metrics needs no token.
 	share  bool
 	tls    bool
 	alpha  float64
@@ -46,17 +46,17 @@ type controllerFlags struct {
 	keep   int
 	record string
 
-	servers   serverFlags // of others; no urls: the server is in this process
-	executors string      // file with their login there
+	servers   serverFlags // External NATS servers; without URLs the server runs in this process.
+	executors string      // File with the login of executors there.
 
 	silence, giveUp time.Duration
 	orphan          time.Duration
 	preempt         bool
-	inForce         bool // no memory sharing was asked for: that of jobs which run goes on
+	inForce         bool // --memory-sharing was not given: running jobs keep theirs.
 	quota           folderFlags
 	access          accessFlags
 	log             logFlags
-	bound           bool // it belongs to the process that has started it
+	bound           bool // The controller ends with the process that started it.
 }
 
 // anyPort is where a controller listens unless told otherwise: at a port that is free at its first start.
@@ -72,11 +72,11 @@ func controllerCommand() *cobra.Command {
 	var f controllerFlags
 	c := &cobra.Command{
 		Use:   "controller",
-		Short: "Take jobs, plan for all of them together, and have executors train them",
-		Long: `Take jobs, plan for all of them together, and have executors train them, until this
-process is stopped. Jobs come from tensile submit. All that the controller knows is kept in the
-state folder: when it ends, however it does, executors go on with their plans, and a controller that
-is started again on that folder finds jobs and plans and goes on too.`,
+		Short: "Run a controller: accept jobs, plan them together and have executors train them",
+		Long: `Run a controller until it is stopped: it accepts jobs from tensile submit, plans all of them together
+and has executors train them. All of its state is in the state folder. When it exits, for whatever
+reason, executors keep training with their plans, and a controller started again on the same folder
+takes over jobs and plans.`,
 		Example: "  tensile controller --budget 8GiB &\n  tensile submit resnet50 vgg16 --image 32 --iterations 1000",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -91,47 +91,51 @@ is started again on that folder finds jobs and plans and goes on too.`,
 	f.plan.registerPolicy(c)
 	f.plan.registerReplan(c)
 	c.Flags().BoolVar(&f.plan.noMoves, "no-moves", false,
-		"leave each job that trains on its device, though another would serve all better")
-	f.plan.registerSharing(c, "gates where the device can back a part of an arena, else none")
+		"never migrate running jobs to other devices")
+	f.plan.registerSharing(c, "gates on devices with paged arenas, else none")
 	f.plan.latency.register(c)
 	registerState(c, &f.state)
 	f.quota.registerQuota(c)
 	f.access.register(c)
 	f.log.register(c)
 	c.Flags().StringVar(&f.plan.budget, "budget", "",
-		"device memory for all jobs: a size such as 8GiB (default: what tensile budget has set, else no limit)")
+		"device memory for all jobs: a size such as 8GiB (default: as set by tensile budget, else no limit)")
 	f.plan.host.register(c)
 	c.Flags().StringVar(&f.listen, "listen", anyPort,
-		"address to take connections at; port 0 is any free one, and the same after a restart")
+		"address to listen on; port 0 picks a free port and keeps it across restarts")
 	c.Flags().StringVar(&f.http, "http", anyPort,
-		"address to serve the page at; port 0 is any free one, and the same after a restart; off: nowhere")
+		"address of the web page; port 0 picks a free port and keeps it across restarts; off disables it")
 	c.Flags().BoolVar(&f.public, "metrics-open", false,
-		"serve /metrics to everyone who reaches the address of --http, without a token; it names jobs and owners")
-	c.Flags().BoolVar(&f.tls, "tls", false, "encrypt connections, with a certificate made in the state folder")
-	c.Flags().BoolVar(&f.share, "share", false, "one executor process for all jobs (default on sim)")
-	isolate := c.Flags().Bool("isolate", false, "one executor process for each job (default but on sim)")
-	c.Flags().Float64Var(&f.alpha, "alpha", 0.3, "weight of a new latency in the moving average of each operator")
+		"serve /metrics without a token to anyone who can reach --http; it exposes names of jobs and owners")
+	c.Flags().BoolVar(&f.tls, "tls", false,
+		"encrypt connections with a certificate generated in the state folder")
+	c.Flags().BoolVar(&f.share, "share", false, "run all jobs in one executor process (default with --device sim)")
+	isolate := c.Flags().Bool("isolate", false,
+		"run each job in its own executor process (default except with --device sim)")
+	c.Flags().Float64Var(&f.alpha, "alpha", 0.3,
+		"smoothing factor for measured operator latencies: weight of the newest value")
 	c.Flags().Float64Var(&f.drift, "threshold", 0.1,
-		"change of a job's latency, as a fraction, from which on all jobs are planned again")
-	c.Flags().IntVar(&f.keep, "keep", 200, "jobs that are over and still listed; older ones are forgotten (0: none is)")
+		"relative change of a job's latency that triggers replanning")
+	c.Flags().IntVar(&f.keep, "keep", 200, "number of finished jobs to keep listed (0: keep all)")
 	c.Flags().DurationVar(&f.silence, "silence", 15*time.Second,
-		"how long an executor may say nothing before it counts as out of reach")
+		"heartbeat timeout after which an executor is considered unreachable")
 	c.Flags().DurationVar(&f.giveUp, "give-up", 5*time.Minute,
-		"how long the jobs of an executor that is out of reach wait for it before they go on elsewhere")
+		"how long jobs wait for an unreachable executor before they restart elsewhere")
 	registerOrphan(c, &f.orphan)
 	c.Flags().BoolVar(&f.preempt, "preempt", false,
-		"park jobs of lower priority that have trained for a minute for one that waits, when shrinking is not "+
-			"enough; they come back")
+		"park lower-priority jobs that have run for a minute if a waiting job does not fit otherwise; they resume "+
+			"later")
 	c.Flags().StringVar(&f.servers.urls, "nats", "",
-		"addresses of NATS servers of others, with commas between them, in the place of a server in this process; "+
-			"of several controllers there one leads")
+		"comma-separated addresses of external NATS servers to use instead of the built-in one; if several "+
+			"controllers share them, they elect a leader")
 	f.servers.register(c)
-	c.Flags().StringVar(&f.executors, "nats-executors", "", "file with the login, at servers of others, of executors "+
-		"that are started here and of scripts that join (default: that of --nats-auth, and no scripts)")
+	c.Flags().StringVar(&f.executors, "nats-executors", "",
+		"login file for executors started here and scripts that join, on external NATS servers (default: the one "+
+			"from --nats-auth; scripts cannot join)")
 	c.Flags().StringVar(&f.record, "record", "",
-		"write all that the controller is told and answers to this new file, for tensile debug replay")
+		"record all inputs and outputs of the controller in this new file, for tensile debug replay")
 	c.Flags().BoolVar(&f.bound, "bound", false,
-		"end with all executors when the standard input ends, and remove the state folder then")
+		"exit with all executors when standard input closes, and remove the state folder")
 	c.Flags().MarkHidden("bound")
 	c.PreRunE = func(*cobra.Command, []string) error {
 		f.inForce = !c.Flags().Changed("memory-sharing")
@@ -144,7 +148,7 @@ is started again on that folder finds jobs and plans and goes on too.`,
 			}
 		}
 		if f.servers.urls == "" && (f.servers.auth != "" || f.servers.ca != "" || f.executors != "") {
-			return errors.New("--nats-auth, --nats-ca and --nats-executors are for servers of others: name these " +
+			return errors.New("--nats-auth, --nats-ca and --nats-executors are for external servers: name these " +
 				"with --nats")
 		}
 		f.share, f.plan.apart = f.share || f.plan.simulated() && !*isolate, *isolate
@@ -332,7 +336,7 @@ type ownDevice struct {
 	device    device.Device // nil: it has none
 	on        planner.Device
 	name      string
-	latencies string // where they come from
+	latencies string // Source of the latencies.
 	limited   bool   // its link is
 }
 
@@ -375,7 +379,7 @@ func (f *controllerFlags) open(budget graph.Bytes) (o *ownDevice, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ownDevice{d, f.plan.on(d), d.Name(), latencies, link.rate > 0}, nil
+	return &ownDevice{d, f.plan.describeDevice(d), d.Name(), latencies, link.rate > 0}, nil
 }
 
 // terminal is the terminal at which somebody reads what the controller says; nil: there is none, or what it says is for
@@ -442,7 +446,7 @@ func control(ctx context.Context, server hub, kept *journal.Journal, o controlle
 	return controller.Run(ctx, followed, o)
 }
 
-// control is a controller on servers of others, whenever it leads. Its page is there then, at an address that
+// control is a controller on external servers, whenever it leads. Its page is there then, at an address that
 // controllers of one state folder share.
 func (f *controllerFlags) control(ctx context.Context, server hub, o controller.Options, terminal io.Writer) error {
 	warn := lines(o.Log, slog.LevelWarn)

@@ -23,7 +23,7 @@ import (
 type credentialsFlags struct {
 	state, address, output     string
 	user, revoke, list, asJSON bool
-	servers                    serverFlags // of others
+	servers                    serverFlags // External NATS servers.
 	permissions                bool
 }
 
@@ -31,20 +31,20 @@ func credentialsCommand() *cobra.Command {
 	var f credentialsFlags
 	c := &cobra.Command{
 		Use:   "credentials NAME",
-		Short: "Give credentials to an executor on another machine or to a user, or revoke them",
-		Long: `Write the credentials with which an executor called NAME joins the controller of the
-state folder. They allow it to read its own orders and to report on its own jobs, and nothing else.
-With --user they are for the commands of a person called NAME, who may submit jobs and may stop, park
-and re-prioritize those alone; commands that use the state folder are an administrator's.
-Who has the file is that executor or user: keep it as a password.
+		Short: "Create, list or revoke credentials of remote executors and users",
+		Long: `Write the credentials with which an executor called NAME joins the controller of the state folder. They
+only allow it to read its own assignments and to report on its own jobs. With --user they are for a
+person called NAME, who may submit jobs and may stop, park and re-prioritize only those; commands that
+use the state folder act as administrator. Whoever has the file is that executor or user: keep it as
+safe as a password.
 
-With --revoke they are made invalid, at once: a controller closes the connections that were made with
-them. NAME can be given new ones after that. An executor whose credentials were revoked trains on,
-but is not heard: end its process too. With --list all that were given out are listed.
+--revoke invalidates them at once: a controller closes the connections made with them. NAME can be
+given new ones afterwards. An executor whose credentials were revoked keeps training, but is ignored:
+end its process too. --list lists all issued credentials.
 
-Where the controller uses NATS servers of others, these let NAME in, and say what NAME may:
---permissions prints what that has to be, in the form of their configuration, and --nats-auth names
-the login that the file gets.`,
+If the controller uses external NATS servers, they authenticate NAME and decide what NAME may do:
+--permissions prints the permissions to configure there, and --nats-auth names the login that is put
+into the file.`,
 		Example: `  tensile credentials lab2 --output lab2.json
   tensile credentials ada --user
   tensile credentials ada --user --revoke
@@ -71,16 +71,17 @@ the login that the file gets.`,
 		},
 	}
 	registerState(c, &f.state)
-	c.Flags().BoolVar(&f.user, "user", false, "NAME is a person, not an executor")
-	c.Flags().BoolVar(&f.revoke, "revoke", false, "make the credentials invalid")
-	c.Flags().BoolVar(&f.list, "list", false, "list the credentials that were given out")
-	c.Flags().BoolVar(&f.asJSON, "json", false, "with --list: print one JSON document and nothing else")
-	c.Flags().StringVar(&f.address, "nats", "", "address of the controller as the executor or user sees it "+
-		"(default: as this machine does), or of NATS servers of others")
+	c.Flags().BoolVar(&f.user, "user", false, "create credentials for a user instead of an executor")
+	c.Flags().BoolVar(&f.revoke, "revoke", false, "revoke the credentials of NAME")
+	c.Flags().BoolVar(&f.list, "list", false, "list issued credentials")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "with --list: print a single JSON document")
+	c.Flags().StringVar(&f.address, "nats", "",
+		"controller address as seen by the executor or user, or addresses of external NATS servers (default: the "+
+			"address on this machine)")
 	f.servers.register(c)
 	c.Flags().BoolVar(&f.permissions, "permissions", false,
-		"print what NAME has to be let do at NATS servers of others")
-	c.Flags().StringVar(&f.output, "output", "", "file to be made or replaced (default: NAME.json)")
+		"print the permissions that NAME needs on external NATS servers")
+	c.Flags().StringVar(&f.output, "output", "", "output file; overwritten if it exists (default: NAME.json)")
 	return c
 }
 
@@ -150,18 +151,18 @@ func (f *credentialsFlags) issue(name string, out io.Writer) error {
 	return nil
 }
 
-// issueExternal writes credentials for servers of others.
+// issueExternal writes credentials for external servers.
 func (f *credentialsFlags) issueExternal(name, user, what string, client bus.Credentials, out io.Writer) error {
 	f.servers.urls = cmp.Or(f.address, client.URL)
 	if f.servers.urls == "" || f.address == "" && !client.External {
-		return errors.New("--nats-auth and --nats-ca are for NATS servers of others: name these with --nats")
+		return errors.New("--nats-auth and --nats-ca are for external NATS servers: name these with --nats")
 	}
 	credentials, err := f.servers.credentials(user)
 	if err != nil {
 		return err
 	}
 	if f.servers.auth == "" && client.Login != (bus.Login{}) {
-		return fmt.Errorf("the controller uses NATS servers of others: make a user for %s there, who may do what "+
+		return fmt.Errorf("the controller uses external NATS servers: make a user for %s there, who may do what "+
 			"tensile credentials %s --permissions prints, and name its login with --nats-auth", what, name)
 	}
 	credentials.CA = cmp.Or(credentials.CA, client.CA)
@@ -173,7 +174,7 @@ func (f *credentialsFlags) issueExternal(name, user, what string, client bus.Cre
 	return nil
 }
 
-// writePermissions prints what a user has to be let do, in the form of the configuration of nats-server.
+// writePermissions prints the permissions that a user needs, in the format of the configuration of nats-server.
 func (f *credentialsFlags) writePermissions(name string, out io.Writer) error {
 	user, what, err := f.named(name)
 	if err != nil {
@@ -202,7 +203,7 @@ func (f *credentialsFlags) withdraw(name string, out io.Writer) error {
 		return err
 	}
 	if client, err := bus.ReadCredentials(filepath.Join(f.state, clientFile)); err == nil && client.External {
-		return fmt.Errorf("the controller uses NATS servers of others: remove the user of %s there", what)
+		return fmt.Errorf("the controller uses external NATS servers: remove the user of %s there", what)
 	}
 	err = bus.Revoke(f.state, user)
 	switch {

@@ -21,7 +21,7 @@ import (
 const fakeContext = 256 * graph.MiB
 
 // openCUDA opens the device that --device cuda or cuda:N names, the first being 0; with --fake on a driver without a
-// GPU. It takes down what this process takes of the device's memory by that.
+// GPU. It records how much of the device's memory this process takes by opening it.
 func openCUDA(f *planFlags) (*cuda.Device, error) {
 	var o cuda.Options
 	if _, number, ok := strings.Cut(f.device, ":"); ok {

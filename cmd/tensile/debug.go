@@ -25,15 +25,14 @@ var replays = []struct {
 func debugCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "debug",
-		Short: "Look into recordings of controllers and executors, and into what a GPU computes and how fast",
+		Short: "Replay recordings of controllers and executors; check the results and speed of a GPU",
 		Args:  noArguments,
 	}
 	c.AddCommand(&cobra.Command{
 		Use:   "replay FILE...",
-		Short: "Have a machine go through what another was told, and compare what it answers",
-		Long: `Have the machine of a controller or executor go through all that another was told, as
-tensile controller --record and tensile executor --record write it down, and compare what it
-answers, to the byte. This release must be the one that recorded.`,
+		Short: "Replay a recording and compare the outputs",
+		Long: `Feed a recording made by tensile controller --record or tensile executor --record to the same state
+machine again, and compare the outputs byte by byte. The recording must come from the same release.`,
 		Example: "  tensile controller --record controller.jsonl\n  tensile debug replay controller.jsonl",
 		Args:    cobra.ArbitraryArgs,
 		RunE:    func(c *cobra.Command, args []string) error { return replayAll(args, c.OutOrStdout()) },

@@ -22,18 +22,19 @@ func devicesCommand() *cobra.Command {
 	var client clientFlags
 	c := &cobra.Command{
 		Use:   "devices",
-		Short: "Show this machine's devices, or those of a controller",
-		Long: `With --state or --credentials, show the devices of a controller: what jobs claim of each, of what
-budget, how many jobs and executors it has, and its link.
+		Short: "List the devices of this machine or of a controller",
+		Long: `With --state or --credentials, list the devices of a controller: memory claimed by jobs, budget, number
+of jobs and executors, and link.
 
-Without, show what --device can name on this machine. GPUs are asked for by NVML (memory, share of time
-with a kernel, PCIe generation and lanes, processes) and by CUDA (number, compute capability, and
-CONTEXT: the memory that each process takes by opening the device); the two are matched by PCI bus id.
-An idle GPU lowers the generation of its link. What is missing, and how to get it, is said in a line each.`,
+Without, list what --device can name on this machine. GPUs are queried through NVML (memory,
+utilization, PCIe generation and lanes, processes) and CUDA (number, compute capability, and CONTEXT:
+the memory that each process takes by opening the device), and matched by PCI bus id. An idle GPU lowers
+the generation of its link. If something is missing, a line says how to get it.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("state") || client.credentials != "" {
-				return client.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
+				return client.withController(func(ctx context.Context, conn *bus.Conn, _ []string,
+					out io.Writer) error {
 					return listDevices(ctx, conn, json, watch, out)
 				})(c, nil)
 			} else if watch {
@@ -48,8 +49,8 @@ An idle GPU lowers the generation of its link. What is missing, and how to get i
 			return all.WriteTable(c.OutOrStdout())
 		},
 	}
-	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else; with --watch, one a second")
-	c.Flags().BoolVar(&watch, "watch", false, "of a controller: go on, once a second, until interrupted")
+	c.Flags().BoolVar(&json, "json", false, "print a single JSON document; with --watch, one per second")
+	c.Flags().BoolVar(&watch, "watch", false, "with a controller: refresh every second until interrupted")
 	client.register(c)
 	return c
 }

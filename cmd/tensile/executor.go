@@ -45,17 +45,17 @@ func executorCommand() *cobra.Command {
 	var f executorFlags
 	c := &cobra.Command{
 		Use:   "executor",
-		Short: "Train what a controller orders, from this shell or machine",
-		Long: `Join a controller and train what it orders, until it lets this executor go. It brings its
-device: the controller plans for each device by itself, and places jobs on them. Executors of one
---name share a device; on the host of the controller that is the controller's own, unless --name says
-otherwise. While the controller is away the jobs go on with
-their plans. The file of credentials comes from tensile credentials NAME where the controller runs;
-it is as good as a password.
+		Short: "Run an executor that joins a controller with its device",
+		Long: `Join a controller with the device of this machine and train the jobs that it assigns, until it releases
+this executor. The controller plans for each device separately and places jobs on devices. Executors
+with the same --name share a device; on the controller's host this is the controller's own device unless
+--name says otherwise. While the controller is away, jobs keep training with their plans. Create the
+credentials file with tensile credentials NAME on the controller's machine, and keep it as safe as a
+password.
 
-A signal (Ctrl-C, SIGTERM, SIGHUP) has the jobs leave after the iterations in flight, with a
-checkpoint from which they go on elsewhere. Those of which no checkpoints are taken end; if they were
-submitted with --save they are saved. A second one ends the executor at once.`,
+On a signal (Ctrl-C, SIGTERM, SIGHUP) jobs checkpoint after the current iteration, and resume
+elsewhere. Jobs without checkpoints end; those submitted with --save are saved first. A second signal
+ends the executor at once.`,
 		Example: "  tensile executor --credentials lab2.json --nats nats://10.0.0.5:4222",
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return f.run(c.Context(), c.OutOrStdout()) },
@@ -65,24 +65,24 @@ submitted with --save they are saved. A second one ends the executor at once.`,
 	f.log.register(c)
 	f.brings.register(c)
 	c.Flags().StringVar(&f.url, "nats", "",
-		"address of the controller, such as nats://HOST:4222 (default: the one in the credentials)")
-	c.Flags().StringVar(&f.credentials, "credentials", "", "file of credentials")
+		"controller address, such as nats://HOST:4222 (default: from the credentials file)")
+	c.Flags().StringVar(&f.credentials, "credentials", "", "credentials file")
 	c.Flags().StringVar(&f.record, "record", "",
-		"write all that the executor is told and answers to this new file, for tensile debug replay")
+		"record all inputs and outputs of the executor in this new file, for tensile debug replay")
 	registerOrphan(c, &f.orphan)
 	f.access.register(c)
-	c.Flags().StringVar(&f.access.users, "users", "", "folder with a folder for each user (default: in the default "+
-		"state folder)")
+	c.Flags().StringVar(&f.access.users, "users", "",
+		"folder with one subfolder per user (default: in the default state folder)")
 	c.Flags().MarkHidden("users")
-	c.Flags().StringVar(&f.bound, "bound", "", "end when the standard input ends, and remove this folder then")
+	c.Flags().StringVar(&f.bound, "bound", "", "exit when standard input closes, and remove this folder")
 	c.Flags().MarkHidden("bound")
 	c.Flags().BoolVar(&f.paced, "paced", false,
-		"train up to the iteration that the last line of the standard input names, and rest there")
+		"train up to the iteration given by the last line of standard input, then pause")
 	c.Flags().MarkHidden("paced")
 	c.Flags().StringVar(&f.lease, "lease", "",
-		"folder for the log of the lease of this device's memory (default: leases in the default state folder)")
+		"folder for the log of this device's memory lease (default: leases in the default state folder)")
 	c.Flags().MarkHidden("lease")
-	c.Flags().BoolVar(&f.locked, "locked", false, "file 3 is the lock that shows that this executor lives")
+	c.Flags().BoolVar(&f.locked, "locked", false, "file descriptor 3 is the lock that marks this executor as alive")
 	c.Flags().MarkHidden("locked")
 	return c
 }
@@ -90,7 +90,7 @@ submitted with --save they are saved. A second one ends the executor at once.`,
 // registerOrphan registers how long executors go on without a controller.
 func registerOrphan(c *cobra.Command, after *time.Duration) {
 	c.Flags().DurationVar(after, "orphan", 24*time.Hour,
-		"how long jobs train on without a controller before they leave with a checkpoint (0: for ever)")
+		"how long jobs keep training without a controller before they checkpoint and exit (0: forever)")
 }
 
 // errOrphaned ends an executor whose parent has ended.

@@ -19,7 +19,7 @@ import (
 // localExecutor is an executor that lives on this machine.
 type localExecutor struct {
 	PID         int       `json:"pid"`
-	Name        string    `json:"name"` // as its file of credentials is called
+	Name        string    `json:"name"` // Name of the credentials file.
 	Since       time.Time `json:"since,omitzero"`
 	Credentials string    `json:"credentials"`
 	Gone        bool      `json:"gone"` // the file is no longer there: with it goes the way to its controller
@@ -29,9 +29,9 @@ func executorsCommand() *cobra.Command {
 	var json bool
 	c := &cobra.Command{
 		Use:   "executors",
-		Short: "List the executors that live on this machine, whatever controller they are of",
-		Long: `List the executors that live on this machine, also those whose controller is gone. A signal ends one,
-as kill PID sends it: jobs leave with a checkpoint first, if any are taken of them.`,
+		Short: "List all executors running on this machine",
+		Long: `List all executors running on this machine, including those whose controller is gone. To end one, send
+it a signal, as kill PID does: its jobs checkpoint first if they take checkpoints.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			found, err := localExecutors("/proc")
@@ -53,7 +53,7 @@ as kill PID sends it: jobs leave with a checkpoint first, if any are taken of th
 			return text.Table(c.OutOrStdout(), rows)
 		},
 	}
-	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
+	c.Flags().BoolVar(&json, "json", false, "print a single JSON document")
 	return c
 }
 

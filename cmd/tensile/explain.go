@@ -18,14 +18,13 @@ func explainCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "explain JOB [STORAGE]",
-		Short: "Say why a job waits or is slow, and what would change that",
-		Long: `Say who has the device's memory, where the time of an iteration goes, for which copies the job
-waits, and what the planner would do within 1 GiB more and less of the budget (a quarter of it where it is
-below 2 GiB): plans that are really made, beside those in force, and that change nothing. With STORAGE, tell
-the life of one storage in an iteration instead, and what the planner said of it when it made the plan by
-which the job trains.
+		Short: "Explain why a job waits or is slow, and what would help",
+		Long: `Show who uses the device's memory, where the time of an iteration goes, which copies the job waits for,
+and what the planner would do with 1 GiB more and less budget (or a quarter of the budget if it is below
+2 GiB). These are real plans; they change nothing. With STORAGE, show the life of one storage during an
+iteration instead, and the planner's reasons for it.
 
-For a plan that is made here, without a controller, see tensile plan MODEL --explain.`,
+To explain a plan made here, without a controller, use tensile plan MODEL --explain.`,
 		Example: "  tensile explain vgg16\n  tensile explain vgg16 --priority 5\n  tensile explain vgg16 fc6.w.m",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
@@ -46,7 +45,7 @@ For a plan that is made here, without a controller, see tensile plan MODEL --exp
 			return nil
 		},
 	}
-	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
+	c.RunE = f.withController(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
 		q := wire.Request{Verb: wire.Explain, Job: args[0], Priority: priority}
 		if len(args) == 2 {
 			q.Storage = args[1]
@@ -67,7 +66,7 @@ For a plan that is made here, without a controller, see tensile plan MODEL --exp
 		return a.Explained.WriteText(out)
 	})
 	f.register(c)
-	c.Flags().IntVar(&priority, "priority", 0, "say also what the planner would do if the job had this priority")
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else")
+	c.Flags().IntVar(&priority, "priority", 0, "also show what the planner would do if the job had this priority")
+	c.Flags().BoolVar(&asJSON, "json", false, "print a single JSON document")
 	return c
 }

@@ -35,7 +35,7 @@ type workloadFlags struct {
 	optimizer, loss, order      string
 	passes                      string
 	rate                        float64
-	replicas                    int // where there is a flag for them; 0: 1
+	replicas                    int // The value of --replicas, where that exists; 0 means 1.
 	seed                        uint64
 	data                        string
 	weights                     string
@@ -46,45 +46,48 @@ type workloadFlags struct {
 func (f *workloadFlags) register(c *cobra.Command) {
 	f.given = c.Flags().Changed
 	c.Flags().IntVar(&f.image, "image", 0,
-		"height and width of the images in pixels (default: 28 for mlp and lenet, 224 for the others)")
+		"image height and width in pixels (default: 28 for mlp and lenet, 224 for others)")
 	c.Flags().IntVar(&f.channels, "channels", 0,
-		"channels of the images (default: 1 for mlp and lenet, 3 for the others)")
+		"image channels (default: 1 for mlp and lenet, 3 for others)")
 	c.Flags().IntVar(&f.classes, "classes", 0,
-		"classes (default: 10; from 224 pixels on 1000, but for mlp, lenet and the -cifar forms)")
+		"number of classes (default: 1000 for images of 224 pixels or more, else 10; always 10 for mlp, lenet and "+
+			"-cifar)")
 	c.Flags().IntVar(&f.sequence, "sequence", 0,
-		"steps of the sequences that bert, gpt2, gnmt, rhn and tacotron2 read (default: 128, 1024, 50, 35, 100)")
-	c.Flags().IntVar(&f.vocabulary, "vocabulary", 0, "tokens that sequences are made of (default: as published)")
-	c.Flags().IntVar(&f.batch, "batch", 0, "images or sequences per iteration (default 16)")
+		"sequence length (default: bert 128, gpt2 1024, gnmt 50, rhn 35, tacotron2 100)")
+	c.Flags().IntVar(&f.vocabulary, "vocabulary", 0, "number of tokens in the vocabulary (default: as published)")
+	c.Flags().IntVar(&f.batch, "batch", 0, "batch size: images or sequences per iteration (default 16)")
 	c.Flags().StringVar(&f.loss, "loss", "",
-		"of .onnx files: xent or mse (default: the file's own, else the softmax cross-entropy of its first output)")
+		"loss for .onnx files: xent or mse (default: the loss in the file, else softmax cross-entropy of its first "+
+			"output)")
 	complete(c, "loss", "xent", "mse")
 	c.Flags().StringVar(&f.order, "order", "",
-		"of .onnx files: the order of their operators: file, depth (a branch to its end, then the next) or memory "+
-			"(of these and a greedy one, the one that needs least memory) (default file)")
+		"operator order for .onnx files: file, depth (depth first), or memory (whichever order needs the least "+
+			"memory) (default file)")
 	complete(c, "order", onnx.Orders()...)
-	c.Flags().StringVar(&f.optimizer, "optimizer", "adam", "sgd, momentum or adam")
+	c.Flags().StringVar(&f.optimizer, "optimizer", "adam", "optimizer: sgd, momentum or adam")
 	complete(c, "optimizer", "sgd", "momentum", "adam")
-	c.Flags().Float64Var(&f.rate, "lr", 0, "learning rate; 0: no parameter changes (default: the optimizer's)")
+	c.Flags().Float64Var(&f.rate, "lr", 0,
+		"learning rate; 0 leaves all parameters unchanged (default: depends on the optimizer)")
 	registerPasses(c, &f.passes)
-	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of weights, data order and dropout")
+	c.Flags().Uint64Var(&f.seed, "seed", 1, "random seed for weights, data order and dropout")
 }
 
 // registerReplicas registers the flag for data-parallel jobs.
 func (f *workloadFlags) registerReplicas(c *cobra.Command) {
 	c.Flags().IntVar(&f.replicas, "replicas", 0,
-		"train each network as so many replicas, each on batches of its own, which reduce their gradients while the "+
-			"backward pass goes on; a simulated device is one of so many (default 1)")
+		"number of data-parallel replicas of each network; gradients are reduced during the backward pass, and each "+
+			"replica has a simulated device of its own (default 1)")
 }
 
 // dataHelp says what --data names.
-const dataHelp = "a .npz or .safetensors file with an array for each input of the network, or a folder with CIFAR-10 " +
-	"binary batches, MNIST IDX files or a folder of PNG and JPEG images for each class"
+const dataHelp = "training data: a .npz or .safetensors file with an array per network input, or a folder of " +
+	"CIFAR-10 binary batches, MNIST IDX files, or one subfolder of PNG and JPEG images per class"
 
 // registerPasses registers the flag that chooses passes.
 func registerPasses(c *cobra.Command, to *string) {
 	c.Flags().StringVar(to, "passes", passes.None,
-		"rewrite the networks so that they need less memory and train to the same bits: "+passes.None+", "+passes.All+
-			", or some of "+strings.Join(passes.Names(), ", ")+" with commas in between")
+		"graph rewrites that save memory and keep results bit-identical: "+passes.None+", "+passes.All+
+			", or a comma-separated list of "+strings.Join(passes.Names(), ", "))
 	complete(c, "passes", append([]string{passes.None, passes.All}, passes.Names()...)...)
 }
 
@@ -168,77 +171,78 @@ type planFlags struct {
 	noReplan   bool
 	noMoves    bool
 	options    scheduler.Options
-	tensile    tensilepolicy.Options // what of it has flags
+	tensile    tensilepolicy.Options // Options of policy tensile that have flags.
 	latency    latencyFlags
-	sharing    sharingValue // of memory
-	wrong      sim.Options  // of a simulated device: noise, and latencies that are mispredicted
+	sharing    sharingValue // The value of --memory-sharing.
+	wrong      sim.Options  // Noise and misprediction of a simulated device.
 
-	// what a job that is trained has on the host beside its slots; nil: none is trained, and --host-memory limits
-	// nothing
+	// onHost returns what training a job takes of host memory beside its slots. nil: nothing is trained, and
+	// --host-memory is not enforced.
 	onHost func(*graph.Graph) graph.Bytes
 
-	context graph.Bytes // that a process takes of the memory of the device, once that is open
-	shared  bool        // one process trains all jobs
+	context graph.Bytes // Device memory that a process takes by opening the device.
+	shared  bool        // One process trains all jobs.
 
-	lowest  bool // without a budget plan as low as the policy goes
-	apart   bool // where time is virtual: each job has a device of its own
-	explain bool // ask why what stays does
+	lowest  bool // Without --budget, plan for the least memory that the policy can reach.
+	apart   bool // In virtual time, each job has a device of its own.
+	explain bool // Also ask for the reasons of storages that stay.
 
-	whole bool // the jobs are replicas: each has its arena for itself, however jobs share memory
+	whole bool // The jobs are replicas: each has an arena of its own, whatever --memory-sharing says.
 }
 
 func (f *planFlags) register(c *cobra.Command) {
 	f.registerDevice(c)
 	f.registerPolicy(c)
 	c.Flags().StringVar(&f.budget, "budget", "",
-		"device memory for all jobs: a size such as 512MiB, or a percentage of what they need with every tensor "+
-			"freed after its last use, as rewritten by --passes (default: no limit)")
+		"device memory for all jobs: a size such as 512MiB, or a percentage of what they need without a plan, as "+
+			"rewritten by --passes (default: no limit)")
 	c.Flags().StringVar(&f.overhead, "max-overhead", "",
-		"plan for the least memory with which no job takes so much longer than without a plan, by prediction: a "+
-			"percentage such as 5%, or a factor such as 1.05 (default: for the least time within --budget)")
+		"find the smallest budget at which no job is predicted to slow down by more than this: a percentage such as "+
+			"5% or a factor such as 1.05 (default: minimize time within --budget)")
 	c.Flags().StringVar(&f.priority, "priority", "",
-		"what the jobs' time is worth: whole numbers such as 4,1, one per MODEL or one for all (default: all the same)")
+		"job weights: whole numbers such as 4,1, one per MODEL or one for all (default: all equal)")
 	c.Flags().StringVar(&f.swapRate, "max-swap-rate", "",
-		"largest share of a job's swappable storages that may be swapped: numbers such as 0.1,1, one per MODEL or "+
-			"one for all; 0: no limit (default: 0)")
-	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else; on an error {\"error\": TEXT}")
-	c.Flags().BoolVar(&f.wide, "wide", false, "print all columns of the table")
+		"maximum share of a job's swappable storages to swap: numbers such as 0.1,1, one per MODEL or one for all; 0 "+
+			"means no limit (default 0)")
+	c.Flags().BoolVar(&f.json, "json", false, "print a single JSON document; on failure {\"error\": TEXT}")
+	c.Flags().BoolVar(&f.wide, "wide", false, "print all columns")
 	f.latency.register(c)
 }
 
 // registerDevice registers the flags of a device.
 func (f *planFlags) registerDevice(c *cobra.Command) {
 	c.Flags().StringVar(&f.device, "device", "cpu",
-		"cpu, cuda or cuda:N for an NVIDIA GPU, or sim:NAME for virtual time on a known device ("+simNames()+")")
+		"device: cpu, cuda or cuda:N (NVIDIA GPU), or sim:NAME to simulate a known device in virtual time ("+
+			simNames()+")")
 	complete(c, "device", append([]string{"cpu", "cuda"}, simDevices()...)...)
 	c.Flags().BoolVar(&f.fake, "fake", false,
-		"on cuda: a driver without a GPU, which executes the kernels slowly, in virtual time")
+		"with --device cuda: emulate a GPU, slowly and in virtual time")
 	c.Flags().MarkHidden("fake")
-	c.Flags().StringVar(&f.link, "link", "none", "limit of each copy direction: "+linkForms())
+	c.Flags().StringVar(&f.link, "link", "none", "copy rate limit per direction: "+linkForms())
 	complete(c, "link", append([]string{"none"}, cost.Names()...)...)
 	c.Flags().IntVar(&f.threads, "threads", 1,
-		"threads of each matrix product; results are the same to the bit for the same number")
-	c.Flags().BoolVar(&f.noOpenBLAS, "no-openblas", false, "compute with gonum even if OpenBLAS is installed")
+		"threads per matrix product; results are bit-identical for equal numbers of threads")
+	c.Flags().BoolVar(&f.noOpenBLAS, "no-openblas", false, "use gonum even if OpenBLAS is installed")
 }
 
 // registerPolicy registers the flags of how it is planned for.
 func (f *planFlags) registerPolicy(c *cobra.Command) {
-	c.Flags().StringVar(&f.policy, "policy", "tensile", strings.Join(policies.Names(), ", "))
+	c.Flags().StringVar(&f.policy, "policy", "tensile", "policy: "+strings.Join(policies.Names(), ", "))
 	c.Flags().Int64Var(&f.options.Work, "planning-work", 0,
-		"steps of planning, of some nanoseconds each, after which the best proven plan so far is taken (default: "+
-			"3000000000)")
+		"planning effort limit in steps of a few nanoseconds; when it is reached, the best proven plan so far is "+
+			"used (default 3000000000)")
 	complete(c, "policy", policies.Names()...)
-	c.Flags().BoolVar(&f.tensile.KeepOrder, "no-reorder", false, "leave updates at the end of the iteration")
-	c.Flags().BoolVar(&f.tensile.NoSwap, "no-free-swaps", false, "plan no swaps that fit into free link time")
-	c.Flags().BoolVar(&f.tensile.NoRecompute, "no-recompute", false, "recompute nothing")
+	c.Flags().BoolVar(&f.tensile.KeepOrder, "no-reorder", false, "keep parameter updates at the end of the iteration")
+	c.Flags().BoolVar(&f.tensile.NoSwap, "no-free-swaps", false, "disable swaps that fit into free link time")
+	c.Flags().BoolVar(&f.tensile.NoRecompute, "no-recompute", false, "disable recomputation")
 	c.Flags().BoolVar(&f.tensile.NoChains, "no-chains", false,
-		"recompute nothing whose inputs have to be recomputed for it")
-	c.Flags().BoolVar(&f.tensile.NoStall, "no-stalls", false, "plan no swaps that stall")
+		"disable recomputation of tensors whose inputs would be recomputed too")
+	c.Flags().BoolVar(&f.tensile.NoStall, "no-stalls", false, "disable swaps that stall compute")
 	c.Flags().BoolVar(&f.tensile.LateOut, "late-out", false,
-		"copy out after the access before the pause, not as soon as the content is made")
+		"swap out after the last access before the gap instead of right after the content is produced")
 	c.Flags().BoolVar(&f.tensile.OneChannel, "one-channel", false,
-		"plan both copy directions on one channel, as TENSILE does")
-	c.Flags().BoolVar(&f.tensile.NoRelax, "no-relax", false, "give swaps no more time than the peak left them")
+		"plan both copy directions on one channel, as in the TENSILE paper")
+	c.Flags().BoolVar(&f.tensile.NoRelax, "no-relax", false, "do not extend swaps beyond the peak that they relieve")
 	ablations(c, "no-reorder", "no-free-swaps", "no-recompute", "no-chains", "no-stalls", "late-out", "one-channel",
 		"no-relax")
 }
@@ -247,16 +251,16 @@ func (f *planFlags) registerPolicy(c *cobra.Command) {
 func (f *planFlags) registerSharing(c *cobra.Command, without string) {
 	f.sharing.open = true
 	c.Flags().Var(&f.sharing, "memory-sharing",
-		"how jobs share memory: none, each has an arena of its own; gates, one at a time has its peak, and each of "+
-			"the others what it holds between two iterations; zico, as gates, with iterations that begin when the "+
-			"scheduler of Zico would begin them; waterwave, as gates, with groups in the pairs of Waterwave; or "+
-			"slices, one at a time has its arena, and the others rest (default: "+without+")")
+		"how jobs share memory: none (each has its own arena), gates (one job at a time reaches its peak, the others "+
+			"keep what they hold between iterations), zico (gates, iterations start as in the paper), "+
+			"waterwave (gates, groups paired as in the paper), or slices (time slicing: one job at a time has its arena) "+
+			"(default: "+without+")")
 	complete(c, "memory-sharing", "gates", "zico", "waterwave", "slices", "none")
 }
 
 // gatesInRun is what run and plan do without the flag.
-const gatesInRun = "gates or none, whichever is expected to be faster, for several jobs on a device that can back a " +
-	"part of an arena; else none"
+const gatesInRun = "for several jobs on a device with paged arenas the faster of gates and none, by prediction; else " +
+	"none"
 
 // sharingValue is a way to share memory.
 type sharingValue struct {
@@ -318,7 +322,7 @@ func (f *planFlags) checkSharing(d device.Device) error {
 // registerReplan registers the flag of what is planned again while jobs train.
 func (f *planFlags) registerReplan(c *cobra.Command) {
 	c.Flags().BoolVar(&f.noReplan, "no-replan", false,
-		"plan again neither when latencies have changed nor when a job has gone")
+		"do not replan when latencies change or a job leaves")
 }
 
 // planning returns the options of the policy that was chosen.
@@ -386,9 +390,9 @@ func needModels(c *cobra.Command, args []string) error {
 }
 
 // modelHelp explains MODEL in the help texts.
-const modelHelp = `MODEL: a network (tensile models lists them), one of any size such as resnet:3,4,6,3 or
-gpt:2,64,4, or the path of a .json graph, whose sizes and optimizer are its own, or of an .onnx file, which
---batch, --sequence, --loss and --optimizer apply to; MODEL:N is N copies.`
+const modelHelp = `MODEL is a built-in network (see tensile models), one of any size such as resnet:3,4,6,3 or
+gpt:2,64,4, the path of a .json graph, which includes its sizes and optimizer, or the path of an .onnx
+file, to which --batch, --sequence, --loss and --optimizer apply. MODEL:N means N copies.`
 
 // completeModels completes MODEL in a shell: with the networks' names, else with files.
 func completeModels(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -396,5 +400,5 @@ func completeModels(*cobra.Command, []string, string) ([]cobra.Completion, cobra
 }
 
 // weightsHelp explains --weights.
-const weightsHelp = "start with the tensors of this FILE, safetensors as --save writes it or a state_dict of torch " +
-	"(.pt); others are made up"
+const weightsHelp = "initialize tensors from this FILE (safetensors as written by --save, or a torch state_dict " +
+	".pt); tensors not in it are initialized at random"

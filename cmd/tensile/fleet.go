@@ -89,11 +89,11 @@ func drainCommand() *cobra.Command {
 	var undo bool
 	c := steer(&cobra.Command{
 		Use:   "drain DEVICE",
-		Short: "Have a device take no jobs, and those that it has go elsewhere",
-		Long: `Have a device take no jobs. Those that train there leave with a checkpoint after the
-iterations in flight and go on at another device of the same identity that can read the checkpoint, or wait for one;
-those that take no checkpoints stay to their end. It counts until it is undone, also after a restart of the
-controller. Only an administrator may.`,
+		Short: "Move jobs off a device and keep new ones away",
+		Long: `Move jobs off a device and keep new ones away. Running jobs checkpoint after the current iteration, and
+resume on another device of the same identity that can read the checkpoint, or wait for one; jobs
+without checkpoints stay until they end. The device stays drained, across restarts of the controller,
+until --undo. Only administrators may drain a device.`,
 		Args:    needOne("DEVICE"),
 		Example: "  tensile drain lab2-cpu\n  tensile drain lab2-cpu --undo",
 	}, func(args []string) ([]wire.Request, error) {
@@ -102,6 +102,6 @@ controller. Only an administrator may.`,
 		}
 		return []wire.Request{{Verb: wire.Drain, Device: args[0], Undo: undo}}, nil
 	})
-	c.Flags().BoolVar(&undo, "undo", false, "let it take jobs again")
+	c.Flags().BoolVar(&undo, "undo", false, "accept jobs on the device again")
 	return c
 }

@@ -49,7 +49,7 @@ func TestClusterFlood(t *testing.T) {
 		at       = "\x00"
 	)
 	for _, flood := range []struct {
-		subject string // with the number of the message in the place of at
+		subject string // with the number of the message in place of at
 		bytes   int
 		times   int
 	}{

@@ -13,7 +13,7 @@ func graphCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "graph MODEL",
 		Short: "Print the training graph of a network as JSON",
-		Long: "Print the training graph of a network in the JSON form that run and plan read.\n\n" +
+		Long: "Print the training graph of a network in the JSON format that run and plan read.\n\n" +
 			modelHelp,
 		Args:              needModels,
 		ValidArgsFunction: completeModels,

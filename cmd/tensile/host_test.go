@@ -46,7 +46,7 @@ func (c *cluster) distant(h *needs.Host) *family {
 	c.t.Helper()
 	path := filepath.Join(c.files, "lab.json")
 	c.tell("credentials", "lab", "--output", path)
-	lab := startCommand(c.t, c.files, []string{"XDG_STATE_HOME=" + c.t.TempDir()}, h.On("tensile", "executor",
+	lab := startCommand(c.t, c.files, []string{"XDG_STATE_HOME=" + c.t.TempDir()}, h.Command("tensile", "executor",
 		"--credentials", path, "--checkpoints", filepath.Join(c.state, "checkpoints"))...)
 	c.line(`^executor lab has joined$`)
 	c.tell("budget", "64KiB")

@@ -22,8 +22,8 @@ const hostShare = "80%"
 
 func (f *hostMemoryFlag) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.text, "host-memory", "",
-		"host memory for what all jobs keep and swap there: a size such as 8GiB, a percentage of what is available, "+
-			"or none for no limit (default: "+hostShare+"; on sim none)")
+		"host memory for all jobs: a size such as 8GiB, a percentage of the available memory, or none for no limit "+
+			"(default: "+hostShare+"; none with --device sim)")
 }
 
 // limit is the budget of host memory; 0: there is none.

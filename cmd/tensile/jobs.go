@@ -26,25 +26,25 @@ func jobsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "jobs",
 		Short: "List the jobs of a controller",
-		Long: `List the jobs of a controller. IT/S is how many iterations a job does in a second of the
-device's time, which is virtual on sim, LEFT how long it still takes at that rate, ARENA the device
-memory of the plan with which it trains, AGE the time since it was submitted. OWNER, where jobs have
-several, is the user who submitted a job; - is an administrator. With --wide, SLOT PEAK is the peak
-of the plan in force, PLANS how many have come into force, CHECKPOINT after how many iterations
-the newest checkpoint was taken, and SLOWDOWN how many times as long an iteration takes as its ops do
-alone and without a plan, both measured; where there are tenants that is shown without --wide, too.
-Where jobs share memory, BASE is what a job holds between two iterations, GATE how long it waits for
-the memory of others in an iteration, and SPEED how fast it is expected to be, as a share of its speed
-alone and without a plan.`,
+		Long: `List the jobs of a controller. IT/S is iterations per second of device time, which is virtual with
+--device sim; LEFT is the remaining time at that rate; ARENA is the device memory of the plan in force;
+AGE is the time since submission; OWNER, shown if there are several, is the user who submitted the job,
+or - for an administrator.
+
+With --wide, SLOT PEAK is the peak of the plan in force, PLANS is the number of plans so far,
+CHECKPOINT is the iteration of the newest checkpoint, and SLOWDOWN is the measured time per iteration
+relative to that of its ops alone and without a plan (always shown if there are tenants). If jobs share
+memory, BASE is what a job holds between iterations, GATE is the time per iteration spent waiting for
+the memory of others, and SPEED is the expected speed relative to running alone and without a plan.`,
 		Args: noArguments,
 	}
-	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
+	c.RunE = f.withController(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
 		return listJobs(ctx, conn, l, out)
 	})
 	f.register(c)
-	c.Flags().BoolVar(&l.json, "json", false, "print one JSON document and nothing else; with --watch, one a second")
-	c.Flags().BoolVar(&l.watch, "watch", false, "go on, once a second, until interrupted")
-	c.Flags().BoolVar(&l.mine, "mine", false, "leave out the jobs of others")
+	c.Flags().BoolVar(&l.json, "json", false, "print a single JSON document; with --watch, one per second")
+	c.Flags().BoolVar(&l.watch, "watch", false, "refresh every second until interrupted")
+	c.Flags().BoolVar(&l.mine, "mine", false, "show only your own jobs")
 	c.Flags().BoolVar(&l.wide, "wide", false, "print all columns")
 	return c
 }

@@ -25,27 +25,26 @@ func joinCommand() *cobra.Command {
 	var f joinFlags
 	c := &cobra.Command{
 		Use:   "join [flags] -- COMMAND...",
-		Short: "Train a PyTorch script as a job of a controller, or within so many bytes of its device",
-		Long: `Start a script, and have its training planned for. The script imports the package in
-python/tensile and says tensile.join(model, optimizer); it trains with its own ops, in its own
-process, and to the same bits. The first iterations are recorded; what is planned then is carried
-out between the ops.
+		Short: "Train a PyTorch script as a job of a controller, or alone within a memory limit",
+		Long: `Start a PyTorch script and plan the memory of its training. The script imports the package in
+python/tensile and calls tensile.join(model, optimizer); it trains with its own ops, in its own process,
+with bit-identical results. Its first iterations are captured; later iterations run with a plan that is
+carried out between the ops.
 
-Where a controller runs the script becomes a job of it like any other. It begins when there is room
-for what it has at first: --memory, or a quarter of the controller's budget. What it has recorded is
-then planned for beside the other jobs, and more or less may come of that. It takes no checkpoints of
-ours, is not started again and stays where it is; tensile stop and park reach it at the end of an
-iteration.
+If a controller runs, the script becomes one of its jobs. It starts when its initial memory is free:
+--memory, or a quarter of the controller's budget. What was captured is then planned together with the
+other jobs, and the script may get more or less memory. It takes no checkpoints, is not restarted and
+does not migrate; tensile stop and tensile park act at the end of an iteration.
 
-Where none runs on the default state folder, and neither --name nor --priority nor a flag that says
-which controller is meant is given, the script is planned for alone, within --memory.
+If no controller runs on the default state folder, and neither --name nor --priority nor a flag that
+selects a controller is given, the script is planned alone, within --memory.
 
-The memory is what the allocator of PyTorch reserves. What it has beyond the plan (small tensors,
-fragments) is measured, and the plan is made lower if both together do not fit.
+Memory is what PyTorch's allocator reserves. What it reserves beyond the plan (small tensors,
+fragments) is measured, and the plan is reduced if both together do not fit.
 
-The script has the terminal. If this process dies, it trains on with the plan that it has; the exit
-status is that of the script, and 128 and its number where a signal has ended it. A script that no
-plan brings within --memory ends before its next step, with status 75, unless --anyway is given.`,
+The script uses this terminal. If this process dies, the script keeps training with its current plan.
+The exit status is the script's, or 128 plus the number of the signal that ended it. If no plan fits into
+--memory, the script ends before its next step with status 75, unless --anyway is given.`,
 		Example: "  tensile join --memory 4GiB -- python train.py\n" +
 			"  tensile join --name encoder --priority 2 -- python train.py",
 		Args: func(c *cobra.Command, args []string) error {
@@ -82,15 +81,16 @@ plan brings within --memory ends before its next step, with status 75, unless --
 		return f.job(c.Context(), args, c.ErrOrStderr())
 	}
 	c.Flags().SetInterspersed(false)
-	c.Flags().StringVar(&f.name, "name", "", "name of the job (default: that of the script)")
-	c.Flags().IntVar(&f.priority, "priority", 1, "weight of the job's time against that of others")
-	c.Flags().StringVar(&f.memory, "memory", "", "bytes that the script may have on its device, such as 4GiB: of a "+
-		"job, until it has recorded an iteration (default: a quarter of the budget); alone, at any time (no limit), "+
-		"or a percentage of what its iterations need, such as 60%")
+	c.Flags().StringVar(&f.name, "name", "", "job name (default: name of the script)")
+	c.Flags().IntVar(&f.priority, "priority", 1, "job priority: its weight relative to other jobs")
+	c.Flags().StringVar(&f.memory, "memory", "",
+		"device memory limit, such as 4GiB; for a job of a controller it holds until the first iteration is captured "+
+			"(default: a quarter of the budget); without a controller it always holds and may be a percentage of "+
+			"what an iteration needs (default: no limit)")
 	c.Flags().BoolVar(&f.anyway, "anyway", false,
-		"train on without a limit where no plan fits into --memory; else the script ends, with exit status 75")
+		"keep training without a limit if no plan fits into --memory, instead of exiting with status 75")
 	c.Flags().StringVar(&f.report, "report", "",
-		"write what it came to into this file, as JSON: plan_bytes, reserve_bytes, claim_bytes, touched_bytes and more")
+		"write a JSON report to this file: plan_bytes, reserve_bytes, claim_bytes, touched_bytes and more")
 	return c
 }
 
@@ -139,7 +139,7 @@ type joined struct {
 	machine  *sidecar.Machine
 	conn     *net.UnixConn
 	messages chan heard
-	lines    chan []byte // to be written
+	lines    chan []byte // Lines to write.
 	planned  chan sidecar.Planned
 	stderr   io.Writer
 }
@@ -257,7 +257,7 @@ func (s *joined) say(format string, args ...any) {
 	fmt.Fprintln(s.stderr, "tensile:", text.Line(fmt.Sprintf(format, args...), maxError))
 }
 
-// tellSummary says what a script came to, and writes it into a file, if one is named.
+// tellSummary prints the summary of a script's run, and writes it into a file, if one is named.
 func tellSummary(sum sidecar.Summary, joined bool, report string, say func(string)) error {
 	switch {
 	case !joined:

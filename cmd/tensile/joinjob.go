@@ -45,11 +45,11 @@ const firstShare = 4
 // guest is a script that is a job of a controller, and what it speaks to.
 type guest struct {
 	args   []string
-	conn   *bus.Conn // to ask
+	conn   *bus.Conn // Connection for requests.
 	job    string
 	say    func(string)
-	held   []*os.File // that show that the script lives
-	lease  *leaseOf   // of the device's memory; nil: jobs share none
+	held   []*os.File // Locks that show that the script is alive.
+	lease  *leaseOf   // Lease of the device's memory; nil: jobs share no memory.
 	host   *sidecar.Host
 	failed error      // it could not be started
 	ended  chan error // how the command has ended, once; nil: it was not started

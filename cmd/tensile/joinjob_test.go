@@ -238,7 +238,7 @@ func TestJoinJobLosesSidecarByGates(t *testing.T) {
 	c.end()
 }
 
-// enlarged writes the file of a recorded graph with storages of so many times the bytes, and returns what that needs.
+// enlarged writes the file of a recorded graph with storages that are larger by a factor, and returns what that needs.
 func enlarged(t *testing.T, from, to string, times graph.Bytes) graph.Bytes {
 	t.Helper()
 	text, err := os.Open(from)

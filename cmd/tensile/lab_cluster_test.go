@@ -16,19 +16,19 @@ import (
 	"tensile/wire"
 )
 
-// bringsOn is brings on another host. login: flags by which the executor is let in by servers of others.
+// bringsOn is brings on another host. login: flags by which the executor is let in by external servers.
 func (c *lab) bringsOn(h *needs.Host, name, budget string, login ...string) *family {
 	c.t.Helper()
 	path := filepath.Join(c.files, name+".json")
 	c.tell(append([]string{"credentials", name, "--output", path}, login...)...)
-	x := startCommand(c.t, c.files, []string{"XDG_STATE_HOME=" + c.t.TempDir()}, h.On("tensile", "executor",
+	x := startCommand(c.t, c.files, []string{"XDG_STATE_HOME=" + c.t.TempDir()}, h.Command("tensile", "executor",
 		"--credentials", path, "--name", name, "--budget", budget, "--checkpoints",
 		filepath.Join(c.files, "checkpoints"))...)
 	c.line(`^executor ` + name + ` has joined$`)
 	return x
 }
 
-// Two hosts bring a device each, to a controller with a server of its own, and to one at three servers of others. Two
+// Two hosts bring a device each, to a controller with a server of its own, and to one at three external servers. Two
 // replicas of a network, one on each host, train to the bits of two on one host. Eight jobs are placed on both. A host
 // is killed, and of the three servers that which leads the records: the host's jobs go on at the other one from their
 // checkpoints, to the bits of undisturbed ones.

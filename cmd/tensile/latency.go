@@ -35,21 +35,21 @@ type latencyFlags struct {
 
 	model    *predictor.Model                 // nil: roofline
 	load     float64                          // share that others use, measured while no job of ours runs; 0: not known
-	measured map[graph.Digest][]time.Duration // by digest of the graph: known, and nothing is predicted
-	recorded map[graph.Digest][]time.Duration // likewise, of graphs that were recorded
+	measured map[graph.Digest][]time.Duration // Measured latencies by digest of the graph; they are not predicted.
+	recorded map[graph.Digest][]time.Duration // latencies of captured graphs, per op
 }
 
 func (f *latencyFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "predictor", "",
-		"model of op latencies (default: the one that tensile calibrate made for this device, if there is one)")
+		"file with a latency model (default: the one made by tensile calibrate for this device, if any)")
 	c.Flags().BoolVar(&f.calibrate, "calibrate", false,
-		"calibrate for a few seconds if there is no model yet (default of run on a terminal)")
-	c.Flags().BoolVar(&f.noCalibrate, "no-calibrate", false, "take roofline times, and no model")
+		"calibrate for a few seconds if there is no latency model yet (default for run on a terminal)")
+	c.Flags().BoolVar(&f.noCalibrate, "no-calibrate", false, "use roofline estimates instead of a latency model")
 }
 
-// on describes the device for plans. Of latencies that a model predicts it also knows what they are under a load. Jobs
-// with a simulated device each do not slow one another down.
-func (f *planFlags) on(d device.Device) planner.Device {
+// describeDevice describes the device for plans. Of latencies that a model predicts it also knows what they are under a
+// load. Jobs with a simulated device each do not slow one another down.
+func (f *planFlags) describeDevice(d device.Device) planner.Device {
 	c := controller.Config{MemorySharing: f.sharing.Sharing}
 	on := c.SharedDevice(planner.Describe(d, f.latencies(d)))
 	if f.whole {
@@ -150,7 +150,7 @@ func (f *latencyFlags) predict(g *graph.Graph, load float64) (latency, slack []t
 // measured plans again, with the latencies that a run of the same jobs has measured. They are kept as if each job ran
 // alone, as predicted ones are: a request has what ops take beside the other jobs.
 func (s *session) measured(ctx context.Context, p *planFlags, run *local.Run, planned *planner.Planned) error {
-	on := p.on(s.device)
+	on := p.describeDevice(s.device)
 	profiles, uses := make([]planner.Profile, len(s.workload)), make([]cost.Use, len(s.workload))
 	for i, t := range s.workload {
 		profile, err := on.Profile(t.Graph)
@@ -159,7 +159,7 @@ func (s *session) measured(ctx context.Context, p *planFlags, run *local.Run, pl
 		}
 		profiles[i], uses[i] = profile, on.Sharing.Use(profile.Latency)
 	}
-	stretch := on.Sharing.Stretches(uses)
+	stretch := on.Sharing.Slowdowns(uses)
 	p.latency.measured = make(map[graph.Digest][]time.Duration)
 	for i, t := range s.workload {
 		latency := run.Jobs[i].Watched.Latencies(profiles[i].FirstVariantTime, planned.Jobs[i].Plan, len(t.Graph.Ops))
@@ -167,12 +167,12 @@ func (s *session) measured(ctx context.Context, p *planFlags, run *local.Run, pl
 			return fmt.Errorf("job %s: not every op was measured; --measured wants more --iterations", t.Name)
 		}
 		for op := range latency {
-			latency[op] = on.Sharing.Alone(latency[op], stretch[i])
+			latency[op] = on.Sharing.Uncontended(latency[op], stretch[i])
 		}
 		p.latency.measured[t.Graph.Digest()] = latency
 		s.request.Jobs[i].Latency, s.request.Jobs[i].Slack = latency, nil
 	}
-	s.request.Jobs = p.on(s.device).Request(s.request.Jobs...).Jobs
+	s.request.Jobs = p.describeDevice(s.device).Request(s.request.Jobs...).Jobs
 	s.latency = "measured in the vanilla run"
 	var err error
 	s.planned, err = on.Plan(ctx, s.request)

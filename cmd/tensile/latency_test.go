@@ -23,7 +23,7 @@ func TestLoadOfJobs(t *testing.T) {
 	}
 	defer d.Close()
 	f := planFlags{device: "cpu", threads: 1}
-	m, err := predictor.Load("../../predictor/testdata/version1.model")
+	m, err := predictor.Load("../../predictor/testdata/small.model")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestLoadOfJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.latency.load = 0.25
-	on := f.on(d)
+	on := f.describeDevice(d)
 	on.Sharing.Share = 0.125 // as on eight processors: each of four jobs finds three eighths of it used, at most
 	r, err := on.FirstRequest(w)
 	if err != nil {
@@ -51,7 +51,7 @@ func TestLoadOfJobs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	others := 0.125 * on.Sharing.Others(slices.Repeat([]cost.Use{on.Sharing.Use(profile.Latency)}, 4))[0]
+	others := 0.125 * on.Sharing.BusyOthers(slices.Repeat([]cost.Use{on.Sharing.Use(profile.Latency)}, 4))[0]
 	if others < 0.2 || others > 0.375 {
 		t.Fatalf("three of four jobs use %v of eight processors", others)
 	}

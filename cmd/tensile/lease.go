@@ -20,7 +20,7 @@ func leaseCommand() *cobra.Command {
 	var log logFlags
 	c := &cobra.Command{
 		Use:    "lease",
-		Short:  "Grant the jobs of a device their memory, for the executors that share it",
+		Short:  "Serve the memory lease of a device to the executors that share it",
 		Hidden: true,
 		Args:   noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -42,8 +42,8 @@ func leaseCommand() *cobra.Command {
 		},
 	}
 	log.register(c)
-	c.Flags().StringVar(&name, "name", "", "name of the device's lease")
-	c.Flags().StringVar(&path, "log", "", "the file that has its output: an empty one is removed at the end")
-	c.Flags().DurationVar(&linger, "linger", 0, "end when nobody was connected for so long (default 30s)")
+	c.Flags().StringVar(&name, "name", "", "name of the lease")
+	c.Flags().StringVar(&path, "log", "", "log file; removed on exit if it is empty")
+	c.Flags().DurationVar(&linger, "linger", 0, "exit after this time without connections (default 30s)")
 	return c
 }

@@ -27,7 +27,7 @@ type hostLeases struct {
 	logs   string // folder for what processes of leases log; "": nobody reads that
 	linger time.Duration
 	log    func(string)
-	flags  []string    // of how the process of a lease logs
+	flags  []string    // Log flags of the lease's process.
 	failed func(error) // a lease cannot go on
 }
 

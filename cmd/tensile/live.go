@@ -27,26 +27,26 @@ type livePlan struct {
 	Job        string          `json:"job"`
 	Model      string          `json:"model"`
 	State      wire.JobState   `json:"state"`
-	Reason     string          `json:"why,omitempty"`
-	Epoch      int64           `json:"epoch"`
-	Newest     int64           `json:"newest_epoch"`     // another, if that waits for bytes of other jobs
-	PlanReason string          `json:"reason"`           // of the newest plan
-	Phase      string          `json:"phase"`            // and for which latencies: cold-start, updated
-	Passes     []string        `json:"passes,omitempty"` // that the graph has been through
+	Reason     string          `json:"why,omitempty"`    // Why the job waits or failed.
+	Epoch      int64           `json:"epoch"`            // The plan in force.
+	Newest     int64           `json:"newest_epoch"`     // The newest plan; not in force while it waits for memory.
+	PlanReason string          `json:"reason"`           // Why the newest plan was made.
+	Phase      string          `json:"phase"`            // Latencies that it was made for: cold-start or updated.
+	Passes     []string        `json:"passes,omitempty"` // Passes that rewrote the graph.
 	Steps      int             `json:"steps"`
 	Ops        int             `json:"ops"`
 	Swaps      int             `json:"swaps"`
 	SlotPeak   graph.Bytes     `json:"slot_peak_bytes"`
 	Arena      graph.Bytes     `json:"arena_bytes"`
-	Since      int64           `json:"since_epoch,omitempty"` // what Changes are against
+	Since      int64           `json:"since_epoch,omitempty"` // The plan that Changes compare with; 0: there is none.
 	Changes    []report.Change `json:"changes"`
 
-	Decisions []explain.Decision `json:"decisions,omitempty"` // if they are asked for
+	Decisions []explain.Decision `json:"decisions,omitempty"` // Set by --explain.
 
 	plan   *plan.Plan
 	graph  *graph.Graph
 	layout wire.Layout
-	link   wire.Rates // that the job has for itself
+	link   wire.Rates // The job's share of the link.
 }
 
 // show is what is wanted of a plan beside its figures.
@@ -112,8 +112,7 @@ func showLive(ctx context.Context, conn wire.Bus, job string, s show, out io.Wri
 func (p *livePlan) explain() error {
 	r := p.layout.Reasons
 	if r == nil {
-		return fmt.Errorf("--explain: plan %d of job %s was made by a controller of an earlier release, which kept no "+
-			"reasons", p.Epoch, p.Job)
+		return fmt.Errorf("--explain: plan %d of job %s has no reasons: leave out --explain", p.Epoch, p.Job)
 	}
 	if _, err := p.prove(); err != nil {
 		return err

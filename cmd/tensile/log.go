@@ -27,10 +27,11 @@ var logLevels = []string{"debug", "info", "warn", "error"}
 
 func (f *logFlags) register(c *cobra.Command) {
 	f.format = textLog
-	c.Flags().Var((*logFormat)(&f.format), "log-format", "form of the log: text, lines behind the time of day; "+
-		"or json, an object a line with time, level, msg, and, where they have them, event, job, device, epoch")
+	c.Flags().Var((*logFormat)(&f.format), "log-format",
+		"log format: text, or json (one object per line with time, level, msg and, if they apply, event, job, device "+
+			"and epoch)")
 	complete(c, "log-format", textLog, jsonLog)
-	c.Flags().Var((*logLevel)(&f.level), "log-level", "what is logged: debug, info, warn or error, and what is worse")
+	c.Flags().Var((*logLevel)(&f.level), "log-level", "minimum log level: debug, info, warn or error")
 	complete(c, "log-level", logLevels...)
 }
 

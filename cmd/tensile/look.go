@@ -23,7 +23,7 @@ var scoring = []graph.Kind{graph.Linear, graph.MatMul, graph.Conv2D}
 
 // tellTwice prints a line if the scores of a network from a file are probabilities.
 func tellTwice(ctx context.Context, t *task.Task) error {
-	is, err := twice(ctx, t)
+	is, err := hasSoftmaxTwice(ctx, t)
 	if is {
 		fmt.Fprintf(os.Stderr, "tensile: %s: the rows that its loss takes for scores are probabilities, as each "+
 			"sums up to 1: softmax cross-entropy makes a softmax of them; export the scores instead\n", t.Source)
@@ -31,9 +31,9 @@ func tellTwice(ctx context.Context, t *task.Task) error {
 	return err
 }
 
-// twice looks at the first batch of a network from a file and reports whether what goes into its softmax cross-entropy
-// are probabilities already, which no rule of the import has seen. What cannot be looked at is none.
-func twice(ctx context.Context, t *task.Task) (bool, error) {
+// hasSoftmaxTwice looks at the first batch of a network from a file and reports whether what goes into its softmax
+// cross-entropy are probabilities already, which no rule of the import has seen. What cannot be looked at is none.
+func hasSoftmaxTwice(ctx context.Context, t *task.Task) (bool, error) {
 	if t.Source == "" {
 		return false, nil
 	}
@@ -84,7 +84,7 @@ func twice(ctx context.Context, t *task.Task) (bool, error) {
 	return shares, nil
 }
 
-// sumUp reports whether all rows of so many numbers are from 0 to 1 and sum up to 1, but for what rounding does.
+// sumUp reports whether the numbers of each row lie in [0, 1] and sum to 1, up to rounding.
 func sumUp(numbers []float32, row int) bool {
 	for r := range slices.Chunk(numbers, row) {
 		sum := 0.0

@@ -79,11 +79,10 @@ const maxError = 1000
 func root() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tensile",
-		Short: "Train more networks than fit: plan what stays on the device, what is swapped and what is made again",
-		Long: `tensile trains several networks on one device within a memory budget. It plans, per
-tensor, what is kept on the device, swapped to host memory or recomputed, proves the plan, and
-carries it out on copy lanes beside the compute lane. Losses and weights are the same to the bit as
-without a plan.`,
+		Short: "Train more networks than fit on a GPU by planning what stays, what is swapped and what is recomputed",
+		Long: `tensile trains several networks on one device within a memory budget. For each tensor it plans whether
+to keep it on the device, swap it to host memory or recompute it. It proves the plan and overlaps its
+copies with compute. Losses and weights are bit-identical to those without a plan.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil

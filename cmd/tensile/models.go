@@ -15,15 +15,15 @@ func modelsCommand() *cobra.Command {
 	var device string
 	c := &cobra.Command{
 		Use:   "models",
-		Short: "List the networks: parameters, arithmetic, ops, memory without a plan",
+		Short: "List the built-in networks with their sizes and memory needs",
 		Long: fmt.Sprintf(
-			`List every network at the size that it was made for. Parameters are the trained ones. GMACs are 1e9
-multiply-adds of a forward pass of one example. Ops, tensors and memory are those of training with
-Adam at batch %d without a plan: when nothing is freed within an iteration (all), and when everything
-is freed after its last use (live). docs/models.md names the sources.
+			`List every network at its original size. Parameters are the trained ones. GMACs are 1e9 multiply-adds in
+a forward pass of one example. Ops, tensors and memory are for training with Adam at batch %d without a
+plan: if nothing is freed during an iteration (all), and if every tensor is freed after its last use
+(live). docs/models.md names the sources.
 
-With --device also what an iteration without a plan takes there, by the roofline, and which share of
-it is busy: work, and not launches of ops. Jobs of networks that are seldom busy gain most by running
+With --device, also show the roofline time of an iteration there without a plan, and utilization: the
+share of it that is work and not op launches. Networks with low utilization gain most from running
 together.`, workload.CatalogBatch),
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -46,8 +46,8 @@ together.`, workload.CatalogBatch),
 		},
 	}
 	c.Flags().StringVar(&device, "device", "",
-		"sim:NAME of a known device ("+simNames()+"): show times and busy shares there, too")
+		"sim:NAME of a known device ("+simNames()+"): also show predicted times and utilization")
 	complete(c, "device", simDevices()...)
-	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
+	c.Flags().BoolVar(&json, "json", false, "print a single JSON document")
 	return c
 }

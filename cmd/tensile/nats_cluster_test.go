@@ -32,7 +32,7 @@ type natsServers struct {
 	running []*exec.Cmd
 }
 
-// natsUsers are the users of the servers, with what each may in the place of %s.
+// natsUsers are the users of the servers, with what each may in place of %s.
 const natsUsers = `authorization { users: [
   {user: boss, password: pw}
   {user: executors, password: pw}
@@ -205,7 +205,7 @@ func (s *natsServers) leads(stream string) (leader int) {
 	return leader
 }
 
-// others are controllers on servers of others, with one state folder.
+// others are controllers on external servers, with one state folder.
 type others struct {
 	*cluster
 	servers *natsServers

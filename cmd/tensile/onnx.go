@@ -21,9 +21,8 @@ import (
 func onnxCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "onnx",
-		Short: "Look at ONNX files, and test the operators that are supported",
-		Long: "Look at ONNX files, and test the operators that are supported. run, plan and submit take an " +
-			"ONNX file as a MODEL.",
+		Short: "Inspect ONNX files and test operator support",
+		Long:  "Inspect ONNX files and test operator support. run, plan and submit accept an ONNX file as MODEL.",
 	}
 	c.AddCommand(onnxShowCommand(), onnxTestCommand())
 	return c
@@ -34,7 +33,7 @@ func onnxShowCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "show FILE",
-		Short:   "Say what an ONNX file holds: operators, parameters, arithmetic, memory of its training",
+		Short:   "Show operators, parameters, arithmetic and training memory of an ONNX file",
 		Example: "  tensile onnx show model.onnx --batch 32",
 		Args:    needFile,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -42,7 +41,7 @@ func onnxShowCommand() *cobra.Command {
 		},
 	}
 	f.register(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else")
+	c.Flags().BoolVar(&asJSON, "json", false, "print a single JSON document")
 	return c
 }
 
@@ -61,14 +60,14 @@ type onnxFile struct {
 	Opset     int64          `json:"opset"`
 	Operators map[string]int `json:"operators"` // nodes of each
 	Params    int64          `json:"params"`
-	MACs      int64          `json:"macs"` // of a forward pass of the batch
-	Ops       int            `json:"ops"`  // of the training graph, and its memory without a plan
+	MACs      int64          `json:"macs"` // Multiply-adds of a forward pass of the batch.
+	Ops       int            `json:"ops"`  // Ops of the training graph; what follows is its memory without a plan.
 	Peak      graph.Bytes    `json:"vanilla_peak_all_bytes"`
 	PeakLive  graph.Bytes    `json:"vanilla_peak_live_bytes"`
 }
 
 func (f *workloadFlags) showONNX(path string, asJSON bool, out io.Writer) error {
-	if !onnx.Is(path) {
+	if !onnx.IsFile(path) {
 		return fmt.Errorf("%s: name a file that ends in .onnx", path)
 	}
 	m, err := onnx.Read(nil, path)
@@ -115,17 +114,17 @@ func onnxTestCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "test DIR",
-		Short: "Run cases of single operators on the cpu device and compare with their stored outputs",
-		Long: "Run cases of single operators on the cpu device and compare with their stored outputs.\n\n" +
-			"DIR is a folder of folders with model.onnx and test_data_set_0, as the ONNX project has them, or one " +
-			"of these. The exit code is 1 if a case has failed; unsupported ones are listed.",
+		Short: "Run single-operator test cases on the CPU and compare with their stored outputs",
+		Long: "Run single-operator test cases on the CPU and compare with their stored outputs.\n\nDIR is a test " +
+			"case of the ONNX project (a folder with model.onnx and test_data_set_0) or a folder of test cases. " +
+			"Unsupported cases are listed; the exit status is 1 if a case fails.",
 		Example: "  tensile onnx test onnx/backend/test/data/node --json",
 		Args:    needFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			return testONNX(c.Context(), args[0], asJSON, c.OutOrStdout())
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else: cases counted by operator")
+	c.Flags().BoolVar(&asJSON, "json", false, "print a single JSON document with the results by operator")
 	return c
 }
 

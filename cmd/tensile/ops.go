@@ -32,10 +32,10 @@ func opsCommand() *cobra.Command {
 	var f opsFlags
 	c := &cobra.Command{
 		Use:   "ops MODEL",
-		Short: "Print a digest of what each op of a network writes on a GPU, or name the first that is wrong",
-		Long: `Carry out a network on a GPU one op after the other, with all of its storages there and without a plan,
-and print a digest of what each op has written. With --against, compare them with those of a file, and name
-the ops that have written something else though what they read was right.`,
+		Short: "Print a digest of each op's output on a GPU, or find the first wrong one",
+		Long: `Run a network on a GPU op by op, with all storages on the device and without a plan, and print a digest
+of each op's output. With --against, compare with the digests in a file and list the ops whose output
+differs although their inputs are right.`,
 		Example: "  tensile debug ops lenet --batch 4 --iterations 3 --device cuda\n" +
 			"  tensile debug ops lenet --batch 4 --iterations 3 --device cuda --against ops.txt",
 		Args:              needModels,
@@ -46,9 +46,9 @@ the ops that have written something else though what they read was right.`,
 	}
 	f.workloadFlags.register(c)
 	f.gpu.registerGPU(c)
-	c.Flags().IntVar(&f.iterations, "iterations", 1, "iterations")
+	c.Flags().IntVar(&f.iterations, "iterations", 1, "number of iterations")
 	c.Flags().StringVar(&f.against, "against", "",
-		"a FILE of digests, such as device/cuda/kernels/testdata/ops.txt: fail if others differ from them")
+		"compare with the digests in this FILE, such as device/cuda/kernels/testdata/ops.txt, and fail if they differ")
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON instead of a table")
 	return c
 }
@@ -62,7 +62,7 @@ type opDone struct {
 	Inputs    string   `json:"inputs"` // their shapes
 	Outputs   string   `json:"outputs"`
 	Digest    string   `json:"digest"`
-	Want      string   `json:"want,omitempty"` // of one that differs
+	Want      string   `json:"want,omitempty"` // Expected digest, if it differs.
 	id        graph.OpID
 }
 
@@ -189,9 +189,9 @@ func shapesText(shapes []graph.Shape) string {
 
 // opsDiffer are the ops that have written something else than they should.
 type opsDiffer struct {
-	Ops    int      `json:"ops"`    // of all iterations
-	Differ int      `json:"differ"` // of them
-	Wrong  []opDone `json:"wrong"`  // of those, the ops that have read nothing wrong; the first is the first of all
+	Ops    int      `json:"ops"`    // Ops of all iterations.
+	Differ int      `json:"differ"` // Ops whose digests differ.
+	Wrong  []opDone `json:"wrong"`  // Ops that differ although their inputs are right; the first one comes first.
 }
 
 // compareOps compares what ops have written with what they should.

@@ -121,11 +121,11 @@ func pageCommand() *cobra.Command {
 	var steer bool
 	c := &cobra.Command{
 		Use:   "page",
-		Short: "Print where a browser finds the page of a controller",
-		Long: `Print the URL of the page of a controller of this machine, with the token that lets a
-browser see it. It stays the same when the controller is started again on the same state folder. With
---steer the token allows more: to stop, park and resume jobs, and to set priorities and the budget.
-Whoever has the URL can do so, as an administrator.`,
+		Short: "Print the URL of a controller's web page",
+		Long: `Print the URL of the web page of a controller on this machine, with the token that a browser needs to
+view it. The URL stays the same when the controller is restarted on the same state folder. With --steer,
+the token also allows administrator actions: stop, park and resume jobs, and set priorities and the
+budget. Anyone who has that URL can do so.`,
 		Args: noArguments,
 		Example: "  tensile page\n" +
 			"  ssh -L 8080:127.0.0.1:PORT gpu-host   # the page of another machine, at localhost:8080",
@@ -134,7 +134,7 @@ Whoever has the URL can do so, as an administrator.`,
 		},
 	}
 	registerState(c, &state)
-	c.Flags().BoolVar(&steer, "steer", false, "with the token that allows to change something")
+	c.Flags().BoolVar(&steer, "steer", false, "include the token that allows changes")
 	return c
 }
 

@@ -115,7 +115,8 @@ func simDevices() []string {
 
 // linkForms says what --link takes, in help and in errors.
 func linkForms() string {
-	return "none, a rate such as 500MB/s, or on --device cpu a device (" + simNames() + "), for its bytes per FLOP"
+	return "none, a rate such as 500MB/s, or with --device cpu the name of a device (" + simNames() + ") whose ratio " +
+		"of bandwidth to FLOPS is matched"
 }
 
 // linkRate is the limit of each copy direction; 0: none.

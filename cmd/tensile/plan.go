@@ -31,10 +31,10 @@ func planCommand() *cobra.Command {
 	var steps, commands, frontier bool
 	c := &cobra.Command{
 		Use:   "plan MODEL... | --job JOB",
-		Short: "Print what would be done and why, without running it",
-		Long: "Plan networks that train together, prove the plans, and print what would be done. Nothing runs.\n\n" +
-			"Without --budget the plan is as low as the policy goes; policy tensile then lets no job lose more than " +
-			"a hundredth of its time.\n\n" + modelHelp,
+		Short: "Plan networks and print the plan without running it",
+		Long: "Plan networks that train together, prove the plans and print them. Nothing is trained.\n\nWithout " +
+			"--budget the plan uses as little memory as the policy can reach; policy tensile then slows no job down " +
+			"by more than 1%.\n\n" + modelHelp,
 		Example:           "  tensile plan resnet50 --batch 16 --device sim:a6000 --budget 60% --explain",
 		ValidArgsFunction: completeModels,
 		Args: func(c *cobra.Command, args []string) error {
@@ -48,7 +48,7 @@ func planCommand() *cobra.Command {
 				if err := onlyLive(c); err != nil {
 					return err
 				}
-				return live.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
+				return live.withController(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
 					return showLive(ctx, conn, job, show{p.json, steps, commands, p.explain, svg}, out)
 				})(c, nil)
 			}
@@ -98,20 +98,20 @@ func planCommand() *cobra.Command {
 	p.registerSharing(c, gatesInRun)
 	live.register(c)
 	c.Flags().StringVar(&job, "job", "",
-		"print the plan that this job of a controller trains with, and what has changed since the one before")
+		"print the plan in force of this job of a controller, and what changed since the previous one")
 	c.Flags().BoolVar(&p.explain, "explain", false,
-		"say per storage what is done with it and why, what that frees and costs; and why the others stay")
+		"explain, per storage, what is done and why, what that frees and costs, and why the others stay")
 	c.Flags().StringVar(&svg, "svg", "",
-		"draw memory over the steps, before and after, and the lanes below it, into this file (several jobs: "+
-			"FILE-JOB.svg each)")
+		"draw memory per step with and without the plan, and the lanes, to this SVG file (one FILE-JOB.svg per job "+
+			"if there are several)")
 	c.Flags().StringVar(&script, "script", "",
-		"of one recorded graph: write the plan into this file as the script takes it, as a line of JSON")
+		"for one captured graph: write the plan to this file in the form that its script reads (one line of JSON)")
 	c.Flags().BoolVar(&frontier, "frontier", false,
-		"print what every policy, or each of --policy A,B, makes of every budget: memory against time; --svg draws "+
-			"it, --budget adds the plans within one")
+		"print memory against time for every policy (or each of --policy A,B) over all budgets; --svg draws the "+
+			"curves, --budget adds the plans for one budget")
 	c.Flags().BoolVar(&steps, "steps", false, "list the steps of an iteration and the moves between them")
 	c.Flags().BoolVar(&commands, "commands", false,
-		"list the commands of the program, with their lanes and waits, and their groups")
+		"list the commands of the program with their lanes, waits and groups")
 	return c
 }
 

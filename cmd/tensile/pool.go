@@ -35,14 +35,14 @@ func poolCommand() *cobra.Command {
 	var f poolFlags
 	c := &cobra.Command{
 		Use:   "pool FILE",
-		Short: "Pack buffers with known lifetimes into as few bytes as possible",
-		Long: `Pack buffers with known lifetimes into as few bytes as possible, and check the layout.
+		Short: "Pack buffers with known lifetimes into as little memory as possible",
+		Long: `Pack buffers with known lifetimes into as little memory as possible, and check the layout.
 
-FILE is a CSV with the columns id,lower,upper,size, a row per buffer that is needed in the slots
-from lower to upper - 1; columns alignment, offset (where it must stand), alias (buffers with the
-same one share their bytes) and gaps (such as 7-9 12-13: slots without the bytes) may follow. With
---trace it is a record of malloc, free, read and write; what repeats in it is found and packed, with
---autoswap after some blocks were swapped to the host. - is standard input.`,
+FILE is a CSV with the columns id,lower,upper,size: one row per buffer, which is needed in the slots
+from lower to upper - 1. Optional columns are alignment, offset (a fixed offset), alias (buffers with the
+same value share their bytes) and gaps (slots without the bytes, such as 7-9 12-13). With --trace, FILE
+is a record of malloc, free, read and write events; its repeating part is found and packed, after
+swapping some blocks to the host with --autoswap. - reads standard input.`,
 		Example: "  tensile pool input.csv --capacity 1048576 --output offsets.csv\n" +
 			"  tensile pool run.trace --trace --autoswap 60% --iteration 40ms",
 		Args: func(c *cobra.Command, args []string) error {
@@ -56,25 +56,24 @@ same one share their bytes) and gaps (such as 7-9 12-13: slots without the bytes
 		},
 	}
 	c.Flags().StringVar(&f.capacity, "capacity", "",
-		"bytes to fit into, such as 1048576 or 512MiB: the search ends when they are enough, and takes longer "+
-			"before it gives up")
+		"target capacity, such as 1048576 or 512MiB: the search stops once it is met, and tries longer before giving "+
+			"up")
 	c.Flags().DurationVar(&f.deadline, "deadline", 0,
-		"search until this time has passed, such as 10s, unless the best is found before (default: a bounded number "+
-			"of steps, the same result each time)")
-	c.Flags().StringVar(&f.method, "method", "search", strings.Join(pool.Methods(), ", "))
-	c.Flags().StringVar(&f.output, "output", "", "write the buffers with their offsets to this CSV")
+		"search time limit, such as 10s (default: a fixed number of steps, so that results are reproducible)")
+	c.Flags().StringVar(&f.method, "method", "search", "packing method: "+strings.Join(pool.Methods(), ", "))
+	c.Flags().StringVar(&f.output, "output", "", "write the buffers with their offsets to this CSV file")
 	c.Flags().BoolVar(&f.trace, "trace", false,
-		"FILE is a trace: one event a line, a CSV of events, or a PyTorch memory snapshot as JSON")
-	c.Flags().StringVar(&f.device, "device", "", "with --trace: the number of the device in a snapshot of several")
+		"read FILE as a trace: one event per line, a CSV of events, or a PyTorch memory snapshot (JSON)")
+	c.Flags().StringVar(&f.device, "device", "", "with --trace: device number in a snapshot of several devices")
 	f.swap.register(c.Flags())
-	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
+	c.Flags().BoolVar(&f.json, "json", false, "print a single JSON document")
 	return c
 }
 
 // packing is what there is to pack.
 type packing struct {
-	path      string // of the file, or -
-	name      string // of the file, for people
+	path      string // Path of the file, or -.
+	name      string // Name of the file in messages.
 	ids       []string
 	buffers   []pool.Buffer
 	iteration *report.Iteration // nil: not from a trace

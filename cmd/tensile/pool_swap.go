@@ -31,13 +31,14 @@ func (f *swapFlags) register(flags *pflag.FlagSet) {
 	for _, s := range autoswap.Scores() {
 		scores = append(scores, string(s))
 	}
-	flags.StringVar(&f.limit, "autoswap", "", "with --trace and --iteration: swap blocks to the host so that the load "+
-		"is within this limit, such as 512MiB or 60%; free: as low as it costs no time")
-	flags.DurationVar(&f.iteration, "iteration", 0, "with --autoswap: what an iteration takes, such as 40ms")
+	flags.StringVar(&f.limit, "autoswap", "",
+		"with --trace and --iteration: swap blocks to the host to keep memory below this limit, such as 512MiB or "+
+			"60%; free means as low as possible without costing time")
+	flags.DurationVar(&f.iteration, "iteration", 0, "with --autoswap: duration of an iteration, such as 40ms")
 	flags.StringVar(&f.score, "score", "", "with --autoswap: rank blocks by "+strings.Join(scores, ", ")+
 		" (default "+scores[0]+")")
-	flags.StringVar(&f.link, "link", "", "with --autoswap: rate of each copy direction (default 12GB/s)")
-	flags.StringVar(&f.above, "swap-above", "", "with --autoswap: swap only blocks larger than this (default 1MB)")
+	flags.StringVar(&f.link, "link", "", "with --autoswap: copy rate per direction (default 12GB/s)")
+	flags.StringVar(&f.above, "swap-above", "", "with --autoswap: minimum size of blocks to swap (default 1MB)")
 }
 
 // check refuses flags that do not belong together.
@@ -72,7 +73,7 @@ func (f *swapFlags) options() (autoswap.Options, cost.Link, error) {
 	return o, cost.Link{Rate: rate.rate}, nil
 }
 
-// swap has AutoSwap choose, and packs the stays of the blocks in the place of the blocks.
+// swap has AutoSwap choose, and packs the stays of the blocks instead of the blocks.
 func (p *packing) swap(f *swapFlags, t trace.Trace, l *trace.Lifetimes) error {
 	o, link, err := f.options()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 func predictorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "predictor",
-		Short: "Train, judge and look at models of op latencies",
+		Short: "Train, evaluate and inspect latency models",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("%s: there is no %q: choose train, eval or show", c.CommandPath(), args[0])
@@ -34,10 +34,11 @@ type trainFlags struct {
 
 func (f *trainFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.dir, "train", "",
-		"folder of measured ops in NeuSight's form: ops/train_*.csv and device_configs/*.json")
-	c.Flags().Float64Var(&f.options.Effort, "effort", 1, "how long to train, relative to the recommended time")
-	c.Flags().IntVar(&f.options.Nets, "nets", 1, "networks per group of ops, whose mean is taken")
-	c.Flags().Uint64Var(&f.options.Seed, "seed", 1, "seed of weights and order")
+		"folder of measured ops in NeuSight's format: ops/train_*.csv and device_configs/*.json")
+	c.Flags().Float64Var(&f.options.Effort, "effort", 1, "training effort relative to the recommended one")
+	c.Flags().IntVar(&f.options.Nets, "nets", 1,
+		"ensemble size: networks per group of ops, whose predictions are averaged")
+	c.Flags().Uint64Var(&f.options.Seed, "seed", 1, "random seed for weights and sample order")
 }
 
 func (f *trainFlags) check() error {
@@ -96,10 +97,9 @@ func predictorTrainCommand() *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "train",
-		Short: "Train a model of GPU latencies on measured ops",
-		Long: `Train a model of op latencies on ops that were measured on GPUs, and write it to a
-file. Expect a few minutes. For the CPU device there is tensile calibrate, which measures for
-itself.`,
+		Short: "Train a latency model on ops measured on GPUs",
+		Long: `Train a latency model on ops measured on GPUs and write it to a file. This takes a few minutes. For the
+CPU device use tensile calibrate, which takes its own measurements.`,
 		Example: "  tensile predictor train --train neusight --output gpu.model",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -128,7 +128,7 @@ itself.`,
 		},
 	}
 	f.register(c)
-	c.Flags().StringVar(&output, "output", "gpu.model", "file to be made or replaced")
+	c.Flags().StringVar(&output, "output", "gpu.model", "output file; overwritten if it exists")
 	return c
 }
 
@@ -136,7 +136,7 @@ func predictorShowCommand() *cobra.Command {
 	var json bool
 	c := &cobra.Command{
 		Use:     "show FILE",
-		Short:   "Say what a model was trained on and how large it is",
+		Short:   "Show what a latency model was trained on and its size",
 		Example: "  tensile predictor show gpu.model",
 		Args:    needOne("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -150,6 +150,6 @@ func predictorShowCommand() *cobra.Command {
 			return m.Summary().WriteTable(c.OutOrStdout())
 		},
 	}
-	c.Flags().BoolVar(&json, "json", false, "print one JSON document and nothing else")
+	c.Flags().BoolVar(&json, "json", false, "print a single JSON document")
 	return c
 }

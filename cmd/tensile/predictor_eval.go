@@ -26,13 +26,13 @@ func predictorEvalCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "eval",
 		Short: "Compare predictions with measured latencies",
-		Long: `Compare predictions with measured latencies. The model is trained first, on the ops of
-the kinds that are asked for, or read from a file. It is judged on a file (--test), on ops held back
-from its training (--split), or on traced networks (--e2e).
+		Long: `Compare predictions with measured latencies. The model is read from a file or trained first, on ops of
+the kinds that are to be predicted. It is evaluated on a file (--test), on ops held out from training
+(--split), or on traced networks (--e2e).
 
-  random   a tenth of the ops, by chance
-  large    the tenth of each kind that takes longest by the roofline
-  NAME     all ops of the devices of a family, such as A100`,
+  random   a random tenth of the ops
+  large    the tenth of each kind with the longest roofline times
+  NAME     all ops of a device family, such as A100`,
 		Example: "  tensile predictor eval --train neusight --test neusight/ops/test_linear.csv\n  tensile " +
 			"predictor eval --train neusight --split V100 --json",
 		Args: noArguments,
@@ -51,14 +51,14 @@ from its training (--split), or on traced networks (--e2e).
 		},
 	}
 	f.register(c)
-	c.Flags().StringVar(&f.model, "model", "", "model file, instead of --train")
-	c.Flags().StringVar(&f.test, "test", "", "CSV file of measured ops to predict")
+	c.Flags().StringVar(&f.model, "model", "", "latency model to evaluate, instead of --train")
+	c.Flags().StringVar(&f.test, "test", "", "CSV file with measured ops to predict")
 	c.Flags().StringVar(&f.split, "split", "",
-		"predict ops held back from --train: random, large or a family of devices")
-	c.Flags().StringVar(&f.e2e, "e2e", "", "folder of traced networks to predict, with a folder per device")
+		"hold out part of --train and predict it: random, large or a device family")
+	c.Flags().StringVar(&f.e2e, "e2e", "", "folder with traced networks to predict, one subfolder per device")
 	c.Flags().StringVar(&f.beside, "beside", "",
-		"with --e2e: what another predictor says of the same networks, in files of the same names")
-	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
+		"with --e2e: folder with another predictor's results for the same networks, under the same file names")
+	c.Flags().BoolVar(&f.json, "json", false, "print a single JSON document")
 	return c
 }
 

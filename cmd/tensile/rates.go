@@ -19,11 +19,11 @@ func ratesCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "rates",
-		Short: "Measure how fast a GPU copies and multiplies, and whether it does both at once",
-		Long: `Measure, by the GPU's own events, how long copies of pinned memory take in each direction and in
-both at once, before and after the rest, how long products of square matrices of random numbers take, and
-both beside each other. Products keep the GPU busy for two seconds first, so that its clocks have risen.
-Of five runs the fastest counts; of copies alone and products the median stands beside it.`,
+		Short: "Measure copy and compute rates of a GPU, alone and overlapped",
+		Long: `Measure, with the GPU's own events, copies of pinned memory in each direction and in both at once, before
+and after the other measurements; products of random square matrices; and copies and products at the same
+time. The GPU is kept busy with products for two seconds first so that its clocks rise. The fastest of
+five runs counts; for copies alone and products alone the median is shown too.`,
 		Example: "  tensile debug rates --device cuda",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -37,8 +37,8 @@ Of five runs the fastest counts; of copies alone and products the median stands 
 
 // registerGPU registers the flags of what only a GPU can do.
 func (f *planFlags) registerGPU(c *cobra.Command) {
-	c.Flags().StringVar(&f.device, "device", "cuda", "cuda, or cuda:N with the number of a GPU from 0 on")
-	c.Flags().BoolVar(&f.fake, "fake", false, "take a driver without a GPU")
+	c.Flags().StringVar(&f.device, "device", "cuda", "cuda or cuda:N, where N is the number of the GPU, starting at 0")
+	c.Flags().BoolVar(&f.fake, "fake", false, "emulate a GPU")
 	c.Flags().MarkHidden("fake")
 }
 

@@ -45,8 +45,8 @@ func runCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use:               "run MODEL...",
-		Short:             "Train networks together within a budget",
-		Long:              "Train networks together within a budget, and say what it cost.\n\n" + modelHelp,
+		Short:             "Train networks together within a memory budget",
+		Long:              "Train networks together within a memory budget, and report what that cost.\n\n" + modelHelp,
 		Example:           "  tensile run resnet50 vgg16 --image 32 --batch 8 --iterations 20 --budget 60% --compare",
 		Args:              needModels,
 		ValidArgsFunction: completeModels,
@@ -63,28 +63,29 @@ func runCommand() *cobra.Command {
 	c.Flags().StringVar(&f.from, "from", "", strings.TrimSuffix(fromHelp, ","))
 	f.host.register(c)
 	f.latency.eager = true
-	c.Flags().IntVar(&f.iterations, "iterations", 20, "iterations of each job")
+	c.Flags().IntVar(&f.iterations, "iterations", 20, "iterations per job")
 	c.Flags().BoolVar(&f.compare, "compare", false,
-		"train the same jobs without a plan too, in turns; gives EOR, and compares every bit")
+		"also train the same jobs without a plan, interleaved; report the slowdown (EOR) and compare all bits")
 	c.Flags().BoolVar(&f.measured, "measured", false,
-		"plan with the latencies that the run without a plan measured; wants --compare")
+		"plan with the latencies measured in the run without a plan; requires --compare")
 	ablations(c, "measured")
 	c.Flags().StringVar(&f.data, "data", "",
-		dataHelp+" (default: a synthetic set)")
+		dataHelp+" (default: synthetic data)")
 	c.Flags().StringVar(&f.weights, "weights", "", weightsHelp)
 	c.Flags().StringVar(&f.save, "save", "",
-		"write parameters and optimizer state to a FILE such as w.safetensors; with several jobs, w-JOB.safetensors "+
-			"each")
+		"write parameters and optimizer state to this FILE, such as w.safetensors (one w-JOB.safetensors per job if "+
+			"there are several)")
 	c.Flags().StringVar(&f.trace, "trace", "",
-		"write what each command of the planned run did to this file, for https://ui.perfetto.dev")
+		"write a trace of all commands of the planned run to this file, for https://ui.perfetto.dev")
 	c.Flags().BoolVar(&f.share, "share", false,
-		"one executor process for all jobs (default on sim: none, this process does it)")
-	c.Flags().BoolVar(&f.isolate, "isolate", false, "one executor process for each job (default but on sim)")
+		"run all jobs in one executor process (with --device sim, this process trains them by default)")
+	c.Flags().BoolVar(&f.isolate, "isolate", false,
+		"run each job in its own executor process (default except with --device sim)")
 	c.Flags().StringVar(&f.noise, "noise", "",
-		"on sim: by how much the time of every kernel varies both ways, such as 5%, from --seed")
+		"with --device sim: random variation of every kernel's time in both directions, such as 5%")
 	c.Flags().Float64Var(&f.mispredict, "mispredict", 0,
-		"on sim: by how much ops take longer or shorter than is planned with, always by the same, from --seed: the "+
-			"standard deviation of the logarithms of two factors, of the op's kind and its own, such as 0.1")
+		"with --device sim: simulate misprediction with per-kind and per-op log-normal factors of this standard "+
+			"deviation, such as 0.1")
 	return c
 }
 
@@ -93,7 +94,7 @@ func (f *runFlags) mistime() error {
 	if f.noise == "" && f.mispredict == 0 {
 		return nil
 	}
-	if !f.here() {
+	if !f.trainsInProcess() {
 		return errors.New("--noise and --mispredict are for --device sim:NAME without --share and --isolate, " +
 			"where this process simulates: leave them out")
 	}
@@ -119,7 +120,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	f.onHost = func(g *graph.Graph) graph.Bytes {
-		if f.here() {
+		if f.trainsInProcess() {
 			return 0 // where time is virtual no checkpoints are taken
 		}
 		return controller.Snapshot(f.interval, g)
@@ -225,7 +226,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 			fmt.Fprintf(os.Stderr, "tensile: job %s: no gradient has moved %s in %d iterations: the loss does not "+
 				"depend on that, as on a bias before a normalization, or a layer behind it is dead, or --lr is too "+
 				"small\n",
-				s.workload[i].Name, several(names), f.iterations)
+				s.workload[i].Name, listFirst(names), f.iterations)
 		}
 	}
 	return cmp.Or(measured, differs(r))
@@ -234,8 +235,8 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 // fewestToTell is from how many iterations on a parameter whose gradient was zero in all of them is told.
 const fewestToTell = 10
 
-// several lists the first few names of many.
-func several(names []string) string {
+// listFirst lists the first few names of many.
+func listFirst(names []string) string {
 	const most = 8
 	text := strings.Join(names[:min(most, len(names))], ", ")
 	if more := len(names) - most; more > 0 {

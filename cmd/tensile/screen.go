@@ -78,7 +78,7 @@ func (s *screen) head(policy string, sharing wire.Sharing) {
 func writeStill(out io.Writer, w []task.Task) {
 	var still []string
 	for _, t := range w {
-		if t.Still() {
+		if t.IsFrozen() {
 			still = append(still, t.Name)
 		}
 	}

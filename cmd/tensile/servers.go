@@ -14,7 +14,7 @@ import (
 	"tensile/wire/bus"
 )
 
-// hub is where a controller and all that speak to it meet: a server of this process, or servers of others.
+// hub is where a controller and all that speak to it meet: a server of this process, or external servers.
 type hub interface {
 	URL() string
 	Credentials(user string) bus.Credentials
@@ -24,14 +24,14 @@ type hub interface {
 	Close()
 }
 
-// serverFlags name NATS servers of others, and how they let us in.
+// serverFlags name external NATS servers, and how they let us in.
 type serverFlags struct{ urls, auth, ca string }
 
 func (f *serverFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.auth, "nats-auth", "", "file with the login at NATS servers of others: a .creds file, the "+
-		"seed of an nkey, or a line USER:PASSWORD")
+	c.Flags().StringVar(&f.auth, "nats-auth", "",
+		"login file for external NATS servers: a .creds file, an nkey seed, or a line USER:PASSWORD")
 	c.Flags().StringVar(&f.ca, "nats-ca", "",
-		"file with the certificate (PEM) that signed those of the servers (default: those that the system trusts)")
+		"CA certificate (PEM) of external NATS servers (default: the system's)")
 }
 
 // credentials are those of a user at the servers.
@@ -94,7 +94,7 @@ func checkPort(u *url.URL) error {
 	return nil
 }
 
-// servers are servers of others.
+// servers are external servers.
 type servers struct {
 	controller bus.Credentials
 	executors  bus.Login // of the executors that are started here, and of those of scripts

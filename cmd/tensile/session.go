@@ -21,13 +21,13 @@ type session struct {
 	workload []task.Task
 	device   device.Device
 	jobs     []scheduler.Job // as if each had the device for itself
-	budget   graph.Bytes     // for them; 0: none
+	budget   graph.Bytes     // Memory for the jobs; 0: no limit.
 	request  scheduler.Request
 	planned  *planner.Planned
 	vanilla  *planner.Peaks // nil: not needed yet
-	contexts wire.Contexts  // of all processes, on the device beside what is in the request's budget
+	contexts wire.Contexts  // Device memory of all processes outside the request's budget.
 	link     linkRate
-	latency  string // where the plan's latencies come from
+	latency  string // Source of the plan's latencies.
 
 	hostBudget graph.Bytes // 0: none
 
@@ -53,7 +53,7 @@ func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (
 	}
 	if err = s.plan(ctx, p, overhead); err != nil {
 		s.device.Close()
-		return nil, s.beside(err)
+		return nil, s.addContexts(err)
 	}
 	tellNotes(s.workload)
 	return s, nil
@@ -62,7 +62,7 @@ func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (
 // plan plans for the jobs, and settles how they share memory if no flag says it: by gates where the device can back a
 // part of an arena, unless they fit side by side as they are, or gates leave no plan, or a slower one.
 func (s *session) plan(ctx context.Context, p *planFlags, overhead float64) error {
-	one := p.on(s.device).Page
+	one := p.describeDevice(s.device).Page
 	if !p.sharing.open || len(s.jobs) < 2 || !p.mayGate(s.device) || 0 < s.budget && s.budget < one {
 		return s.planAs(ctx, p, p.sharing.Sharing, overhead)
 	}
@@ -77,21 +77,22 @@ func (s *session) plan(ctx context.Context, p *planFlags, overhead float64) erro
 	if fit {
 		err := s.planAs(ctx, p, wire.NoSharing, overhead)
 		if errors.Is(err, scheduler.ErrNoPlan) { // packed they take more
-			return s.other(ctx, p, wire.Gates, overhead, err)
+			return s.retryPlan(ctx, p, wire.Gates, overhead, err)
 		}
 		return err
 	}
 	if err := s.planAs(ctx, p, wire.Gates, overhead); errors.Is(err, scheduler.ErrNoPlan) {
-		return s.other(ctx, p, wire.NoSharing, overhead, err)
+		return s.retryPlan(ctx, p, wire.NoSharing, overhead, err)
 	} else if err != nil || s.budget == 0 || p.overhead != "" { // what counts is memory
 		return err
 	}
 	return s.faster(ctx, p)
 }
 
-// other plans in another way than the one that was refused. If that is refused, too, it returns the error of the one
-// that comes closer to a plan.
-func (s *session) other(ctx context.Context, p *planFlags, way wire.Sharing, overhead float64, refused error) error {
+// retryPlan plans in another way than the one that was refused. If that is refused, too, it returns the error of the
+// one that comes closer to a plan.
+func (s *session) retryPlan(ctx context.Context, p *planFlags, way wire.Sharing, overhead float64,
+	refused error) error {
 	before := p.sharing.Sharing
 	err := s.planAs(ctx, p, way, overhead)
 	if errors.Is(err, scheduler.ErrNoPlan) && enoughFor(refused) <= enoughFor(err) {
@@ -101,7 +102,7 @@ func (s *session) other(ctx context.Context, p *planFlags, way wire.Sharing, ove
 	return err
 }
 
-// faster takes plans for an arena for each job in the place of those by gates, unless by gates jobs are expected to be
+// faster takes plans for an arena for each job instead of those by gates, unless by gates jobs are expected to be
 // faster by a hundredth: to back pages and give them back costs a little that is not expected.
 func (s *session) faster(ctx context.Context, p *planFlags) error {
 	request, gates := s.request, s.planned
@@ -126,9 +127,9 @@ func enoughFor(err error) graph.Bytes {
 func (s *session) planAs(ctx context.Context, p *planFlags, way wire.Sharing, overhead float64) (err error) {
 	p.sharing.Sharing = way
 	s.shared(p)
-	on := p.on(s.device)
+	on := p.describeDevice(s.device)
 	if p.overhead != "" {
-		if err = s.least(ctx, p, overhead); err == nil && s.request.Together {
+		if err = s.planLeastMemory(ctx, p, overhead); err == nil && s.request.Together {
 			s.planned.Expected, err = on.Expect(ctx, s.planned, &s.request, s.planned.Least)
 		}
 		return err
@@ -137,16 +138,17 @@ func (s *session) planAs(ctx context.Context, p *planFlags, way wire.Sharing, ov
 	return perhapsPercent(p.budget, err)
 }
 
-// beside says of a budget that is too small what comes off it.
-func (s *session) beside(err error) error {
+// addContexts says of a budget that is too small what comes off it.
+func (s *session) addContexts(err error) error {
 	if _, ok := errors.AsType[*scheduler.OverBudgetError](err); ok && s.contexts.Sum() > 0 {
 		return fmt.Errorf("%w (for the jobs, beside %s)", err, s.contexts)
 	}
 	return err
 }
 
-// least plans for the least memory with which no job takes more than an overhead longer, and makes that the budget.
-func (s *session) least(ctx context.Context, p *planFlags, overhead float64) error {
+// planLeastMemory plans for the least memory with which no job takes more than an overhead longer, and makes that the
+// budget.
+func (s *session) planLeastMemory(ctx context.Context, p *planFlags, overhead float64) error {
 	peaks, err := s.unplanned(ctx)
 	if err != nil {
 		return err
@@ -213,7 +215,7 @@ func (s *session) ask(ctx context.Context, p *planFlags, priorities []int, swapR
 	if s.latency, err = p.findModel(s.device); err != nil {
 		return err
 	}
-	if s.jobs, err = p.on(s.device).Jobs(s.workload); err != nil {
+	if s.jobs, err = p.describeDevice(s.device).Jobs(s.workload); err != nil {
 		return err
 	}
 	s.prefer(priorities, swapRates)
@@ -240,7 +242,7 @@ func (s *session) ask(ctx context.Context, p *planFlags, priorities []int, swapR
 
 // shared makes the request for jobs that share memory as flags say. Leases grant whole pages.
 func (s *session) shared(p *planFlags) {
-	on := p.on(s.device)
+	on := p.describeDevice(s.device)
 	s.request = on.Request(s.jobs...)
 	s.request.Policy, s.request.Options, s.request.Lowest, s.request.Explain = p.policy, p.planning(), p.lowest,
 		p.explain

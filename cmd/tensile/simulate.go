@@ -40,32 +40,32 @@ func simulateCommand() *cobra.Command {
 	var f simulateFlags
 	c := &cobra.Command{
 		Use:   "simulate TRACE",
-		Short: "Train the jobs of an arrival trace on many devices in virtual time, by Tensile or without it",
-		Long: `Train the jobs of an arrival trace on many simulated devices, and say when each would begin and end.
-With --scheduler tensile the machines of controller, agent and executor run as they do in a lab; fifo gives
-each job a device for itself, pack puts jobs side by side that fit without plans.
+		Short: "Simulate a job arrival trace on many devices, with or without Tensile",
+		Long: `Simulate the jobs of an arrival trace on many devices and report when each job would start and end.
+With --scheduler tensile the state machines of controller, agent and executor run as in a real cluster;
+fifo gives each job its own device, and pack puts jobs side by side if they fit without plans.
 
-A trace is a CSV file with a line submit_s,model,batch,iterations,tenant, or a public one: see --format.
-Iterations that are alike are counted, not trained one by one, unless --unfolded is given.`,
+A trace is a CSV file with the columns submit_s,model,batch,iterations,tenant, or a public trace: see
+--format. Identical iterations are counted instead of simulated one by one, unless --unfolded is given.`,
 		Example: "  tensile simulate generate --jobs 100 >trace.csv\n" +
 			"  tensile simulate trace.csv --devices 8xa6000 --scheduler tensile",
 		Args: needFile,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args[0]) },
 	}
-	c.Flags().StringVar(&f.devices, "devices", "1xa6000", "how many of which device: NxNAME, of "+simNames())
-	c.Flags().StringVar(&f.way, "scheduler", string(simulate.Tensile), wayNames())
+	c.Flags().StringVar(&f.devices, "devices", "1xa6000", "devices as NxNAME, of "+simNames())
+	c.Flags().StringVar(&f.way, "scheduler", string(simulate.Tensile), "scheduler: "+wayNames())
 	complete(c, "scheduler", strings.Split(wayNames(), ", ")...)
 	formats := append([]string{ownFormat}, simulate.Formats()...)
-	c.Flags().StringVar(&f.format, "format", ownFormat, "what the trace is: "+strings.Join(formats, ", "))
+	c.Flags().StringVar(&f.format, "format", ownFormat, "trace format: "+strings.Join(formats, ", "))
 	complete(c, "format", formats...)
 	registerMix(c, &f.mix)
 	c.Flags().StringVar(&f.budget, "budget", "",
-		"device memory for all jobs of a device: a size such as 16GiB (default: all that a device has)")
+		"memory budget per device, such as 16GiB (default: all of its memory)")
 	c.Flags().IntVar(&f.image, "image", 0,
-		"height and width in pixels of the images of networks that read images (default: the networks' own)")
-	c.Flags().BoolVar(&f.unfolded, "unfolded", false, "train every iteration")
-	c.Flags().BoolVar(&f.noMoves, "no-moves", false, "leave each job on the device on which it has begun")
-	c.Flags().BoolVar(&f.json, "json", false, "print one JSON document and nothing else")
+		"image height and width in pixels (default: depends on the network)")
+	c.Flags().BoolVar(&f.unfolded, "unfolded", false, "simulate every iteration instead of counting identical ones")
+	c.Flags().BoolVar(&f.noMoves, "no-moves", false, "never migrate jobs to other devices")
+	c.Flags().BoolVar(&f.json, "json", false, "print a single JSON document")
 	c.AddCommand(generateCommand())
 	return c
 }
@@ -84,7 +84,7 @@ func registerMix(c *cobra.Command, to *string) {
 		kinds = append(kinds, fmt.Sprintf("%s/%d", k.Model, k.Batch))
 	}
 	c.Flags().StringVar(to, "mix", strings.Join(kinds, " "),
-		"what jobs train of which a trace does not say it: MODEL/BATCH with spaces in between")
+		"space-separated list of MODEL/BATCH for jobs whose model the trace does not give")
 }
 
 func parseMix(text string) ([]simulate.Kind, error) {
@@ -221,7 +221,7 @@ func generateCommand() *cobra.Command {
 	var lengths, mix string
 	c := &cobra.Command{
 		Use:   "generate",
-		Short: "Make up a trace: jobs that come at random, most of them short and few very long",
+		Short: "Generate a random arrival trace with many short and few very long jobs",
 		Args:  noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var err error
@@ -237,13 +237,13 @@ func generateCommand() *cobra.Command {
 			return simulate.Write(c.OutOrStdout(), g.Trace())
 		},
 	}
-	c.Flags().IntVar(&g.Jobs, "jobs", 100, "how many jobs")
-	c.Flags().Uint64Var(&g.Seed, "seed", 1, "another seed makes another trace")
-	c.Flags().DurationVar(&g.Gap, "gap", 10*time.Second, "between two jobs, in the mean")
-	c.Flags().StringVar(&lengths, "iterations", "100-100000", "of the shortest and of the longest jobs")
+	c.Flags().IntVar(&g.Jobs, "jobs", 100, "number of jobs")
+	c.Flags().Uint64Var(&g.Seed, "seed", 1, "random seed")
+	c.Flags().DurationVar(&g.Gap, "gap", 10*time.Second, "mean time between arrivals")
+	c.Flags().StringVar(&lengths, "iterations", "100-100000", "shortest and longest job, in iterations")
 	c.Flags().Float64Var(&g.Tail, "tail", 0.5,
-		"exponent of the lengths' Pareto distribution: the less, the more long jobs")
-	c.Flags().IntVar(&g.Tenants, "tenants", 4, "jobs belong to one of so many")
+		"exponent of the Pareto distribution of job lengths: smaller means more long jobs")
+	c.Flags().IntVar(&g.Tenants, "tenants", 4, "number of tenants that submit jobs")
 	registerMix(c, &mix)
 	return c
 }

@@ -29,11 +29,11 @@ func steer(c *cobra.Command, requests func(args []string) ([]wire.Request, error
 		asked, err = requests(args)
 		return err
 	}
-	c.RunE = s.client.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
+	c.RunE = s.client.withController(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
 		return s.ask(ctx, conn, asked, out)
 	})
 	s.client.register(c)
-	c.Flags().BoolVar(&s.asJSON, "json", false, "print one JSON document and nothing else")
+	c.Flags().BoolVar(&s.asJSON, "json", false, "print a single JSON document")
 	return c
 }
 
@@ -103,8 +103,8 @@ func budgetIs(q wire.Request) string {
 	return line + " is " + q.Budget.String()
 }
 
-// each makes the same request for each job.
-func each(q wire.Request, jobs []string) []wire.Request {
+// requestEach makes the same request for each job.
+func requestEach(q wire.Request, jobs []string) []wire.Request {
 	var list []wire.Request
 	for _, q.Job = range jobs {
 		list = append(list, q)
@@ -115,20 +115,22 @@ func each(q wire.Request, jobs []string) []wire.Request {
 func stopCommand() *cobra.Command {
 	return steer(&cobra.Command{
 		Use:     "stop JOB...",
-		Short:   "End jobs after the iterations in flight",
+		Short:   "Stop jobs after the current iteration",
 		Args:    needJobs,
 		Example: "  tensile stop vgg16.2",
-	}, func(jobs []string) ([]wire.Request, error) { return each(wire.Request{Verb: wire.Stop}, jobs), nil })
+	}, func(jobs []string) ([]wire.Request, error) {
+		return requestEach(wire.Request{Verb: wire.Stop}, jobs), nil
+	})
 }
 
 func parkCommand() *cobra.Command {
 	var disk bool
 	c := steer(&cobra.Command{
 		Use:   "park JOB...",
-		Short: "Have jobs rest and give back their device memory, until they are resumed",
-		Long: `Have jobs rest after the iterations in flight. Their state stays in host memory, at
-their executor, and they have nothing of the device; with --disk it is a checkpoint alone, and they have
-no executor either. tensile resume lets them go on, with the same bits as if they had not rested.`,
+		Short: "Park jobs: pause them and free their device memory",
+		Long: `Park jobs after the current iteration. Their state stays in the host memory of their executor and they
+use no device memory; with --disk they are reduced to a checkpoint and release the executor too.
+tensile resume continues them, with results that are bit-identical to those of an uninterrupted run.`,
 		Args:    needJobs,
 		Example: "  tensile park vgg16.2 --disk",
 	}, func(jobs []string) ([]wire.Request, error) {
@@ -136,25 +138,27 @@ no executor either. tensile resume lets them go on, with the same bits as if the
 		if disk {
 			q.Place = wire.OnDisk
 		}
-		return each(q, jobs), nil
+		return requestEach(q, jobs), nil
 	})
-	c.Flags().BoolVar(&disk, "disk", false, "rest in a checkpoint, and leave the executor")
+	c.Flags().BoolVar(&disk, "disk", false, "park to a checkpoint on disk and release the executor")
 	return c
 }
 
 func resumeCommand() *cobra.Command {
 	return steer(&cobra.Command{
 		Use:     "resume JOB...",
-		Short:   "Let jobs go on that were parked",
+		Short:   "Resume parked jobs",
 		Args:    needJobs,
 		Example: "  tensile resume vgg16.2",
-	}, func(jobs []string) ([]wire.Request, error) { return each(wire.Request{Verb: wire.Resume}, jobs), nil })
+	}, func(jobs []string) ([]wire.Request, error) {
+		return requestEach(wire.Request{Verb: wire.Resume}, jobs), nil
+	})
 }
 
 func priorityCommand() *cobra.Command {
 	return steer(&cobra.Command{
 		Use:   "priority JOB N",
-		Short: "Change what a second of a job is worth against others'",
+		Short: "Change the priority of a job",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return fmt.Errorf("%s: give a JOB and its priority, not %d words; see %s --help", c.CommandPath(),
@@ -176,10 +180,10 @@ func budgetCommand() *cobra.Command {
 	var device string
 	c := steer(&cobra.Command{
 		Use:   "budget SIZE",
-		Short: "Change the device memory for all jobs while they train",
-		Long: `Change the device memory for all jobs while they train; none lifts the limit. Jobs shrink
-or grow after the iterations in flight. It counts for controllers to come on this state folder,
-too, up to one that is started with --budget. Only an administrator may.`,
+		Short: "Change the device memory budget while jobs train",
+		Long: `Change the device memory budget while jobs train; none lifts the limit. Jobs shrink or grow after the
+current iteration. The new budget stays in force across restarts of the controller, until one is started
+with --budget. Only administrators may change the budget.`,
 		Args:    needOne("SIZE"),
 		Example: "  tensile budget 4GiB",
 	}, func(args []string) ([]wire.Request, error) {
@@ -197,17 +201,17 @@ too, up to one that is started with --budget. Only an administrator may.`,
 		}
 		return []wire.Request{q}, nil
 	})
-	c.Flags().StringVar(&device, "device", "", "identity of the device (default: the controller's)")
+	c.Flags().StringVar(&device, "device", "", "device identity (default: the controller's own device)")
 	return c
 }
 
 func forgetCommand() *cobra.Command {
 	return steer(&cobra.Command{
 		Use:   "forget EXECUTOR",
-		Short: "Say that the process of an executor has ended, so that its jobs go on elsewhere",
-		Long: `Say that the process of an executor that cannot be reached has ended. The controller then
-counts its memory as free and lets its jobs go on elsewhere, from their checkpoints. If the process
-lives, it may use that memory at the same time: find out before. Only an administrator may.`,
+		Short: "Declare an unreachable executor dead so that its jobs restart elsewhere",
+		Long: `Declare the process of an unreachable executor dead. The controller then counts its memory as free and
+restarts its jobs elsewhere from their checkpoints. If the process is still alive, it may use that
+memory at the same time: make sure that it is not. Only administrators may do this.`,
 		Args:    needOne("EXECUTOR"),
 		Example: "  tensile forget lab2",
 	}, func(args []string) ([]wire.Request, error) {

@@ -38,16 +38,15 @@ func submitCommand() *cobra.Command {
 	var wait, asJSON bool
 	c := &cobra.Command{
 		Use:   "submit MODEL...",
-		Short: "Give jobs to a controller",
-		Long: "Give jobs to a controller. They are planned for together, at once; those that do not fit beside the " +
-			"others wait. All are taken,\n" +
-			"or none if one of them never fits.\n\n" + modelHelp,
+		Short: "Submit jobs to a controller",
+		Long: "Submit jobs to a controller. They are planned together at once; jobs that do not fit yet wait in the " +
+			"queue.\nIf one of the jobs can never fit, none is accepted.\n\n" + modelHelp,
 		Example:           "  tensile submit resnet50 vgg16:2 --image 32 --iterations 1000 --priority 2",
 		Args:              needModels,
 		ValidArgsFunction: completeModels,
 		PreRunE:           func(_ *cobra.Command, args []string) error { return s.check(args) },
 	}
-	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
+	c.RunE = f.withController(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
 		w, err := s.load(args)
 		if err != nil {
 			return err
@@ -72,7 +71,7 @@ func submitCommand() *cobra.Command {
 		}
 		jobs, err := submit(ctx, conn, asked)
 		if err != nil {
-			return s.nearest(ctx, conn, args, err)
+			return s.suggestBatch(ctx, conn, args, err)
 		}
 		tellNotes(w)
 		if !asJSON {
@@ -93,26 +92,25 @@ func submitCommand() *cobra.Command {
 	s.workloadFlags.register(c)
 	s.registerReplicas(c)
 	s.checkpointFlags.register(c)
-	c.Flags().StringVar(&s.from, "from", "", fromHelp+" where the executor runs")
+	c.Flags().StringVar(&s.from, "from", "", fromHelp+" on the executor's machine")
 	c.Flags().StringVar(&s.name, "name", "",
-		"name of the job (default: that of its MODEL); copies are NAME.1, NAME.2 and so on")
-	c.Flags().IntVar(&s.iterations, "iterations", 20, "iterations of each job")
+		"job name (default: its MODEL); copies are called NAME.1, NAME.2 and so on")
+	c.Flags().IntVar(&s.iterations, "iterations", 20, "iterations per job")
 	c.Flags().StringVar(&s.data, "data", "",
-		dataHelp+", where the executor runs; sizes of images follow from it if it is here too (default: a synthetic "+
-			"set)")
-	c.Flags().StringVar(&s.weights, "weights", "", weightsHelp+" where the executor runs")
+		dataHelp+", on the executor's machine; image sizes are taken from it if it is also readable here (default: "+
+			"synthetic data)")
+	c.Flags().StringVar(&s.weights, "weights", "", weightsHelp+"; FILE is on the executor's machine")
 	c.Flags().StringVar(&s.save, "save", "",
-		"have the executor write parameters and optimizer state to a FILE such as w.safetensors where it runs; with "+
-			"several jobs, w-JOB.safetensors each; a relative FILE of a user is in that user's folder there, as of "+
-			"--data, --weights and --from")
-	c.Flags().BoolVar(&wait, "wait", false, "wait until the jobs are over; the exit status is that of tensile wait")
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else")
-	c.Flags().IntVar(&s.priority, "priority", 1, "weight of the jobs' time against that of others")
+		"write parameters and optimizer state to this FILE on the executor's machine, such as w.safetensors (one "+
+			"w-JOB.safetensors per job if there are several); a user's relative paths here and in --data, --weights "+
+			"and --from are below that user's folder")
+	c.Flags().BoolVar(&wait, "wait", false, "wait until the jobs end; exits like tensile wait")
+	c.Flags().BoolVar(&asJSON, "json", false, "print a single JSON document")
+	c.Flags().IntVar(&s.priority, "priority", 1, "priority of the jobs: their weight relative to other jobs")
 	c.Flags().StringVar(&s.device, "device", "",
-		"name of the device to train on, as tensile devices --state lists them (default: where it and the jobs "+
-			"there are slowed down least)")
+		"device to train on, as listed by tensile devices --state (default: the one with the least slowdown for all)")
 	c.Flags().Float64Var(&s.swapRate, "max-swap-rate", 0,
-		"largest share of a job's storages that may be swapped (default: no limit)")
+		"maximum share of a job's storages to swap (default: no limit)")
 	return c
 }
 
@@ -187,7 +185,7 @@ func (s *submission) load(models []string) ([]task.Task, error) {
 type newJob struct {
 	spec    wire.Spec
 	graph   *graph.Graph
-	latency []time.Duration // of a script's graph, as it was recorded; nil of others
+	latency []time.Duration // Captured latencies of a script's graph; nil for other graphs.
 }
 
 // job returns the job for a task, one of several.
@@ -199,7 +197,7 @@ func (s *submission) job(t task.Task, jobs int, replica wire.Replica) (newJob, e
 	if s.weights != "" { // else that is the file of weights
 		spec.Source = t.Source
 	}
-	s.checkpointFlags.into(&spec)
+	s.checkpointFlags.setSpec(&spec)
 	if !s.user {
 		for _, path := range spec.Paths() {
 			var err error

@@ -22,13 +22,14 @@ func tenantCommand() *cobra.Command {
 	var remove bool
 	c := steer(&cobra.Command{
 		Use:   "tenant NAME",
-		Short: "Give a user a share of the devices",
-		Long: `Give the user NAME, whose credentials tensile credentials NAME --user has made, a share of the
-devices. As soon as one user has a share, every user is a tenant: one without has the share 1, and so has
-the administrator. Of a device, the tenants with jobs there get as much as their shares say of what it does; what
-one leaves idle the others use. Jobs of those who got more are parked for those who got less, and go on
-later. It counts after a restart of the controller, too. With --remove NAME has no share of its own any more;
-without any there are no tenants. Only an administrator may.`,
+		Short: "Set a user's share of the devices",
+		Long: `Set the share of the devices of user NAME, whose credentials were made by tensile credentials NAME
+--user. As soon as one user has a share, every user is a tenant: users without one, and the
+administrator, have the share 1. On each device, tenants with jobs there get time in proportion to their
+shares; what one leaves idle the others use. Jobs of tenants that got more than their share are parked in
+favor of those that got less, and resume later. Shares persist across restarts of the controller.
+--remove removes the share of NAME; without any shares there are no tenants. Only administrators may set
+shares.`,
 		Args:    needOne("NAME"),
 		Example: "  tensile tenant ada --share 3\n  tensile tenant ada --remove",
 	}, func(args []string) ([]wire.Request, error) {
@@ -45,8 +46,9 @@ without any there are no tenants. Only an administrator may.`,
 		}
 		return []wire.Request{{Verb: wire.SetShare, Tenant: args[0], Share: share}}, nil
 	})
-	c.Flags().IntVar(&share, "share", 0, fmt.Sprintf("what the tenant gets against others, 1 to %d", wire.MaxShare))
-	c.Flags().BoolVar(&remove, "remove", false, "take the tenant's share")
+	c.Flags().IntVar(&share, "share", 0, fmt.Sprintf(
+		"the tenant's weight relative to other tenants, 1 to %d", wire.MaxShare))
+	c.Flags().BoolVar(&remove, "remove", false, "remove the tenant's share")
 	return c
 }
 
@@ -88,15 +90,15 @@ func tenantsCommand() *cobra.Command {
 	var client clientFlags
 	c := &cobra.Command{
 		Use:   "tenants",
-		Short: "List the tenants of a controller with their shares and what they get",
-		Long: `List the tenants of a controller: those with a share, and those with jobs that are not over.
-SPEED is that of a tenant's jobs together, measured: 1 is one job alone on a device. BEHIND is by how
-much they have done less than their share, in time that their iterations take alone, on the device
-where that is most, below 0 by how much more; SERVED is what all their iterations since the controller
-was started take alone.`,
+		Short: "List the tenants of a controller with their shares and usage",
+		Long: `List the tenants of a controller: users with a share and users with unfinished jobs. SPEED is the
+measured speed of all jobs of a tenant; 1 is one job alone on a device. BEHIND is the time owed to the
+tenant, in device time of iterations run alone, on the device where it is largest; a negative value means
+that the tenant got more than its share. SERVED is the device time of all its iterations since the
+controller started, run alone.`,
 		Args: noArguments,
 	}
-	c.RunE = client.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
+	c.RunE = client.withController(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
 		a, err := ask(ctx, conn, wire.Request{Verb: wire.Jobs})
 		switch {
 		case err != nil:
@@ -109,7 +111,7 @@ was started take alone.`,
 		return writeTenants(out, a.Tenants)
 	})
 	client.register(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document and nothing else")
+	c.Flags().BoolVar(&asJSON, "json", false, "print a single JSON document")
 	return c
 }
 

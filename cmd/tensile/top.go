@@ -19,13 +19,13 @@ func topCommand() *cobra.Command {
 	var mine bool
 	c := &cobra.Command{
 		Use:   "top",
-		Short: "Show the device and the jobs of a controller live",
-		Long: `Show the device and the jobs of a controller, once a second: the memory by job, how fast each job
-gets on, its loss. Keys sort the jobs, open one, ask why it waits or is slow, park, resume and stop it. Into
-a file or a pipe it prints what tensile jobs --watch prints.`,
+		Short: "Show devices and jobs of a controller live",
+		Long: `Show devices and jobs of a controller, refreshed every second: memory, progress and loss of each job.
+Keys sort the jobs, open one, explain why it waits or is slow, and park, resume or stop it. If standard
+output is a file or a pipe, print the output of tensile jobs --watch instead.`,
 		Args: noArguments,
 	}
-	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
+	c.RunE = f.withController(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
 		if !isTerminal(out) {
 			return listJobs(ctx, conn, listing{watch: true, mine: mine}, out)
 		}
@@ -38,6 +38,6 @@ a file or a pipe it prints what tensile jobs --watch prints.`,
 		return err
 	})
 	f.register(c)
-	c.Flags().BoolVar(&mine, "mine", false, "leave out the jobs of others")
+	c.Flags().BoolVar(&mine, "mine", false, "show only your own jobs")
 	return c
 }

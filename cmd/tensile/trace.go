@@ -24,10 +24,10 @@ func traceCommand() *cobra.Command {
 	var path string
 	c := &cobra.Command{
 		Use:   "trace JOB...",
-		Short: "Write what jobs do, command by command, to a file that Perfetto shows",
-		Long: `Write what jobs do in some iterations to a file: what runs on which lane when, what the compute
-lane waits for, and how much of the device's memory has content. https://ui.perfetto.dev shows the file, and
-so does chrome://tracing. The jobs train on meanwhile; one that waits is traced when it trains.`,
+		Short: "Trace a few iterations of running jobs to a file for Perfetto",
+		Long: `Trace a few iterations of running jobs to a file: which command runs on which lane and when, what the
+compute lane waits for, and how much device memory is in use. Open the file at https://ui.perfetto.dev or
+in chrome://tracing. The jobs keep training; a waiting job is traced once it trains.`,
 		Args:    needJobs,
 		Example: "  tensile trace resnet50 vgg16 --iterations 3 --output trace.json",
 		PreRunE: func(*cobra.Command, []string) error {
@@ -38,7 +38,7 @@ so does chrome://tracing. The jobs train on meanwhile; one that waits is traced 
 			return writable("--output", path)
 		},
 	}
-	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, jobs []string, out io.Writer) error {
+	c.RunE = f.withController(func(ctx context.Context, conn *bus.Conn, jobs []string, out io.Writer) error {
 		t := newTracing(jobs)
 		stop, err := t.follow(conn)
 		if err != nil {
@@ -66,8 +66,8 @@ so does chrome://tracing. The jobs train on meanwhile; one that waits is traced 
 		return err
 	})
 	f.register(c)
-	c.Flags().IntVar(&iterations, "iterations", 3, "iterations of each job")
-	c.Flags().StringVar(&path, "output", "trace.json", "file to write")
+	c.Flags().IntVar(&iterations, "iterations", 3, "iterations per job")
+	c.Flags().StringVar(&path, "output", "trace.json", "output file")
 	return c
 }
 
@@ -94,7 +94,7 @@ func newTracing(jobs []string) *tracing {
 	return &tracing{jobs: jobs, news: make(chan struct{}, 1), done: make(map[string]int), over: make(map[string]bool)}
 }
 
-// follow takes down what the jobs do from now on.
+// follow records what the jobs do from now on.
 func (t *tracing) follow(conn wire.Bus) (stop func(), err error) {
 	return conn.Subscribe(wire.TracedSubject("*", "*"), func(_ string, data []byte) {
 		if s, err := timeline.Decode(data); err == nil && slices.Contains(t.jobs, s.Job) {
@@ -120,9 +120,9 @@ func (t *tracing) poke() {
 	}
 }
 
-// wait waits until so many iterations of each job were heard of, or the job is over. Each time that is due, it asks
-// again for the rest of those of which no more was heard since the last time: a controller that ends forgets what was
-// asked for, and hands nothing on.
+// wait waits until the wanted iterations of each job have been reported, or the job has ended. Each time that is due,
+// it asks again for the rest of those of which no more was heard since the last time: a controller that ends forgets
+// what was asked for, and hands nothing on.
 func (t *tracing) wait(ctx context.Context, conn wire.Bus, iterations int, due <-chan time.Time,
 	want func(job string, iterations int) error) error {
 	stop, err := conn.Watch(ctx, wire.RecordKey("*"), func(_ string, value []byte) {
@@ -158,7 +158,7 @@ func (t *tracing) wait(ctx context.Context, conn wire.Bus, iterations int, due <
 	return nil
 }
 
-// complete reports whether so many iterations were heard of, of all jobs that are not over.
+// complete reports whether the wanted iterations of all jobs that have not ended were reported.
 func (t *tracing) complete(iterations int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -42,13 +42,13 @@ type training struct {
 	dir     string                 // of what the processes need; gone when they are, but for:
 	left    []string               // folders of checkpoints of jobs that have failed
 	screen  *observer              // may be nil
-	trace   *tracing               // nil: what the jobs do is not taken down
+	trace   *tracing               // nil: what the jobs do is not recorded
 	pace    *pace                  // nil: from the begin to the end without a rest
 }
 
 // run trains all jobs to their end: in this process where time is virtual, so that a run is the same every time.
 func (t *training) run(ctx context.Context) (*local.Run, error) {
-	if !t.flags.here() {
+	if !t.flags.trainsInProcess() {
 		run, err := t.processes(ctx)
 		return run, t.interrupted(err)
 	}
@@ -64,7 +64,7 @@ func (t *training) run(ctx context.Context) (*local.Run, error) {
 	return run, t.interrupted(err)
 }
 
-// traced takes down what jobs do on the device of this process, beside what the first plans expect. It is nil without a
+// traced records what jobs do on the device of this process, beside what the first plans expect. It is nil without a
 // trace.
 func (t *training) traced() func(job string, did *executor.Trace) {
 	if t.trace == nil {
@@ -81,12 +81,13 @@ func (t *training) traced() func(job string, did *executor.Trace) {
 	return func(job string, did *executor.Trace) { t.trace.add(r.Add(job, did)) }
 }
 
-// here reports whether this process trains, with no executors: where time is virtual, unless they are asked for.
-func (f *runFlags) here() bool { return f.simulated() && !f.share && !f.isolate }
+// trainsInProcess reports whether this process trains, with no executors: where time is virtual, unless they are asked
+// for.
+func (f *runFlags) trainsInProcess() bool { return f.simulated() && !f.share && !f.isolate }
 
 // device is what plans are made for.
 func (t *training) device() planner.Device {
-	on := t.flags.on(t.session.device)
+	on := t.flags.describeDevice(t.session.device)
 	if t.plain {
 		on = on.Unshared()
 	}

@@ -28,14 +28,14 @@ func waitCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "wait JOB...",
-		Short: "Wait until jobs are over, and say how they ended",
-		Long: `Wait until jobs are over. The exit status is 0 if all have finished, 1 if one has
-failed, 3 if the loss of one became no finite number and none has failed otherwise, 2 if one was stopped and
-none has failed, and 130 if the waiting was interrupted, which does not touch the jobs.`,
+		Short: "Wait for jobs to end and report how they ended",
+		Long: `Wait until jobs have ended. The exit status is 0 if all finished, 1 if any failed, 3 if the loss of one
+was no longer a finite number and none failed otherwise, 2 if one was stopped and none failed, and 130 if
+the wait was interrupted, which does not affect the jobs.`,
 		Example: "  tensile wait vgg16.1 vgg16.2 && echo trained",
 		Args:    needJobs,
 	}
-	c.RunE = f.with(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
+	c.RunE = f.withController(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
 		var jobs []wire.Record
 		for _, name := range args {
 			all, err := recordsOf(ctx, conn, name)
@@ -47,11 +47,11 @@ none has failed, and 130 if the waiting was interrupted, which does not touch th
 		return await(ctx, conn, jobs, asJSON, out)
 	})
 	f.register(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document with what the jobs came to, and nothing else")
+	c.Flags().BoolVar(&asJSON, "json", false, "print a single JSON document with the results of the jobs")
 	return c
 }
 
-// await waits until jobs are over, prints what each came to, and returns an error for those that have not finished.
+// await waits until jobs are over, prints how each ended, and returns an error for those that have not finished.
 func await(ctx context.Context, conn wire.Bus, jobs []wire.Record, asJSON bool, out io.Writer) error {
 	var problems []error
 	status := someStopped

@@ -94,7 +94,7 @@ func (n *node) next() (time.Duration, bool) {
 	}
 	if !n.nextKnown {
 		n.nextKnown = true
-		n.nextAt, n.busy = n.device.Ahead()
+		n.nextAt, n.busy = n.device.NextTime()
 	}
 	return n.nextAt + n.clockOffset, n.busy
 }
@@ -102,7 +102,7 @@ func (n *node) next() (time.Duration, bool) {
 // tell has the host do something at a time of the world.
 func (n *node) tell(now time.Duration, do func(*executor.Host)) error {
 	n.unfold(now)
-	if _, busy := n.device.Ahead(); !busy {
+	if _, busy := n.device.NextTime(); !busy {
 		n.clockOffset = now - n.device.Now()
 	}
 	n.forgetTimes()

@@ -22,7 +22,7 @@ type Disk interface {
 // Entry is a file or folder in a folder.
 type Entry struct {
 	Name  string
-	Bytes graph.Bytes // of a file
+	Bytes graph.Bytes // Size of the file.
 	Dir   bool
 }
 

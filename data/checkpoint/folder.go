@@ -21,7 +21,7 @@ import (
 // job writes one file at a time.
 type Folder struct {
 	Dir   string
-	Quota graph.Bytes // of all files in it; 0: no limit
+	Quota graph.Bytes // Maximum total size of the files in it; 0: no limit.
 	Disk  Disk        // nil: the file system
 }
 
@@ -289,7 +289,7 @@ func (f Folder) Newest(job string, id, incarnation int64, own func(*State) error
 	return f.find(job, id, incarnation, own, func(entry) bool { return true })
 }
 
-// Exactly is Newest among the checkpoints after so many iterations.
+// Exactly is Newest among the checkpoints taken after exactly that many iterations.
 func (f Folder) Exactly(job string, id, incarnation int64, iteration int, own func(*State) error) (Found, error) {
 	return f.find(job, id, incarnation, own, func(e entry) bool { return e.iteration == iteration })
 }

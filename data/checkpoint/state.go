@@ -22,20 +22,20 @@ import (
 // job follows from it.
 type State struct {
 	Job         string
-	ID          int64 // of the job: jobs of one name differ in it
+	ID          int64 // ID of the job; jobs with the same name have different IDs.
 	Incarnation int64
 	Iteration   int // complete iterations
 	Seed        uint64
-	Graph       graph.Digest // before passes
+	Graph       graph.Digest // Digest of the graph before passes.
 	Device      string       // its identity: the rest has the same bits on devices of an equal one
 	Model       string
 	Optimizer   string
-	Settings    string // of the graph, as task.Settings; "": they are not known
+	Settings    string // Settings of the graph, as from task.Settings; "": unknown.
 	Data        string // folder of its examples; "": a synthetic set
 	Weights     string // file of its first weights; "": none
 	From        string // checkpoint that it began with; "": none
 
-	Losses  []float32        // of the complete iterations; none on a device without data
+	Losses  []float32        // Loss of each complete iteration; none on a device without data.
 	Tensors []weights.Tensor // persistent storages by name; none on a device without data
 }
 

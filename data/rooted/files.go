@@ -37,7 +37,7 @@ func (f *Files) Home(path string) bool {
 	if f == nil || f.home == "" {
 		return false
 	}
-	_, ok := Below(f.home, path)
+	_, ok := NameBelow(f.home, path)
 	return ok
 }
 
@@ -139,7 +139,7 @@ func (f *Files) root(path string) (*os.Root, string, error) {
 		}
 	}
 	for _, dir := range append([]string{f.home}, f.allowed...) {
-		if name, ok := Below(dir, path); ok && dir != "" {
+		if name, ok := NameBelow(dir, path); ok && dir != "" {
 			root, err := os.OpenRoot(dir)
 			return root, name, err
 		}
@@ -147,8 +147,8 @@ func (f *Files) root(path string) (*os.Root, string, error) {
 	return nil, "", f.refused(path, "is not there")
 }
 
-// Below returns the name of a path in a folder, if it is that folder or lies below it as both are written.
-func Below(dir, path string) (name string, ok bool) {
+// NameBelow returns the name of a path in a folder, if it is that folder or lies below it as both are written.
+func NameBelow(dir, path string) (name string, ok bool) {
 	name, err := filepath.Rel(dir, path)
 	return name, err == nil && filepath.IsLocal(name)
 }

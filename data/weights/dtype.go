@@ -8,7 +8,7 @@ import (
 // Type is a type of elements, by its name in safetensors files, such as F32 or I64.
 type Type string
 
-// element is how the elements of a type lie in a file: in so many bytes, little-endian. Floats have float, whole
+// element is how the elements of a type lie in a file, little-endian. Floats have float, whole
 // numbers have whole.
 type element struct {
 	bytes int64
@@ -38,8 +38,8 @@ var types = map[Type]element{
 // Bytes is the size of an element, 0 of a type that is not read.
 func (t Type) Bytes() int64 { return types[t].bytes }
 
-// Whole reports whether elements are whole numbers, of which Ints makes int64; Floats makes float32 of all others.
-func (t Type) Whole() bool { return types[t].whole != nil }
+// IsInteger reports whether elements are whole numbers, of which Ints makes int64; Floats makes float32 of all others.
+func (t Type) IsInteger() bool { return types[t].whole != nil }
 
 // Floats converts elements of floats, as many as to has: wider ones are rounded, narrower ones are the same numbers.
 func (t Type) Floats(to []float32, from []byte) {

@@ -41,7 +41,7 @@ func TestTypes(t *testing.T) {
 	}
 	for _, c := range typed {
 		floats, ints := make([]float32, len(c.floats)), make([]int64, len(c.ints))
-		if c.Whole() {
+		if c.IsInteger() {
 			c.Ints(ints, []byte(c.bytes))
 		} else {
 			c.Floats(floats, []byte(c.bytes))
@@ -81,7 +81,7 @@ func TestReadOfOtherTypes(t *testing.T) {
 // What is written of each type is read as the same numbers.
 func TestAppend(t *testing.T) {
 	for _, c := range typed {
-		if c.Whole() {
+		if c.IsInteger() {
 			continue
 		}
 		raw := c.Append(nil, c.floats)

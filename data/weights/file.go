@@ -12,7 +12,7 @@ import (
 type Tensor struct {
 	Name  string
 	Shape graph.Shape
-	Data  []float32 // as many elements as the shape has
+	Data  []float32 // The elements, in row-major order.
 }
 
 // File is the content of a safetensors file, as float32. Read returns tensors sorted by name; Write takes them in any

@@ -12,13 +12,13 @@ import (
 
 // What a pickle is made of, beside nil, bool, int64, float64 and string.
 type (
-	global string   // of Python, as MODULE.NAME
-	thing  struct { // what something makes that is not known here: its content is passed over
-		by     string // as a global
+	global string   // The name of a Python object, as MODULE.NAME.
+	thing  struct { // An object of an unknown class, whose content is ignored.
+		by     string // The class, as a global.
 		tensor bool   // it is a tensor
 	}
 	tuple []any
-	list  struct{} // what is in one is never of use here
+	list  struct{} // A list, whose content is never needed.
 	dict  struct{ keys, values []any }
 
 	// storage is the file of an archive that tensors are views of.
@@ -42,7 +42,7 @@ type unpickler struct {
 	text  []byte
 	at    int
 	stack []any
-	marks []int // where the stack was at each mark
+	marks []int // Height of the stack at each mark.
 	memo  map[uint32]any
 	made  int64 // bytes of what was made and may be kept, beside stack and marks
 	most  int64 // bytes of all that, or the pickle is refused
@@ -109,7 +109,7 @@ func (u *unpickler) take(n int) ([]byte, error) {
 	return u.text[u.at-n : u.at], nil
 }
 
-// number takes an unsigned number of so many bytes, at most 8.
+// number reads an unsigned number of n bytes, at most 8.
 func (u *unpickler) number(bytes int) (uint64, error) {
 	text, err := u.take(bytes)
 	var whole [8]byte

@@ -50,7 +50,7 @@ func Decode(r io.ReaderAt, size int64) (File, error) {
 	f := File{Metadata: metadata}
 	chunk := make([]byte, min(chunkBytes, size-start))
 	for _, p := range parts {
-		if p.kind.Whole() {
+		if p.kind.IsInteger() {
 			continue
 		}
 		data := make([]float32, (p.end-p.begin)/p.kind.Bytes())

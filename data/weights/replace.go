@@ -92,8 +92,8 @@ func create(in *rooted.Files, path string) (*pending, error) {
 	return p, nil
 }
 
-// Writable returns the error that Write would have to give of a path now, so that nothing is trained in vain. It leaves
-// everything as it was.
+// Writable returns the error that Write would have to give of a path now, so that it is known before training. It
+// leaves everything as it was.
 func Writable(in *rooted.Files, path string) error {
 	p, err := create(in, path)
 	if err != nil {
@@ -103,7 +103,7 @@ func Writable(in *rooted.Files, path string) error {
 	return errors.Join(p.file.Close(), p.dir.Remove(p.beside))
 }
 
-// Room returns an error unless the disk of the folder of a path has room for so many bytes, beside a file that is
+// Room returns an error unless the disk of the folder of a path has room for size bytes, beside a file that is
 // already there.
 func Room(in *rooted.Files, path string, bytes graph.Bytes) error {
 	dir, name, err := in.Parent(path)

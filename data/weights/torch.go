@@ -166,7 +166,7 @@ func (d *dict) find(path string, seen map[*dict]bool) (found []place) {
 	for _, v := range d.values {
 		switch v := v.(type) {
 		case view:
-			if found = []place{{path, d}}; len(v.shape) > 0 && !v.of.kind.Whole() {
+			if found = []place{{path, d}}; len(v.shape) > 0 && !v.of.kind.IsInteger() {
 				single = false
 			}
 		case thing:
@@ -191,7 +191,7 @@ func (d *dict) tensors() (all []named, err error) {
 			return nil, fmt.Errorf("tensor %s is of %s, which is not read: convert it to float32 first", quote(name),
 				quote(other.by))
 		}
-		if !isView || !isText || v.of.kind.Whole() {
+		if !isView || !isText || v.of.kind.IsInteger() {
 			continue
 		}
 		if seen[name] {

@@ -32,7 +32,7 @@ func TestKernelCall(t *testing.T) {
 		from, to := program.Address{Offset: align}, program.Address{Offset: 4 * align}
 		s := section(program.Command{Kind: program.Kernel, Op: g.Ops[0].ID, Scratch: program.Nowhere,
 			Inputs: []program.Address{from}, Outputs: []program.Address{to}})
-		in := k.job.at(from, 128)
+		in := k.job.elementsAt(from, 128)
 		for i := range in {
 			in[i] = float32(i + 1)
 		}
@@ -44,7 +44,7 @@ func TestKernelCall(t *testing.T) {
 				Out:      [][]float32{want},
 				InShapes: g.Shapes([]graph.TensorID{x}), OutShapes: g.Shapes([]graph.TensorID{y}), Seed: seed,
 				Iteration: iteration})
-			if got := k.job.at(to, 128); !slices.Equal(got, want) {
+			if got := k.job.elementsAt(to, 128); !slices.Equal(got, want) {
 				t.Errorf("seed %d, iteration %d: %v, want %v", seed, iteration, got, want)
 			}
 			seen[string(k.bytesAt(to, 512))] = true

@@ -42,7 +42,7 @@ type Device struct {
 	facts  cost.Facts
 	start  time.Time
 	links  map[program.Kind]*link // Out and In
-	lanes  int                    // of all jobs
+	lanes  int                    // Number of lanes of all jobs.
 	enters *arrivals
 	trace  func(trace.Event)
 	page   graph.Bytes

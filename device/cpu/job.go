@@ -15,27 +15,27 @@ import (
 // job implements device.Job.
 type job struct {
 	device   *Device
-	g        *graph.Graph // that it was opened with
+	g        *graph.Graph // The graph that the job was opened with.
 	options  device.JobOptions
-	kept     memory        // host slots of what lives on the host; they stay where they are whatever is loaded
-	slots    []graph.Bytes // per storage of g, where they are in kept
-	resident graph.Bytes   // bytes of the storages in kept
-	recorder *recorder     // nil: nothing is recorded
+	kept     memory        // Host slots of storages that live on the host. They do not move when a program is loaded.
+	slots    []graph.Bytes // Offset in kept of each storage of g.
+	resident graph.Bytes   // Sum of the sizes of the storages in kept.
+	recorder *recorder     // nil: commands are not recorded.
 
 	arena      memory
-	paged      bool           // the arena is backed in part
-	held       program.Pages  // of such an arena
-	populating sync.WaitGroup // the arena
-	loaded     *loaded        // what is bound; nil before the first
-	snapshot   *snapshot      // the last that was asked for; nil: none was
+	paged      bool           // Hold backs the arena page by page.
+	held       program.Pages  // Pages that are backed, if the arena is paged.
+	populating sync.WaitGroup // Waits for goroutines that touch the pages of the arena.
+	loaded     *loaded        // The bound program; nil before the first Load.
+	snapshot   *snapshot      // The last one that was asked for; nil if none was.
 	entry      entry
-	workers    []*lane // per stream of the program with the most that was loaded
+	workers    []*lane // One per stream of the loaded program with the most streams.
 	running    sync.WaitGroup
-	leave      []context.CancelFunc // per worker: ends its wait for other replicas
+	leave      []context.CancelFunc // Per worker: ends its wait for other replicas.
 
 	mu      sync.Mutex
-	lanes   *program.Lanes // of the loaded program
-	touched graph.Bytes
+	lanes   *program.Lanes // Progress of the loaded program.
+	touched graph.Bytes    // Highest end of arena bytes that the job has used.
 	closed  bool
 }
 

@@ -193,22 +193,22 @@ func (l *lane) execute(ctx context.Context, it *item) {
 		l.kernel(c, it.iteration)
 	case program.Reduce:
 		op := &j.loaded.program.Graph.Ops[c.Op]
-		gradient := j.at(c.Outputs[0], elementsOf(&j.loaded.program.Graph.Tensors[op.Outputs[0]]))
+		gradient := j.elementsAt(c.Outputs[0], elementsOf(&j.loaded.program.Graph.Tensors[op.Outputs[0]]))
 		j.options.Mean(ctx, it.iteration, op.Name, gradient)
 	case program.Out:
-		j.device.links[c.Kind].copy(j.at(c.Host, elements), j.at(c.Device, elements))
+		j.device.links[c.Kind].copy(j.elementsAt(c.Host, elements), j.elementsAt(c.Device, elements))
 	case program.In:
-		j.device.links[c.Kind].copy(j.at(c.Device, elements), j.at(c.Host, elements))
+		j.device.links[c.Kind].copy(j.elementsAt(c.Device, elements), j.elementsAt(c.Host, elements))
 	case program.Save:
-		j.device.links[program.Out].copy(j.at(c.Snapshot, elements), j.at(c.Device, elements))
+		j.device.links[program.Out].copy(j.elementsAt(c.Snapshot, elements), j.elementsAt(c.Device, elements))
 	case program.Keep:
-		copy(j.at(c.Snapshot, elements), j.at(c.Host, elements))
+		copy(j.elementsAt(c.Snapshot, elements), j.elementsAt(c.Host, elements))
 	case program.Load:
 		j.options.Input(it.iteration, j.loaded.ids[c.Storage], j.bytes(c.Host, c.Bytes))
 	case program.Read:
-		j.options.Output(it.iteration, j.loaded.ids[c.Storage], j.at(c.Host, elements))
+		j.options.Output(it.iteration, j.loaded.ids[c.Storage], j.elementsAt(c.Host, elements))
 	case program.Poison:
-		poison(j.at(c.Device, elements))
+		poison(j.elementsAt(c.Device, elements))
 	}
 }
 
@@ -219,12 +219,12 @@ func (l *lane) kernel(c *program.Command, iteration int) {
 	call.InShapes, call.OutShapes = j.loaded.inputs[c.Op], j.loaded.outputs[c.Op]
 	call.In, call.Out = call.In[:0], call.Out[:0]
 	for i, a := range c.Inputs {
-		call.In = append(call.In, j.at(a, elementsOf(&g.Tensors[op.Inputs[i]])))
+		call.In = append(call.In, j.elementsAt(a, elementsOf(&g.Tensors[op.Inputs[i]])))
 	}
 	for i, a := range c.Outputs {
-		call.Out = append(call.Out, j.at(a, elementsOf(&g.Tensors[op.Outputs[i]])))
+		call.Out = append(call.Out, j.elementsAt(a, elementsOf(&g.Tensors[op.Outputs[i]])))
 	}
-	call.Scratch = j.at(c.Scratch, int(c.ScratchBytes/graph.ElementBytes))
+	call.Scratch = j.elementsAt(c.Scratch, int(c.ScratchBytes/graph.ElementBytes))
 	kernel.Run(call)
 }
 

@@ -37,13 +37,13 @@ func (m *Meter) Load() (float64, error) {
 	if now.own, err = ownTime(); err != nil {
 		return 0, err
 	}
-	load := m.last.until(now)
+	load := m.last.othersShare(now)
 	m.last = now
 	return load, nil
 }
 
-// until is the share of others between two readings.
-func (u usage) until(now usage) float64 {
+// othersShare is the share of others between two readings.
+func (u usage) othersShare(now usage) float64 {
 	if u.all == 0 || now.all <= u.all {
 		return 0
 	}

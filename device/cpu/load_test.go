@@ -33,7 +33,7 @@ func TestUsageUntil(t *testing.T) {
 		{usage{all: 10 * s}, usage{all: 20 * s, busy: 10 * s}, 1},
 		{usage{all: 10 * s, busy: 4 * s}, usage{all: 10 * s, busy: 4 * s}, 0}, // no time has passed
 	} {
-		if got := test.from.until(test.to); got != test.want {
+		if got := test.from.othersShare(test.to); got != test.want {
 			t.Errorf("from %+v to %+v: %v, want %v", test.from, test.to, got, test.want)
 		}
 	}

@@ -15,7 +15,7 @@ type loaded struct {
 	ids     []graph.StorageID // per storage of its graph: the job's, or -1
 	inputs  [][]graph.Shape   // per op
 	outputs [][]graph.Shape
-	end     graph.Bytes // of the host slots that the job keeps; those after it are in spilled
+	end     graph.Bytes // End of the host slots that the job keeps; later ones lie in spilled.
 	spilled memory      // host slots of what the plan copies out within an iteration; pages appear when they are used
 }
 
@@ -96,18 +96,18 @@ func (j *job) spill(l *loaded, size graph.Bytes) error {
 func (j *job) bytes(a program.Address, size graph.Bytes) device.Memory {
 	switch l := j.loaded; {
 	case l.program.Regions[a.Region] == program.Arena:
-		return j.arena.at(a.Offset, size)
+		return j.arena.slice(a.Offset, size)
 	case l.program.Regions[a.Region] == program.SnapshotMemory:
-		return j.snapshot.memory.at(a.Offset, size)
+		return j.snapshot.memory.slice(a.Offset, size)
 	case a.Offset < l.end:
-		return j.kept.at(a.Offset, size)
+		return j.kept.slice(a.Offset, size)
 	default:
-		return l.spilled.at(a.Offset-l.end, size)
+		return l.spilled.slice(a.Offset-l.end, size)
 	}
 }
 
-// at returns elements behind an address; nil for Nowhere.
-func (j *job) at(a program.Address, elements int) []float32 {
+// elementsAt returns elements behind an address; nil for Nowhere.
+func (j *job) elementsAt(a program.Address, elements int) []float32 {
 	if a == program.Nowhere || elements == 0 {
 		return nil
 	}

@@ -78,10 +78,10 @@ func (m *memory) floats(offset graph.Bytes, elements int) []float32 {
 	if elements == 0 {
 		return nil
 	}
-	return device.Memory(m.at(offset, graph.Bytes(elements)*graph.ElementBytes)).Float32()
+	return device.Memory(m.slice(offset, graph.Bytes(elements)*graph.ElementBytes)).Float32()
 }
 
-// at returns size bytes, starting offset bytes from the start.
-func (m *memory) at(offset, size graph.Bytes) device.Memory {
+// slice returns size bytes, starting offset bytes from the start.
+func (m *memory) slice(offset, size graph.Bytes) device.Memory {
 	return device.Memory(m.bytes[offset : offset+size])
 }

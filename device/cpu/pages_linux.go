@@ -36,7 +36,7 @@ func (j *job) Hold(pages program.Pages) error {
 		return err
 	}
 	for i, r := range added {
-		if err := back(j.pages(r)); err != nil {
+		if err := backMemory(j.pages(r)); err != nil {
 			for _, r := range added[:i] {
 				release(j.pages(r))
 			}
@@ -69,8 +69,9 @@ func (j *job) mustNotUse(pages program.Pages) {
 	}
 }
 
-// back has the system back memory when it is used, by large pages where it has them. release gives its pages back.
-func back(b []byte) error { return syscall.Mprotect(b, syscall.PROT_READ|syscall.PROT_WRITE) }
+// backMemory has the system back memory when it is used, by large pages where it has them. release gives its pages
+// back.
+func backMemory(b []byte) error { return syscall.Mprotect(b, syscall.PROT_READ|syscall.PROT_WRITE) }
 
 func release(b []byte) {
 	err := syscall.Mprotect(b, syscall.PROT_NONE)

@@ -42,7 +42,7 @@ func Resident(t *testing.T, place device.Job) (resident, held graph.Bytes) {
 	return residentBytes(t, j.arena.bytes[:cap(j.arena.bytes)]), j.bytesIn(j.held)
 }
 
-// paged lays a bed with an arena of so many large pages and a quarter, of which nothing is held.
+// paged lays a bed with an arena of a number of large pages and a quarter, of which nothing is held.
 func paged(t *testing.T, pages int) *bed {
 	t.Helper()
 	b := lay(t, open(t), nil)

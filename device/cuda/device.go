@@ -19,7 +19,7 @@ import (
 
 // Options are the settings of the device; the zero value is the recommended one.
 type Options struct {
-	Index  int         // of the device in Driver.Devices
+	Index  int         // Index of the device in Driver.Devices.
 	Pinned graph.Bytes // limit of the host memory that is pinned, by all jobs; 0: no limit
 }
 
@@ -32,22 +32,21 @@ type Device struct {
 	identity   string
 
 	modules   []Module
-	moduleOf  map[string]Module // by kernel
+	moduleOf  map[string]Module // The module of each kernel, by its name.
 	functions map[string]Function
 
-	clock    Stream // on which nothing but the events lie that times are measured against
+	clock    Stream // Carries only the events against which times are measured.
 	events   eventPool
 	memory   *pinnedPool
 	arrivals program.Arrivals
 
-	jobs []*job
-	// what the driver is to tell of: the command, and with it all of its lane before it, has ended
-	tokens map[uint64]*sent
-	token  uint64 // the last that was given
-	stale  int    // of the tokens: of commands that are known to have ended
-	ended  []device.Event
-	err    error // of the driver; nothing goes on after it
-	told   bool  // somebody has got err
+	jobs   []*job
+	tokens map[uint64]*sent // Pending notifications. Each means that a command, and all before it on its lane, ended.
+	token  uint64           // The newest key of tokens.
+	stale  int              // How many of tokens belong to commands that are already known to have ended.
+	ended  []device.Event   // Events that Next has not returned yet.
+	err    error            // First error of the driver; after it the device does nothing more.
+	told   bool             // A caller has received err.
 }
 
 // LeastCapability is the major number of the compute capability that the kernels need.

@@ -59,7 +59,7 @@ type Driver interface {
 
 	Synchronize() error                        // until all streams are empty
 	Ended(e Event) (bool, error)               // whether its latest Record has been reached
-	Between(a, b Event) (time.Duration, error) // both ended; exact to half a microsecond within a second
+	Elapsed(a, b Event) (time.Duration, error) // both ended; exact to half a microsecond within a second
 
 	// Now is the host's clock, or that of a driver with a time of its own.
 	Now() time.Duration
@@ -80,7 +80,7 @@ type Driver interface {
 
 // The driver's handles; zero is none.
 type (
-	Address  uint64 // of device memory, in bytes
+	Address  uint64 // Address in device memory, in bytes.
 	Memory   uint64 // memory of the device without an address
 	Module   uint64
 	Function uint64
@@ -91,7 +91,7 @@ type (
 // Launch is one launch of a kernel.
 type Launch struct {
 	Function Function
-	Op       string // whose kernel it is, for messages
+	Op       string // The op of the kernel, for messages.
 	Grid     [3]uint32
 	Block    [3]uint32
 	Args     []uint64 // each parameter is of eight bytes: an address, an integer, or the bits of a float64
@@ -106,7 +106,7 @@ type Properties struct {
 	Processors      int    // multiprocessors
 	Clock           int    // kHz
 	MemoryClock     int    // kHz
-	BusWidth        int    // of the memory, bits
+	BusWidth        int    // Width of the memory bus in bits.
 	CopyEngines     int
 	Memory          graph.Bytes
 	ThreadsPerBlock int
@@ -150,7 +150,7 @@ const (
 type Error struct {
 	Call string // cuMemAlloc
 	Code Code
-	Text string // what the driver says of it
+	Text string // The driver's description of the error.
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s (CUDA error %d)", e.Call, e.Text, e.Code) }

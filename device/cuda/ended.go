@@ -29,7 +29,7 @@ func (l *lane) end() error {
 	}
 	e := device.Event{Job: j, Section: s.round.section, Iteration: s.round.iteration, Index: s.index}
 	if err := s.times(&e); err != nil {
-		return fmt.Errorf("job %s, iteration %d: %s: %w", j.options.Name, s.round.iteration, j.what(c), err)
+		return fmt.Errorf("job %s, iteration %d: %s: %w", j.options.Name, s.round.iteration, j.describe(c), err)
 	}
 	j.device.events.put(s.start)
 	if !s.watched {
@@ -66,12 +66,12 @@ func (s *sent) times(e *device.Event) (err error) {
 	}
 	start, end := e.Ready, now // on the host
 	if s.start != 0 {
-		if start, err = s.since(s.start); err != nil {
+		if start, err = s.timeOf(s.start); err != nil {
 			return err
 		}
 	}
 	if s.end != 0 {
-		if end, err = s.since(s.end); err != nil {
+		if end, err = s.timeOf(s.end); err != nil {
 			return err
 		}
 	}
@@ -80,8 +80,8 @@ func (s *sent) times(e *device.Event) (err error) {
 	return nil
 }
 
-// since returns when an event of a stream was reached.
-func (s *sent) since(e Event) (time.Duration, error) {
-	after, err := s.lane.job.device.driver.Between(s.round.base, e)
+// timeOf returns when an event of a stream was reached.
+func (s *sent) timeOf(e Event) (time.Duration, error) {
+	after, err := s.lane.job.device.driver.Elapsed(s.round.base, e)
 	return s.round.at + after, err
 }

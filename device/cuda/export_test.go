@@ -20,7 +20,7 @@ func LaunchesOf(j device.Job, s *program.Section) [][]Launch {
 }
 
 // AddressOf returns the address of a place in the arena, and WordOf that of the iteration.
-func AddressOf(j device.Job, a program.Address) Address { return j.(*job).at(a) }
+func AddressOf(j device.Job, a program.Address) Address { return j.(*job).addressOf(a) }
 func WordOf(j device.Job) Address                       { return j.(*job).word }
 
 // Retarget is retarget.

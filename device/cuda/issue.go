@@ -32,7 +32,7 @@ type sent struct {
 	after      []*sent       // commands of other lanes that it waits for
 	ready      time.Duration // end of what it waits for and had ended before it was put
 	start, end Event         // start: 0 where it starts when what it waits for has ended
-	last       bool          // of its lane in what was issued with it
+	last       bool          // It is the last command of its lane in the part that was issued.
 	watched    bool
 	done       bool          // it is known to have ended
 	ended      time.Duration // when
@@ -48,7 +48,7 @@ type round struct {
 	prepared  []prepared
 	left      int           // commands that have not ended
 	base      Event         // against which times are measured; 0: nothing was put on a stream yet
-	at        time.Duration // when it was recorded
+	at        time.Duration // When the event was recorded.
 	joined    []bool        // per lane: it waits for base
 	counted   bool          // the device has the iteration
 }
@@ -152,7 +152,7 @@ func (l *lane) next() error {
 		return nil
 	}
 	if err := s.put(run); err != nil {
-		return fmt.Errorf("job %s, iteration %d: %s: %w", j.options.Name, r.iteration, j.what(s.command()), err)
+		return fmt.Errorf("job %s, iteration %d: %s: %w", j.options.Name, r.iteration, j.describe(s.command()), err)
 	}
 	j.put.End(l.stream)
 	if r.section == &j.loaded.program.Prologue {
@@ -249,13 +249,14 @@ func (s *sent) execute() error {
 	case program.Kernel:
 		return s.launch()
 	case program.Out:
-		return d.CopyOut(stream, j.bytes(c.Host, c.Bytes), j.at(c.Device))
+		return d.CopyOut(stream, j.bytes(c.Host, c.Bytes), j.addressOf(c.Device))
 	case program.In:
-		return d.CopyIn(stream, j.at(c.Device), j.bytes(c.Host, c.Bytes))
+		return d.CopyIn(stream, j.addressOf(c.Device), j.bytes(c.Host, c.Bytes))
 	case program.Save:
-		return d.CopyOut(stream, j.bytes(c.Snapshot, c.Bytes), j.at(c.Device))
+		return d.CopyOut(stream, j.bytes(c.Snapshot, c.Bytes), j.addressOf(c.Device))
 	case program.Poison:
-		return d.Fill(stream, j.at(c.Device), math.Float32bits(float32(math.NaN())), int(c.Bytes/graph.ElementBytes))
+		return d.Fill(stream, j.addressOf(c.Device), math.Float32bits(float32(math.NaN())),
+			int(c.Bytes/graph.ElementBytes))
 	}
 	panic(fmt.Sprintf("cuda: a command of kind %s on a stream", c.Kind))
 }

@@ -16,31 +16,31 @@ import (
 // job implements device.Job.
 type job struct {
 	device  *Device
-	g       *graph.Graph // that it was opened with
+	g       *graph.Graph // The graph that the job was opened with.
 	options device.JobOptions
-	kept    *pinned       // host slots of what lives on the host; they stay where they are whatever is loaded
-	slots   []graph.Bytes // per storage of g, where they are in kept
-	word    Address       // of the iteration, an int64, on the device
+	kept    *pinned       // Host slots of storages that live on the host. They do not move when a program is loaded.
+	slots   []graph.Bytes // Offset in kept of each storage of g.
+	word    Address       // Device address of the number of the iteration, an int64.
 
-	loaded   *loaded // nil before the first
-	snapshot *snapshot
+	loaded   *loaded   // The bound program; nil before the first Load.
+	snapshot *snapshot // The last one that was asked for; nil if none was.
 	arena    Address
-	reserved graph.Bytes   // its size
-	paged    bool          // it is backed by Hold
-	held     program.Pages // of a paged arena
-	touched  graph.Bytes
-	prepared map[*program.Section][]prepared // for the loaded program and the arena
+	reserved graph.Bytes                     // Size of the arena.
+	paged    bool                            // Hold backs the arena page by page.
+	held     program.Pages                   // Pages that are backed, if the arena is paged.
+	touched  graph.Bytes                     // Highest end of arena bytes that the job has used.
+	prepared map[*program.Section][]prepared // Prepared launches per section, valid for the loaded program and arena.
 
-	newest issue          // the last part that was issued
-	queue  []issue        // that wait for all before to end
-	put    *program.Lanes // commands count as ended when they were put on a stream, or have ended on the host lane
-	ended  *program.Lanes // commands that are known to have ended
-	lanes  []*lane        // per stream of the program
-	spare  []*lane        // of the programs before, whose streams are used again
+	newest issue          // The last part of a program that was issued.
+	queue  []issue        // Parts that wait until all earlier ones have ended.
+	put    *program.Lanes // Progress by issue: a command counts once it is on a stream, or has ended on the host lane.
+	ended  *program.Lanes // Progress by completion: a command counts once it is known to have ended.
+	lanes  []*lane        // One per stream of the loaded program.
+	spare  []*lane        // Lanes of earlier programs, whose streams are used again.
 	rounds map[*program.Run]*round
-	floor  time.Duration // end of what ended before the last section that drained
+	floor  time.Duration // When everything before the last draining section had ended.
 
-	host   sync.Mutex // is held while a command of the host lane is carried out
+	host   sync.Mutex // Held while a command of the host lane is executed.
 	closed bool
 }
 
@@ -197,7 +197,7 @@ func (j *job) Host(s graph.StorageID) []float32 {
 	if j.slots[s] < 0 {
 		return nil // of what exists within an iteration alone
 	}
-	return j.kept.at(j.slots[s], j.g.Storages[s].Bytes).Float32()
+	return j.kept.slice(j.slots[s], j.g.Storages[s].Bytes).Float32()
 }
 
 // Touched implements device.Job.

@@ -14,7 +14,7 @@ import (
 type loaded struct {
 	program *program.Program
 	ids     []graph.StorageID // per storage of its graph: the job's, or -1
-	end     graph.Bytes       // of the host slots that the job keeps; those after it are in spilled
+	end     graph.Bytes       // End of the host slots that the job keeps; later ones lie in spilled.
 	spilled *pinned           // host slots of what the plan copies out within an iteration
 	arrival *program.Arrival
 	awaited map[*program.Section][]bool // per command: one of the host lane waits for it
@@ -138,7 +138,7 @@ func (j *job) prepare(s *program.Section) ([]prepared, error) {
 		if c := &s.Commands[i]; c.Kind == program.Kernel {
 			var err error
 			if all[i], err = j.launches(c); err != nil {
-				return nil, fmt.Errorf("job %s: %s: %w", j.options.Name, j.what(c), err)
+				return nil, fmt.Errorf("job %s: %s: %w", j.options.Name, j.describe(c), err)
 			}
 		}
 	}
@@ -154,13 +154,13 @@ func (j *job) launches(c *program.Command) (prepared, error) {
 	g := j.loaded.program.Graph
 	op := &g.Ops[c.Op]
 	call := kernels.Call{Kind: op.Kind, Attrs: op.Attrs, InShapes: g.Shapes(op.Inputs),
-		OutShapes: g.Shapes(op.Outputs), Scratch: uint64(j.at(c.Scratch)), Seed: j.options.Seed,
+		OutShapes: g.Shapes(op.Outputs), Scratch: uint64(j.addressOf(c.Scratch)), Seed: j.options.Seed,
 		Iteration: uint64(j.word)}
 	for _, a := range c.Inputs {
-		call.In = append(call.In, uint64(j.at(a)))
+		call.In = append(call.In, uint64(j.addressOf(a)))
 	}
 	for _, a := range c.Outputs {
-		call.Out = append(call.Out, uint64(j.at(a)))
+		call.Out = append(call.Out, uint64(j.addressOf(a)))
 	}
 	var all prepared
 	for _, l := range kernels.Launches(&call) {
@@ -173,8 +173,8 @@ func (j *job) launches(c *program.Command) (prepared, error) {
 	return all, nil
 }
 
-// at returns the address of a place in the arena; 0 for Nowhere.
-func (j *job) at(a program.Address) Address {
+// addressOf returns the address of a place in the arena; 0 for Nowhere.
+func (j *job) addressOf(a program.Address) Address {
 	if a == program.Nowhere {
 		return 0
 	}
@@ -189,17 +189,17 @@ func (j *job) bytes(a program.Address, size graph.Bytes) device.Memory {
 	l := j.loaded
 	switch r := l.program.Regions[a.Region]; {
 	case r == program.SnapshotMemory:
-		return j.snapshot.memory.at(a.Offset, size)
+		return j.snapshot.memory.slice(a.Offset, size)
 	case r != program.HostMemory:
 		panic(fmt.Sprintf("cuda: job %q: a copy with the host's end in the %s memory", j.options.Name, r))
 	case a.Offset < l.end:
-		return j.kept.at(a.Offset, size)
+		return j.kept.slice(a.Offset, size)
 	}
-	return l.spilled.at(a.Offset-l.end, size)
+	return l.spilled.slice(a.Offset-l.end, size)
 }
 
-// what names a command for messages.
-func (j *job) what(c *program.Command) string {
+// describe names a command for messages.
+func (j *job) describe(c *program.Command) string {
 	g := j.loaded.program.Graph
 	if c.Kind == program.Kernel {
 		return fmt.Sprintf("op %s", g.Ops[c.Op].Name)

@@ -107,7 +107,7 @@ func TestPinned(t *testing.T) {
 		t.Error(err)
 	}
 	if after := driver.Calls()["cuMemHostRegister"]; after != before {
-		t.Errorf("memory was pinned %d times for a job in the place of another", after-before)
+		t.Errorf("memory was pinned %d times for a job in place of another", after-before)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 type Step struct {
 	Iteration int
 	Op        graph.OpID
-	Kernels   []string // that were launched, in their order
-	Digest    uint32   // of what they have written, as in kernels.OpDigests
+	Kernels   []string // Launched kernels, in their order.
+	Digest    uint32   // Digest of what they have written, as in kernels.OpDigests.
 }
 
 // Ops carries out a graph for some iterations, one op after the other, with all of its storages on the device and
@@ -53,7 +53,7 @@ type alone struct {
 	o             device.JobOptions
 	stream        Stream
 	storages      []Address
-	host          *pinned // of the largest storage
+	host          *pinned // As large as the largest storage.
 	scratch, word Address
 }
 
@@ -100,14 +100,14 @@ func (a *alone) open(init func(graph.Storage, []float32)) (err error) {
 
 // put fills a storage.
 func (a *alone) put(s graph.StorageID, fill func(to device.Memory)) error {
-	memory := a.host.at(0, a.g.Storages[s].Bytes)
+	memory := a.host.slice(0, a.g.Storages[s].Bytes)
 	fill(memory)
 	return errors.Join(a.d.driver.CopyIn(a.stream, a.storages[s], memory), a.d.driver.Synchronize())
 }
 
 // begin begins an iteration.
 func (a *alone) begin(iteration int) error {
-	number := a.host.at(0, 8)
+	number := a.host.slice(0, 8)
 	binary.LittleEndian.PutUint64(number, uint64(iteration))
 	if err := errors.Join(a.d.driver.CopyIn(a.stream, a.word, number), a.d.driver.Synchronize()); err != nil {
 		return err
@@ -148,7 +148,7 @@ func (a *alone) step(id graph.OpID) (step Step, err error) {
 	}
 	sum := fnv.New64a()
 	for _, t := range op.Outputs {
-		content := a.host.at(0, a.g.Tensors[t].Bytes())
+		content := a.host.slice(0, a.g.Tensors[t].Bytes())
 		from := a.storages[a.g.Tensors[t].Storage]
 		if err := errors.Join(a.d.driver.CopyOut(a.stream, content, from), a.d.driver.Synchronize()); err != nil {
 			return step, err

@@ -53,7 +53,7 @@ func (j *job) Hold(pages program.Pages) error {
 	added, dropped := pages.Without(j.held), j.held.Without(pages)
 	j.mustNotUse(pages, dropped)
 	for i, r := range added {
-		err := d.back(j.arena, r)
+		err := d.mapPages(j.arena, r)
 		if err == nil {
 			continue
 		}
@@ -107,9 +107,9 @@ func (j *job) mustNotUse(held, dropped program.Pages) {
 	}
 }
 
-// back maps memory to pages of an arena, each its own, so that any of them can be unmapped. After an error none is
+// mapPages maps memory to pages of an arena, each its own, so that any of them can be unmapped. After an error none is
 // mapped.
-func (d *Device) back(arena Address, r program.PageRange) error {
+func (d *Device) mapPages(arena Address, r program.PageRange) error {
 	for n := r.From; n < r.To; n++ {
 		if err := d.mapPage(arena, n); err != nil {
 			return errors.Join(err, d.unmap(arena, program.PageRange{From: r.From, To: n}))

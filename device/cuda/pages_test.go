@@ -33,7 +33,7 @@ type cut struct {
 	holds  bool // pages are held; else the arena is whole
 }
 
-// byGroups divides a program, with every so many bytes of growth.
+// byGroups divides a program with a growth of every bytes.
 func byGroups(t testing.TB, proven program.Proven, every graph.Bytes) cut {
 	t.Helper()
 	divided, err := proven.Divide(smallPage, every)

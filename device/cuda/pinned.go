@@ -19,8 +19,8 @@ type pinned struct {
 	bytes []byte
 }
 
-// at returns size bytes, starting offset bytes from the start.
-func (p *pinned) at(offset, size graph.Bytes) device.Memory {
+// slice returns size bytes, starting offset bytes from the start.
+func (p *pinned) slice(offset, size graph.Bytes) device.Memory {
 	return device.Memory(p.bytes[offset : offset+size : offset+size])
 }
 
@@ -41,8 +41,8 @@ type pinnedPool struct {
 	idle   []*pinned
 
 	mu     sync.Mutex
-	all    []*pinned // that are pinned
-	freed  []*pinned // by other goroutines
+	all    []*pinned // All blocks that are pinned.
+	freed  []*pinned // Blocks that other goroutines have freed.
 	closed bool
 }
 

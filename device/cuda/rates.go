@@ -45,7 +45,7 @@ type ProductRate struct {
 // Overlap is how long a product and copies in both directions take alone and beside each other.
 type Overlap struct {
 	Side     int         `json:"side"`
-	Bytes    graph.Bytes `json:"bytes"` // of each direction
+	Bytes    graph.Bytes `json:"bytes"` // Size of the copy in each direction.
 	Product  Took        `json:"product"`
 	Copies   Took        `json:"copies"`
 	Together Took        `json:"together"`
@@ -75,7 +75,8 @@ func (d *Device) Rates(sizes []graph.Bytes, sides []int, warm time.Duration) (r 
 		r.Products = append(r.Products, ProductRate{side, m.took(m.product(side))[0]})
 	}
 	r.Overlap = Overlap{Side: side, Bytes: size, Product: m.all(m.product(side)),
-		Copies: m.all(m.out(size), m.in(size)), Together: m.all(m.product(side), m.out(size), m.in(size))}
+		Copies: m.all(m.copyOut(size), m.copyIn(size)), Together: m.all(m.product(side), m.copyOut(size),
+			m.copyIn(size))}
 	r.CopiesAfter = m.copies(sizes)
 	if m.err != nil {
 		return Rates{}, fmt.Errorf("measure the rates of %s: %w", d.Name(), m.err)
@@ -87,9 +88,9 @@ func (d *Device) Rates(sizes []graph.Bytes, sides []int, warm time.Duration) (r 
 type meter struct {
 	d                *Device
 	streams          [3]Stream
-	hosts            [2]*pinned // of copies out and in
+	hosts            [2]*pinned // Host memory of copies out and in.
 	there            [2]Address
-	a, b, c, scratch Address // of products
+	a, b, c, scratch Address // Matrices and scratch memory of products.
 	err              error
 }
 
@@ -112,13 +113,13 @@ func (m *meter) open(size graph.Bytes, side int) (err error) {
 	matrix := graph.Bytes(side) * graph.Bytes(side) * graph.ElementBytes
 	random := rand.New(rand.NewPCG(1, 1))
 	for _, h := range m.hosts {
-		content := h.at(0, size).Float32()
+		content := h.slice(0, size).Float32()
 		for i := range content {
 			content[i] = 2*random.Float32() - 1
 		}
 	}
 	for i, at := range m.there {
-		if err := driver.CopyIn(m.streams[0], at, m.hosts[i].at(0, size)); err != nil {
+		if err := driver.CopyIn(m.streams[0], at, m.hosts[i].slice(0, size)); err != nil {
 			return err
 		}
 	}
@@ -127,7 +128,7 @@ func (m *meter) open(size graph.Bytes, side int) (err error) {
 			return err
 		}
 		for done := graph.Bytes(0); done < matrix; done += size { // over and over, if a copy is less than a matrix
-			part := m.hosts[i%2].at(0, min(size, matrix-done))
+			part := m.hosts[i%2].slice(0, min(size, matrix-done))
 			if err := driver.CopyIn(m.streams[0], *at+Address(done), part); err != nil {
 				return err
 			}
@@ -158,12 +159,12 @@ func (m *meter) close() error {
 	return errors.Join(problems...)
 }
 
-func (m *meter) out(size graph.Bytes) work {
-	return func(s Stream) error { return m.d.driver.CopyOut(s, m.hosts[0].at(0, size), m.there[0]) }
+func (m *meter) copyOut(size graph.Bytes) work {
+	return func(s Stream) error { return m.d.driver.CopyOut(s, m.hosts[0].slice(0, size), m.there[0]) }
 }
 
-func (m *meter) in(size graph.Bytes) work {
-	return func(s Stream) error { return m.d.driver.CopyIn(s, m.there[1], m.hosts[1].at(0, size)) }
+func (m *meter) copyIn(size graph.Bytes) work {
+	return func(s Stream) error { return m.d.driver.CopyIn(s, m.there[1], m.hosts[1].slice(0, size)) }
 }
 
 // square is the product of two square matrices.
@@ -236,8 +237,8 @@ func (m *meter) all(all ...work) Took {
 func (m *meter) copies(sizes []graph.Bytes) []CopyRate {
 	var rates []CopyRate
 	for _, size := range sizes {
-		c := CopyRate{Bytes: size, Out: m.took(m.out(size))[0], In: m.took(m.in(size))[0]}
-		both := m.took(m.out(size), m.in(size))
+		c := CopyRate{Bytes: size, Out: m.took(m.copyOut(size))[0], In: m.took(m.copyIn(size))[0]}
+		both := m.took(m.copyOut(size), m.copyIn(size))
 		c.BothOut, c.BothIn = both[0], both[1]
 		rates = append(rates, c)
 	}

@@ -39,7 +39,7 @@ func (s *snapshot) Content(id graph.StorageID) []float32 {
 	if s.slots[id] < 0 {
 		return nil
 	}
-	return s.memory.at(s.slots[id], s.g.Storages[id].Bytes).Float32()
+	return s.memory.slice(s.slots[id], s.g.Storages[id].Bytes).Float32()
 }
 
 // Release implements device.Snapshot.

@@ -164,7 +164,7 @@ func TestTimesOfParts(t *testing.T) {
 	}
 }
 
-// atOnce is how late the host may hear of something in a dry driver.
+// atOnce is how late the host may learn of something in a dry driver.
 const atOnce = 10 * time.Microsecond
 
 // slow opens a dry device with a link on which a weight of devicetest.Tiny takes 120 microseconds, and ops that take

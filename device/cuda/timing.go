@@ -60,7 +60,7 @@ func (d *Device) timed(streams []Stream, all []work) ([]time.Duration, error) {
 	}
 	took := make([]time.Duration, len(all))
 	for i, e := range ends {
-		if took[i], err = d.driver.Between(begin, e); err != nil {
+		if took[i], err = d.driver.Elapsed(begin, e); err != nil {
 			return nil, err
 		}
 	}

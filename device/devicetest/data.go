@@ -47,8 +47,8 @@ func (c *crew) run(g *graph.Graph, iterations int, programs ...program.Proven) f
 	return finished{s.host(), s.feed.outputs}
 }
 
-// same reports every difference in bits.
-func same(t testing.TB, what string, got, want finished) {
+// compareBits reports every difference in bits.
+func compareBits(t testing.TB, what string, got, want finished) {
 	t.Helper()
 	for name, w := range want.weights {
 		sameBits(t, what+": "+name, got.weights[name], w)
@@ -114,13 +114,14 @@ func bits(c *crew) {
 	const iterations = 3
 	tiny := Tiny()
 	want := c.run(tiny, iterations, Build(c.t, c.d, tiny, KeepAll(tiny), program.Options{}))
-	same(c.t, "swapped", c.run(tiny, iterations, Build(c.t, c.d, tiny, Swapped(tiny), program.Options{Poison: true})),
+	compareBits(c.t, "swapped", c.run(tiny, iterations, Build(c.t, c.d, tiny, Swapped(tiny),
+		program.Options{Poison: true})),
 		want)
 	for _, g := range []*graph.Graph{tiny, Zoo()} {
 		want := c.run(g, iterations, Build(c.t, c.d, g, KeepAll(g), program.Options{}))
 		for seed := range uint64(8) {
 			p := shuffled(c, g, seed, program.Options{Poison: seed%2 == 0})
-			same(c.t, p.Program().Plan.Text(g), c.run(g, iterations, p), want)
+			compareBits(c.t, p.Program().Plan.Text(g), c.run(g, iterations, p), want)
 		}
 	}
 }
@@ -132,6 +133,6 @@ func switchPlans(c *crew) {
 	keep, swapped := Build(c.t, c.d, g, KeepAll(g), program.Options{}), Build(c.t, c.d, g, Swapped(g),
 		program.Options{})
 	want := c.run(g, 4, keep)
-	same(c.t, "keep, then swap", c.run(g, 2, keep, swapped), want)
-	same(c.t, "swap, then keep", c.run(g, 2, swapped, keep), want)
+	compareBits(c.t, "keep, then swap", c.run(g, 2, keep, swapped), want)
+	compareBits(c.t, "swap, then keep", c.run(g, 2, swapped, keep), want)
 }

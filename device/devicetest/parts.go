@@ -74,12 +74,13 @@ func parts(c *crew) {
 				case 0:
 					c.rest()
 				case 1:
-					c.some()
+					c.takeEvents()
 				}
 			})
 			c.wait()
 			if hasData(c) {
-				same(c.t, fmt.Sprintf("%s in parts, seed %d", g.Name, seed), finished{s.host(), s.feed.outputs}, want)
+				compareBits(c.t, fmt.Sprintf("%s in parts, seed %d", g.Name, seed), finished{s.host(), s.feed.outputs},
+					want)
 			}
 			taken.Release()
 			s.leave()
@@ -127,8 +128,8 @@ func (c *crew) panics(what string, do func()) {
 	do()
 }
 
-// some takes the events that come next, if anything is to end.
-func (c *crew) some() {
+// takeEvents takes the events that come next, if anything is to end.
+func (c *crew) takeEvents() {
 	c.t.Helper()
 	for _, s := range c.seats {
 		if s.left > 0 {
@@ -183,7 +184,7 @@ func holds(c *crew) {
 		h.train(r, s.load(proven), 3)
 		c.wait()
 		if hasData(c) {
-			same(c.t, fmt.Sprintf("pages, seed %d", seed), finished{s.host(), s.feed.outputs}, want)
+			compareBits(c.t, fmt.Sprintf("pages, seed %d", seed), finished{s.host(), s.feed.outputs}, want)
 		}
 		dropped += h.dropped
 		s.leave()

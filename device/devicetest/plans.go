@@ -67,12 +67,12 @@ func Swapped(g *graph.Graph) *plan.Plan {
 	for _, name := range []string{"w1", "b1", "w2.m"} {
 		p.Entry = append(p.Entry, m.storage(name))
 	}
-	m.in("x", "").drop("x", "h").in("x", "dr").drop("x", "dw1")
-	m.in("w2", "h").drop("w2", "z").in("w2", "dz").out("w2", "momentum w2").drop("w2", "momentum w2")
-	m.out("h", "h").drop("h", "r").in("h", "dw2").drop("h", "dh")
-	m.out("r", "r").drop("r", "z").in("r", "loss").drop("r", "dh")
-	m.in("labels", "r").drop("labels", "dz")
-	m.out("loss.0", "loss").drop("loss.0", "loss")
+	m.moveIn("x", "").drop("x", "h").moveIn("x", "dr").drop("x", "dw1")
+	m.moveIn("w2", "h").drop("w2", "z").moveIn("w2", "dz").moveOut("w2", "momentum w2").drop("w2", "momentum w2")
+	m.moveOut("h", "h").drop("h", "r").moveIn("h", "dw2").drop("h", "dh")
+	m.moveOut("r", "r").drop("r", "z").moveIn("r", "loss").drop("r", "dh")
+	m.moveIn("labels", "r").drop("labels", "dz")
+	m.moveOut("loss.0", "loss").drop("loss.0", "loss")
 	for _, d := range [][2]string{{"z", "loss"}, {"loss.1", "dz"}, {"dz", "dr"}, {"dr", "dh"}, {"dh", "db1"},
 		{"dw2", "momentum w2"}, {"dw1", "sgd w1"}, {"db1", "sgd b1"}} {
 		m.drop(d[0], d[1])
@@ -107,9 +107,9 @@ func (m *mover) move(kind plan.MoveKind, storage, after string) *mover {
 	return m
 }
 
-func (m *mover) in(storage, after string) *mover   { return m.move(plan.In, storage, after) }
-func (m *mover) out(storage, after string) *mover  { return m.move(plan.Out, storage, after) }
-func (m *mover) drop(storage, after string) *mover { return m.move(plan.Drop, storage, after) }
+func (m *mover) moveIn(storage, after string) *mover  { return m.move(plan.In, storage, after) }
+func (m *mover) moveOut(storage, after string) *mover { return m.move(plan.Out, storage, after) }
+func (m *mover) drop(storage, after string) *mover    { return m.move(plan.Drop, storage, after) }
 
 // Build turns a plan into a proven program for a device, with the scratch of the steps' variants. It fails the test
 // if any of that fails, and leaves the plan as it is.

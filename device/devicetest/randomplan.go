@@ -105,8 +105,8 @@ type gambler struct {
 	stays bool            // its last version is not copied out
 }
 
-// between returns a slot in [from, to].
-func (m *gambler) between(from, to int) int { return from + m.r.IntN(to-from+1) }
+// slotBetween returns a slot in [from, to].
+func (m *gambler) slotBetween(from, to int) int { return from + m.r.IntN(to-from+1) }
 
 // heads is the toss of a coin.
 func (m *gambler) heads() bool { return m.r.IntN(2) == 0 }
@@ -124,13 +124,13 @@ func (m *gambler) save(from, to int) int {
 		return from
 	}
 	m.host = m.now
-	return m.move(plan.Out, m.between(from, to))
+	return m.move(plan.Out, m.slotBetween(from, to))
 }
 
 // swap takes the storage off the device for a part of the slots after from and before to.
 func (m *gambler) swap(from, to int) {
-	from = m.move(plan.Drop, m.between(m.save(from, to), to))
-	m.move(plan.In, m.between(from, to))
+	from = m.move(plan.Drop, m.slotBetween(m.save(from, to), to))
+	m.move(plan.In, m.slotBetween(from, to))
 }
 
 // plan places the moves of one storage.
@@ -142,16 +142,16 @@ func (m *gambler) plan(s graph.StorageID, list []access) {
 	case len(list) == 0: // an input that nobody reads
 	case role == graph.Input:
 		m.host = 0
-		m.move(plan.In, m.between(-1, list[0].slot-1))
+		m.move(plan.In, m.slotBetween(-1, list[0].slot-1))
 		m.gaps(list)
-		m.move(plan.Drop, m.between(list[len(list)-1].slot, m.end))
+		m.move(plan.Drop, m.slotBetween(list[len(list)-1].slot, m.end))
 	default:
 		m.gaps(list)
 		from := list[len(list)-1].slot
 		if role == graph.Output {
 			from = m.save(from, m.end)
 		}
-		m.move(plan.Drop, m.between(from, m.end))
+		m.move(plan.Drop, m.slotBetween(from, m.end))
 	}
 }
 
@@ -188,9 +188,9 @@ func (m *gambler) visitor(list []access) {
 	if len(list) == 0 {
 		return
 	}
-	m.move(plan.In, m.between(-1, list[0].slot-1))
+	m.move(plan.In, m.slotBetween(-1, list[0].slot-1))
 	m.gaps(list)
-	m.move(plan.Drop, m.between(m.save(list[len(list)-1].slot, m.end), m.end))
+	m.move(plan.Drop, m.slotBetween(m.save(list[len(list)-1].slot, m.end), m.end))
 }
 
 // gaps decides the gaps between accesses and leaves the storage as the last access does.
@@ -200,7 +200,7 @@ func (m *gambler) gaps(list []access) {
 		from, to := list[i].slot, a.slot-1
 		switch {
 		case a.makes:
-			m.move(plan.Drop, m.between(from, to))
+			m.move(plan.Drop, m.slotBetween(from, to))
 		case m.heads() && !(m.stays && m.now == m.last[m.s]):
 			m.swap(from, to)
 		}

@@ -10,7 +10,7 @@ import (
 	"tensile/plan/program"
 )
 
-// snapshots trains by many plans with a snapshot in the place of one body, without a drain around it. What it holds is
+// snapshots trains by many plans with a snapshot instead of one body, without a drain around it. What it holds is
 // what a run of as many iterations as came before leaves on the host, also when the job has been closed. What is
 // trained is as without.
 func snapshots(c *crew) {
@@ -30,7 +30,7 @@ func snapshots(c *crew) {
 			for at := range iterations - 1 {
 				what := fmt.Sprintf("%s, program %d, snapshot after %d", g.Name, i, at)
 				taken, trained := c.snapshotted(g, p, iterations, at)
-				same(c.t, what+": trained", trained, after[iterations])
+				compareBits(c.t, what+": trained", trained, after[iterations])
 				sameContent(c, what, g, taken, after[at])
 				taken.Release()
 				taken.Release()
@@ -39,7 +39,7 @@ func snapshots(c *crew) {
 	}
 }
 
-// snapshotted trains a job with a snapshot in the place of a body, and closes it.
+// snapshotted trains a job with a snapshot instead of a body, and closes it.
 func (c *crew) snapshotted(g *graph.Graph, proven program.Proven, iterations, at int) (device.Snapshot, finished) {
 	c.t.Helper()
 	s := c.open(g)

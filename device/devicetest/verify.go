@@ -69,18 +69,18 @@ func (v *verifier) command(c *program.Command, e ended) {
 	if e.Ready > e.Start || e.Start > e.End {
 		v.c.t.Errorf("%s: ready %v, start %v, end %v", e.what, e.Ready, e.Start, e.End)
 	}
-	v.after(e, c.Stream, len(v.done[c.Stream]), "the order of its lane")
+	v.checkAfter(e, c.Stream, len(v.done[c.Stream]), "the order of its lane")
 	for l, count := range v.floor {
-		v.after(e, program.Stream(l), count, "a drain")
+		v.checkAfter(e, program.Stream(l), count, "a drain")
 	}
 	for _, w := range c.Waits {
-		v.after(e, w.Stream, v.origin[w.Stream]+w.Count, "a wait")
+		v.checkAfter(e, w.Stream, v.origin[w.Stream]+w.Count, "a wait")
 	}
 	v.done[c.Stream] = append(v.done[c.Stream], e)
 }
 
-// after checks that a command came after the first count commands of a lane, because of why.
-func (v *verifier) after(e ended, l program.Stream, count int, why string) {
+// checkAfter checks that a command came after the first count commands of a lane, because of why.
+func (v *verifier) checkAfter(e ended, l program.Stream, count int, why string) {
 	v.c.t.Helper()
 	if count <= 0 {
 		return

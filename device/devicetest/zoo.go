@@ -20,50 +20,50 @@ func Zoo() *graph.Graph {
 	drop := graph.Attrs{Rate: 0.25, Key: 7}
 	none := graph.Attrs{}
 
-	y := z.one("conv", graph.Conv2D, conv, x, w, b)
+	y := z.addOp("conv", graph.Conv2D, conv, x, w, b)
 	stats := z.Op("stats", graph.BatchNormStats, none, y)
-	n := z.one("norm", graph.BatchNorm, norm, y, stats[0], stats[1], gamma, beta)
+	n := z.addOp("norm", graph.BatchNorm, norm, y, stats[0], stats[1], gamma, beta)
 	z.Op("running", graph.BatchNormUpdate, graph.Attrs{Momentum: 0.1, Length: 2 * 8 * 8}, stats[0], stats[1], mean,
 		variance)
-	r := z.one("relu", graph.ReLU, none, n)
-	p1 := z.one("pool1", graph.MaxPool, pool, r)
+	r := z.addOp("relu", graph.ReLU, none, n)
+	p1 := z.addOp("pool1", graph.MaxPool, pool, r)
 	indexed := z.Op("pool1 again", graph.MaxPoolIndices, pool, r)
-	gate := z.one("gate", graph.Mul, none, p1, indexed[0])
-	sum := z.one("sum", graph.Add, graph.Attrs{InPlace: 2}, p1, gate)
+	gate := z.addOp("gate", graph.Mul, none, p1, indexed[0])
+	sum := z.addOp("sum", graph.Add, graph.Attrs{InPlace: 2}, p1, gate)
 	sum = z.blur(z.cut(sum))
-	p2 := z.one("pool2", graph.AvgPool, pool, sum)
+	p2 := z.addOp("pool2", graph.AvgPool, pool, sum)
 	z.Output(p2)
-	d := z.one("dropout", graph.Dropout, drop, p2)
-	d = z.one("relu in place", graph.ReLU, graph.Attrs{InPlace: 1}, d)
+	d := z.addOp("dropout", graph.Dropout, drop, p2)
+	d = z.addOp("relu in place", graph.ReLU, graph.Attrs{InPlace: 1}, d)
 	flat := z.View("flat", d, 0, graph.Shape{2, 16})
-	logits := z.one("logits", graph.Linear, none, flat, v, c)
+	logits := z.addOp("logits", graph.Linear, none, flat, v, c)
 	loss := z.Op("loss", graph.SoftmaxXent, none, logits, labels)
 	z.Output(loss[0])
 
 	z.SetPhase(graph.Backward)
-	dlogits := z.one("dlogits", graph.SoftmaxXentDX, none, loss[1], labels)
-	dv, dc := z.one("dv", graph.LinearDW, none, flat, dlogits), z.one("dc", graph.BiasDB, none, dlogits)
-	dd := z.View("dd", z.one("dflat", graph.LinearDX, none, dlogits, v), 0, graph.Shape{2, 4, 2, 2})
-	dd = z.one("drelu in place", graph.ReLUYDX, graph.Attrs{InPlace: 2}, d, dd)
-	dp2 := z.one("dp2", graph.DropoutDX, drop, dd)
+	dlogits := z.addOp("dlogits", graph.SoftmaxXentDX, none, loss[1], labels)
+	dv, dc := z.addOp("dv", graph.LinearDW, none, flat, dlogits), z.addOp("dc", graph.BiasDB, none, dlogits)
+	dd := z.View("dd", z.addOp("dflat", graph.LinearDX, none, dlogits, v), 0, graph.Shape{2, 4, 2, 2})
+	dd = z.addOp("drelu in place", graph.ReLUYDX, graph.Attrs{InPlace: 2}, d, dd)
+	dp2 := z.addOp("dp2", graph.DropoutDX, drop, dd)
 	onto := pool
 	onto.Extent = [2]int{4, 4}
-	dsum := z.one("half of dsum", graph.AvgPoolDX, pool, sum, p2, dp2)
-	dsum = z.one("dsum", graph.Add, graph.Attrs{InPlace: 2}, dsum,
-		z.one("other half of dsum", graph.AvgPoolDYDX, onto, dp2))
+	dsum := z.addOp("half of dsum", graph.AvgPoolDX, pool, sum, p2, dp2)
+	dsum = z.addOp("dsum", graph.Add, graph.Attrs{InPlace: 2}, dsum,
+		z.addOp("other half of dsum", graph.AvgPoolDYDX, onto, dp2))
 	dsum = z.cutGrad(z.blurGrad(sum, dsum))
-	half := z.one("dgate", graph.Mul, none, dsum, p1) // of p1*p1: twice this
-	twice := z.one("twice", graph.Scale, graph.Attrs{Factor: 2}, half)
-	dp1 := z.one("dp1", graph.Accumulate, none, twice, dsum)
-	dr := z.one("dr", graph.MaxPoolDX, pool, r, p1, dp1)
-	dn := z.one("dn", graph.ReLUDX, none, n, r, dr)
+	half := z.addOp("dgate", graph.Mul, none, dsum, p1) // of p1*p1: twice this
+	twice := z.addOp("twice", graph.Scale, graph.Attrs{Factor: 2}, half)
+	dp1 := z.addOp("dp1", graph.Accumulate, none, twice, dsum)
+	dr := z.addOp("dr", graph.MaxPoolDX, pool, r, p1, dp1)
+	dn := z.addOp("dn", graph.ReLUDX, none, n, r, dr)
 	onto.Extent = [2]int{8, 8}
-	dr = z.one("dr again", graph.MaxPoolIndicesDX, onto, indexed[1], dp1)
-	dn = z.one("dn twice", graph.Add, graph.Attrs{InPlace: 1}, dn, z.one("dn again", graph.ReLUYDX, none, r, dr))
+	dr = z.addOp("dr again", graph.MaxPoolIndicesDX, onto, indexed[1], dp1)
+	dn = z.addOp("dn twice", graph.Add, graph.Attrs{InPlace: 1}, dn, z.addOp("dn again", graph.ReLUYDX, none, r, dr))
 	dy := z.Op("dy", graph.BatchNormGrad, norm, y, stats[0], stats[1], gamma, dn)
-	dw, db := z.one("dw", graph.Conv2DDW, conv, x, dy[0]), z.one("db", graph.BiasDB, none, dy[0])
+	dw, db := z.addOp("dw", graph.Conv2DDW, conv, x, dy[0]), z.addOp("db", graph.BiasDB, none, dy[0])
 	conv.Extent = [2]int{8, 8}
-	z.one("dx", graph.Conv2DDX, conv, dy[0], w)
+	z.addOp("dx", graph.Conv2DDX, conv, dy[0], w)
 
 	z.SetPhase(graph.Optimize)
 	adam := graph.Attrs{LearningRate: 0.01, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
@@ -77,7 +77,7 @@ func Zoo() *graph.Graph {
 
 type zoo struct{ *graph.Builder }
 
-func (z *zoo) one(name string, kind graph.Kind, attrs graph.Attrs, inputs ...graph.TensorID) graph.TensorID {
+func (z *zoo) addOp(name string, kind graph.Kind, attrs graph.Attrs, inputs ...graph.TensorID) graph.TensorID {
 	return z.Op(name, kind, attrs, inputs...)[0]
 }
 

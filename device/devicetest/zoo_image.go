@@ -10,10 +10,10 @@ var (
 
 // blur normalises x[2,4,4,4] over channels and moves it by a pixel.
 func (z *zoo) blur(x graph.TensorID) graph.TensorID {
-	return z.one("moved", graph.Pad, inset, z.one("lrn", graph.LRN, across, x))
+	return z.addOp("moved", graph.Pad, inset, z.addOp("lrn", graph.LRN, across, x))
 }
 
-// blurGrad is the gradient of a blur that made y, with y in the place of what its normalisation read and made.
+// blurGrad is the gradient of a blur that made y, with y in place of what its normalisation read and made.
 func (z *zoo) blurGrad(y, dy graph.TensorID) graph.TensorID {
-	return z.one("dlrn", graph.LRNDX, across, y, y, z.one("dmoved", graph.Pad, outset, dy))
+	return z.addOp("dlrn", graph.LRNDX, across, y, y, z.addOp("dmoved", graph.Pad, outset, dy))
 }

@@ -73,8 +73,8 @@ func (r *run) find(address uint64) *region {
 	return region
 }
 
-// at returns the region that an access of a lane lies in, and the offset in it; nil if the access is wrong.
-func (w *warp) at(in *instruction, lane int, address, size uint64) (*region, uint64) {
+// locate returns the region that an access of a lane lies in, and the offset in it; nil if the access is wrong.
+func (w *warp) locate(in *instruction, lane int, address, size uint64) (*region, uint64) {
 	if address&(size-1) != 0 {
 		w.fail(in, lane, Misaligned, address, "accesses %d bytes at an address that is no multiple of that", size)
 		return nil, 0
@@ -278,7 +278,7 @@ func loading(w *warp, in *instruction, m uint32) bool {
 		case address == before && there != nil:
 			w.readAgain(in, address, size)
 		default:
-			r, offset := w.at(in, i, address, size)
+			r, offset := w.locate(in, i, address, size)
 			if r == nil || !w.readable(in, i, r, offset, size, 0) {
 				return false
 			}
@@ -302,7 +302,7 @@ func loading(w *warp, in *instruction, m uint32) bool {
 	return true
 }
 
-// spread loads an element of each lane, which are so many bytes apart.
+// spread loads an element of each lane; elements are stride bytes apart.
 func (a *access) spread(d *lanes, from []byte, apart int) {
 	if a.typ.size == 4 && a.typ == a.wide {
 		for i := range d {
@@ -360,7 +360,7 @@ func storing(w *warp, in *instruction, m uint32) bool {
 			}
 			to = w.local[at : at+size]
 		} else {
-			r, offset := w.at(in, i, address, size)
+			r, offset := w.locate(in, i, address, size)
 			if r == nil || !w.writable(in, i, r, offset, size, 0) {
 				return false
 			}
@@ -379,7 +379,7 @@ func updating(w *warp, in *instruction, m uint32) bool {
 	size := mem.bytes()
 	for rest := m; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros32(rest) & 31
-		r, offset := w.at(in, i, w.registers[in.a][i]+mem.offset, size)
+		r, offset := w.locate(in, i, w.registers[in.a][i]+mem.offset, size)
 		if r == nil || !w.readable(in, i, r, offset, size, markAtomic) || !w.writable(in, i, r, offset, size,
 			markAtomic) {
 			return false

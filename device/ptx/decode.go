@@ -188,13 +188,13 @@ func (f *frame) copy() error {
 func (f *frame) emit(in instruction, s *statement) {
 	in.index = int32(len(f.k.code))
 	if in.exec == nil {
-		in.exec = nothing
+		in.exec = noOperation
 	}
 	f.k.code = append(f.k.code, in)
 	f.k.where = append(f.k.where, place{s.line, s.text})
 }
 
-func nothing(*warp, *instruction, uint32) bool { return true }
+func noOperation(*warp, *instruction, uint32) bool { return true }
 
 // statement decodes one statement.
 func (f *frame) statement(s *statement) error {

@@ -5,8 +5,7 @@ import (
 	"math/bits"
 )
 
-// What is most frequent has a loop of its own for whole warps; the others, and warps of which some lanes rest, take the
-// same way as what is rare.
+// Common instructions have a fast path for full warps. Everything else, and partly active warps, uses the generic path.
 
 // lanes are a register's values in the lanes of a warp.
 type lanes [32]uint64
@@ -14,7 +13,7 @@ type lanes [32]uint64
 // execution executes an instruction for the lanes m of a warp; false means that the warp has failed.
 type execution func(w *warp, in *instruction, m uint32) bool
 
-// quick returns an execution that takes the loop of an instruction on a type, if it has one, or what was given.
+// quick returns the fast path of an instruction on a type if there is one, and otherwise the given execution.
 func quick(key string, t typ, otherwise execution) execution {
 	if t.size < 4 {
 		return otherwise
@@ -208,11 +207,11 @@ var comparing = map[string]func(a, b *lanes) uint32{
 	"setp.eq.u64": equal, "setp.eq.s64": equal, "setp.eq.b64": equal,
 	"setp.ne.u32": unequal, "setp.ne.s32": unequal, "setp.ne.b32": unequal,
 	"setp.ne.u64": unequal, "setp.ne.s64": unequal, "setp.ne.b64": unequal,
-	"setp.lt.u32": below, "setp.lt.u64": below,
-	"setp.gt.u32": func(a, b *lanes) uint32 { return below(b, a) },
-	"setp.gt.u64": func(a, b *lanes) uint32 { return below(b, a) },
-	"setp.ge.u32": func(a, b *lanes) uint32 { return ^below(a, b) },
-	"setp.ge.u64": func(a, b *lanes) uint32 { return ^below(a, b) },
+	"setp.lt.u32": lanesBelow, "setp.lt.u64": lanesBelow,
+	"setp.gt.u32": func(a, b *lanes) uint32 { return lanesBelow(b, a) },
+	"setp.gt.u64": func(a, b *lanes) uint32 { return lanesBelow(b, a) },
+	"setp.ge.u32": func(a, b *lanes) uint32 { return ^lanesBelow(a, b) },
+	"setp.ge.u64": func(a, b *lanes) uint32 { return ^lanesBelow(a, b) },
 	"setp.lt.s32": below32, "setp.lt.s64": below64,
 	"setp.gt.s32": func(a, b *lanes) uint32 { return below32(b, a) },
 	"setp.gt.s64": func(a, b *lanes) uint32 { return below64(b, a) },
@@ -231,7 +230,7 @@ func equal(a, b *lanes) (holds uint32) {
 
 func unequal(a, b *lanes) uint32 { return ^equal(a, b) }
 
-func below(a, b *lanes) (holds uint32) {
+func lanesBelow(a, b *lanes) (holds uint32) {
 	for i := range a {
 		if a[i] < b[i] {
 			holds |= 1 << i

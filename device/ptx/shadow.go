@@ -56,7 +56,7 @@ func (s *shadow) page() *page {
 	return s.pages[s.used-1]
 }
 
-// take returns so many registers; what they hold is of no meaning.
+// take returns n registers with undefined content.
 func (s *shadow) take(count int) []lanes {
 	if len(s.registers)-s.taken < count {
 		s.registers, s.taken = make([]lanes, max(count, 2*len(s.registers))), 0 // earlier ones stay with their warps

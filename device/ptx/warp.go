@@ -9,27 +9,27 @@ import (
 type warp struct {
 	r      *run
 	k      *Kernel
-	number uint32 // in the block
-	lanes  uint32 // that exist
+	number uint32 // Index of the warp in its block.
+	lanes  uint32 // Mask of lanes that exist.
 	fault  *Fault
 
-	registers  []lanes  // by slot
-	written    []uint32 // by slot, in which lanes
-	predicates []uint32 // by number, in which lanes they hold
-	preWritten []uint32
-	carry      uint32
-	carryKnown uint32
-	local      []byte // each lane's local memory after the other's
-	localKnown []bool // by byte, whether it was written
+	registers  []lanes  // Values by register slot.
+	written    []uint32 // By register slot, mask of lanes that have written it.
+	predicates []uint32 // By predicate number, mask of lanes in which it holds.
+	preWritten []uint32 // By predicate number, mask of lanes that have written it.
+	carry      uint32   // Mask of lanes whose carry bit is set.
+	carryKnown uint32   // Mask of lanes that have written the carry bit.
+	local      []byte   // Local memory of all lanes, one after the other.
+	localKnown []bool   // Per byte of local, whether it was written.
 	steps      int64
-	executed   int64 // instructions of threads, in all blocks
+	executed   int64 // Instructions executed by all threads of all blocks.
 	since      uint64
-	waits      bool   // at a barrier
-	barrier    uint64 // at which
-	alive      uint32 // lanes that have not ended
+	waits      bool   // The warp waits at a barrier.
+	barrier    uint64 // Number of that barrier.
+	alive      uint32 // Mask of lanes that have not ended.
 
-	// Lanes that are together at pc, and the other groups of lanes. What is at meet is a pc where the current group may
-	// find another.
+	// pc is the next instruction of the active lanes; others are the diverged groups. At meet, a pc, the active group
+	// may rejoin another.
 	pc     int32
 	active uint32
 	meet   int32
@@ -142,7 +142,7 @@ func (w *warp) special(name string, lane uint32) uint64 {
 	return uint64(of[name[len(name)-1]-'x'])
 }
 
-// run executes up to so many instructions, fewer if the warp ends, fails or waits at a barrier.
+// run executes up to n instructions, fewer if the warp ends, fails or waits at a barrier.
 func (w *warp) run(budget int) {
 	code := w.k.code
 	for ; budget > 0; budget-- {

@@ -23,7 +23,7 @@
 // on the host (unified.go).
 //
 // Of an arena that is backed in part the pages that are held count (Hold), and a command that uses others panics.
-// [Device].Held is the most memory that all jobs had together.
+// [Device].PeakHeld is the most memory that all jobs had together.
 //
 // The first variant of an op needs no scratch, as the implicit GEMM of a convolution needs none. Convolutions have
 // others with workspaces (variants.go). The ends that Touched reports are those of program.Program.Reach.

@@ -14,9 +14,9 @@ const defaultPage = 2 * graph.MiB
 // Page implements device.Pager.
 func (d *Device) Page() graph.Bytes { return d.page }
 
-// Held returns the most bytes of the device that all jobs had together at any time: their arenas, and of arenas that
-// are backed in part the pages that were held.
-func (d *Device) Held() graph.Bytes { return d.most }
+// PeakHeld returns the most bytes of the device that all jobs had together at any time: their arenas, and of arenas
+// that are backed in part the pages that were held.
+func (d *Device) PeakHeld() graph.Bytes { return d.most }
 
 // Hold implements device.PagedJob. It fails if all jobs together would have more than the device's memory, if that is
 // known.
@@ -39,15 +39,15 @@ func (j *job) Hold(pages program.Pages) error {
 				c.Kind))
 		}
 	}
-	if err := j.have(graph.Bytes(pages.Count()) * page); err != nil {
+	if err := j.setHeld(graph.Bytes(pages.Count()) * page); err != nil {
 		return err
 	}
 	j.held = slices.Clone(pages)
 	return nil
 }
 
-// have gives a job so much of the device's memory in the place of what it has.
-func (j *job) have(size graph.Bytes) error {
+// setHeld sets how much of the device's memory a job holds.
+func (j *job) setHeld(size graph.Bytes) error {
 	d, all := j.device, size
 	for _, other := range d.jobs {
 		if other != j {

@@ -13,19 +13,19 @@ import (
 // job implements device.Job.
 type job struct {
 	device  *Device
-	g       *graph.Graph // that it was opened with
+	g       *graph.Graph // The graph that the job was opened with.
 	name    string
-	program *program.Program // that is loaded; nil before the first
+	program *program.Program // The loaded program; nil before the first Load.
 	latency []time.Duration  // per op of its graph
 
 	arena, touched graph.Bytes
-	has            graph.Bytes      // of the device's memory
+	has            graph.Bytes      // Device memory that the job holds.
 	paged          bool             // the arena is backed in part
-	held           program.Pages    // of such an arena
-	entry          *program.Arrival // of the loaded program
+	held           program.Pages    // Pages that are backed, if the arena is paged.
+	entry          *program.Arrival // Entry of the loaded program.
 	lanes          *program.Lanes
 	heads          []head // per stream
-	pages          []page // of the arena, in unified memory
+	pages          []page // Pages of an arena in unified memory.
 	closed         bool
 }
 
@@ -34,9 +34,9 @@ type head struct {
 	unit         program.Unit
 	state        state
 	ready, start time.Duration
-	launch       time.Duration // that is left
+	launch       time.Duration // Launch time that is left.
 	left         int64         // work to do, or pages' time on the link, in grains
-	work         time.Duration // of the command
+	work         time.Duration // Work of the command.
 }
 
 type state uint8
@@ -101,7 +101,7 @@ func (j *job) Reserve(arena graph.Bytes) error {
 	if j.paged {
 		has, j.held = 0, nil
 	}
-	if err := j.have(has); err != nil {
+	if err := j.setHeld(has); err != nil {
 		return err
 	}
 	j.arena, j.touched = arena, 0

@@ -42,7 +42,7 @@ short 0.2 kernel 28..42
 }
 
 // stepwise is when the kernels of jobs end, job after job, on a unit that is looked at in each nanosecond: a job that
-// launches comes nearer to the end of that, and those that work have equal parts of the unit.
+// launches comes nearer to its end, and those that work have equal parts of the unit.
 func stepwise(launch time.Duration, jobs [][]time.Duration) (ends [][]time.Duration, most int) {
 	const grain = 720720 // of the work of a nanosecond; up to 16 jobs have equal parts
 	type kernel struct{ launch, work int64 }

@@ -10,7 +10,7 @@ import (
 	"tensile/plan/program"
 )
 
-// Pages of all jobs together fit the device's memory, and Held is the most that they had.
+// Pages of all jobs together fit the device's memory, and PeakHeld is the most that they had.
 func TestPages(t *testing.T) {
 	const page = 512
 	d := plain(6*page, sim.Options{Page: page})
@@ -47,7 +47,7 @@ func TestPages(t *testing.T) {
 			t.Errorf("got %s, want %s", step.got, step.want)
 		}
 	}
-	if got := d.Held(); got != 6*page {
+	if got := d.PeakHeld(); got != 6*page {
 		t.Errorf("%v were held, want %v", got, 6*page)
 	}
 	panics := func(want string, do func()) {

@@ -16,7 +16,7 @@ import (
 // Options are the settings of the device; the zero value is the recommended one.
 type Options struct {
 	Noise float64 // share in [0, 1] by which a kernel's duration varies both ways; 0: none
-	Seed  uint64  // of the noise and of what is mispredicted
+	Seed  uint64  // Seed of noise and misprediction.
 
 	// Mispredicted is by how much every op takes longer or shorter than Latency says, always by the same: latencies are
 	// multiplied by two factors, one of the op's kind and one of its own, whose logarithms have this standard
@@ -35,7 +35,7 @@ type Options struct {
 
 	// Fault is what a page costs beside its copy that a kernel uses and that is not on the device: arenas are unified
 	// memory, which may be larger than that of the device. The copies and what they cost compete for the link; pages
-	// that came first make room, at no cost of theirs. 0: arenas are on the device.
+	// that came first make room, at no cost to them. 0: arenas are on the device.
 	Fault time.Duration
 }
 
@@ -44,11 +44,11 @@ type Device struct {
 	facts   cost.Facts
 	options Options
 	now     time.Duration
-	jobs    []*job // in the order of their opening
+	jobs    []*job // In the order in which they were opened.
 	entries program.Arrivals
 	events  []device.Event
 	page    graph.Bytes
-	most    graph.Bytes // of the memory that all jobs had together
+	most    graph.Bytes // The most memory that all jobs held at once.
 	unified unified
 	closed  bool
 }
@@ -165,8 +165,8 @@ func (d *Device) Next(ctx context.Context, wake <-chan struct{}) ([]device.Event
 	}
 }
 
-// Ahead returns when Next returns at the earliest, unless something else is issued, and whether it does.
-func (d *Device) Ahead() (time.Duration, bool) {
+// NextTime returns when Next returns at the earliest, unless something else is issued, and whether it does.
+func (d *Device) NextTime() (time.Duration, bool) {
 	d.settle()
 	if len(d.events) > 0 {
 		return d.now, true

@@ -213,7 +213,7 @@ func TestCloseAfterAhead(t *testing.T) {
 	for _, j := range []device.Job{a, b} {
 		sim.Issue(j, section(read()), 0, false)
 	}
-	if at, ok := d.Ahead(); at > 0 || !ok {
+	if at, ok := d.NextTime(); at > 0 || !ok {
 		t.Fatalf("the device is ahead of %v, %v: its events are to wait for Next", at, ok)
 	}
 	if err := a.Close(); err != nil {

@@ -94,7 +94,7 @@ func (c *convolution) extent() int {
 // dense reports whether windows start at every element.
 func (c *convolution) dense() bool { return c.attrs.Stride == [2]int{1, 1} }
 
-// size is that of so many elements.
+// size returns the bytes of n elements.
 func (c *convolution) size(extents ...int) graph.Bytes {
 	n := graph.ElementBytes
 	for _, e := range extents {

@@ -181,9 +181,6 @@ func otherGraphError(s *wire.Spec, t *task.Task, state *checkpoint.State) error 
 	switch {
 	case state.Model != s.Model:
 		return fmt.Errorf("it is of model %s, and the job is of %s%s", state.Model, s.Model, remedy)
-	case state.Settings == "": // it is one of an earlier release
-		return fmt.Errorf("it is of another graph, that of %s with optimizer %s and other sizes or another learning "+
-			"rate%s", state.Model, state.Optimizer, remedy)
 	case had != has:
 		return fmt.Errorf("it was taken with %s, and the job has %s%s", had, has, remedy)
 	}

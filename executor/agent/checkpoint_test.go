@@ -233,8 +233,6 @@ func TestFrom(t *testing.T) {
 		}{
 			"graph": {func(c *checkpoint.State) { c.Graph = "ab" },
 				"it is of another graph that is called lenet, too, "},
-			"earlier release": {func(c *checkpoint.State) { c.Graph, c.Settings = "ab", "" },
-				"it is of another graph, that of lenet with optimizer adam and other sizes or another learning rate: "},
 			"settings": {func(c *checkpoint.State) {
 				c.Graph, c.Settings = "ab", strings.Replace(c.Settings, "--batch 2", "--batch 4", 1)
 			}, "it was taken with --batch 4, and the job has --batch 2: make both the same, or take its tensors " +

@@ -21,10 +21,10 @@ func Backward(b *graph.Builder, loss graph.TensorID) ([]Gradient, error) {
 		return nil, err
 	}
 	w := newWalk(b)
-	if !w.wantsTensor(loss) {
+	if !w.needsGradient(loss) {
 		return nil, fmt.Errorf("loss %s depends on no parameter", w.g.Tensors[loss].Name)
 	}
-	w.of(loss).sum = sum{tensor: one, terms: 1}
+	w.contentOf(loss).sum = sum{tensor: one, terms: 1}
 	b.SetPhase(graph.Backward)
 	for _, op := range slices.Backward(w.g.Ops) {
 		w.differentiate(op)

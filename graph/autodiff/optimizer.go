@@ -38,17 +38,18 @@ type Adam struct {
 
 // Recommended replaces fields that are zero.
 func (o SGD) Recommended(rate float64) Optimizer {
-	return SGD{or(o.LearningRate, 0.01*rate)}
+	return SGD{valueOr(o.LearningRate, 0.01*rate)}
 }
 
 // Recommended replaces fields that are zero.
 func (o Momentum) Recommended(rate float64) Optimizer {
-	return Momentum{or(o.LearningRate, 0.01*rate), or(o.Momentum, 0.9)}
+	return Momentum{valueOr(o.LearningRate, 0.01*rate), valueOr(o.Momentum, 0.9)}
 }
 
 // Recommended replaces fields that are zero.
 func (o Adam) Recommended(rate float64) Optimizer {
-	return Adam{or(o.LearningRate, 0.001*rate), or(o.Beta1, 0.9), or(o.Beta2, 0.999), or(o.Epsilon, 1e-8)}
+	return Adam{valueOr(o.LearningRate, 0.001*rate), valueOr(o.Beta1, 0.9), valueOr(o.Beta2, 0.999), valueOr(o.Epsilon,
+		1e-8)}
 }
 
 func (o SGD) update() (graph.Kind, graph.Attrs, []string) {
@@ -64,7 +65,7 @@ func (o Adam) update() (graph.Kind, graph.Attrs, []string) {
 	return graph.Adam, attrs, []string{"m", "v"}
 }
 
-func or(value, recommended float64) float64 {
+func valueOr(value, recommended float64) float64 {
 	if value == 0 {
 		return recommended
 	}

@@ -53,7 +53,7 @@ var rules = map[graph.Kind]rule{
 func convolution(w *walk, dy []graph.TensorID) {
 	x, weight, attrs := w.op.Inputs[0], w.op.Inputs[1], w.op.Attrs
 	weights(w, graph.Conv2DDW, attrs, dy[0])
-	if w.wants(0) {
+	if w.inputNeedsGradient(0) {
 		shape := w.b.Shape(x)
 		attrs.Extent = [2]int{shape[2], shape[3]}
 		w.give(0, w.emit("dx", graph.Conv2DDX, attrs, dy[0], weight))
@@ -65,27 +65,27 @@ func convolution(w *walk, dy []graph.TensorID) {
 func transposedConvolution(w *walk, dy []graph.TensorID) {
 	attrs := w.op.Attrs
 	attrs.Extent = [2]int{}
-	if w.wants(0) {
+	if w.inputNeedsGradient(0) {
 		w.give(0, w.emit("dx", graph.Conv2D, attrs, dy[0], w.op.Inputs[1]))
 	}
-	if w.wants(1) {
+	if w.inputNeedsGradient(1) {
 		w.give(1, w.emit("dw", graph.Conv2DDW, attrs, dy[0], w.op.Inputs[0]))
 	}
 }
 
 func linear(w *walk, dy []graph.TensorID) {
 	weights(w, graph.LinearDW, graph.Attrs{}, dy[0])
-	if w.wants(0) {
+	if w.inputNeedsGradient(0) {
 		w.give(0, w.emit("dx", graph.LinearDX, graph.Attrs{}, dy[0], w.op.Inputs[1]))
 	}
 }
 
 // weights makes the gradients of a weight (input 1) and a bias (input 2, if there is one).
 func weights(w *walk, dw graph.Kind, attrs graph.Attrs, dy graph.TensorID) {
-	if w.wants(1) {
+	if w.inputNeedsGradient(1) {
 		w.give(1, w.emit("dw", dw, attrs, w.op.Inputs[0], dy))
 	}
-	if w.wants(2) {
+	if w.inputNeedsGradient(2) {
 		w.give(2, w.emit("db", graph.BiasDB, graph.Attrs{}, dy))
 	}
 }
@@ -100,7 +100,7 @@ func fromXAndY(dx graph.Kind) rule {
 // batchNorm makes all three gradients at once. They hold only if the statistics are those of this very x.
 func batchNorm(w *walk, dy []graph.TensorID) {
 	x, mean, variance, gamma := w.op.Inputs[0], w.op.Inputs[1], w.op.Inputs[2], w.op.Inputs[3]
-	id := w.of(mean).maker
+	id := w.contentOf(mean).maker
 	if id == graph.NoOp || w.g.Ops[id].Kind != graph.BatchNormStats ||
 		w.g.Version(w.g.Ops[id].Inputs[0]) != w.g.Version(x) ||
 		w.g.Ops[id].Outputs[0] != mean || w.g.Ops[id].Outputs[1] != variance {
@@ -121,10 +121,10 @@ func add(w *walk, dy []graph.TensorID) {
 }
 
 func mul(w *walk, dy []graph.TensorID) {
-	if w.wants(0) {
+	if w.inputNeedsGradient(0) {
 		w.give(0, w.emit("da", graph.Mul, graph.Attrs{}, dy[0], w.op.Inputs[1]))
 	}
-	if w.wants(1) {
+	if w.inputNeedsGradient(1) {
 		w.give(1, w.emit("db", graph.Mul, graph.Attrs{}, dy[0], w.op.Inputs[0]))
 	}
 }

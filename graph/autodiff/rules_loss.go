@@ -25,7 +25,7 @@ func (w *walk) isLoss(dy []graph.TensorID) bool {
 	switch {
 	case dy[0] != one || len(dy) > 1 && dy[1] != absent:
 		w.fail("only its loss, and only as the loss or a term of it, has a gradient")
-	case w.wants(1):
+	case w.inputNeedsGradient(1):
 		w.fail("labels %s depend on a parameter", w.g.Tensors[w.op.Inputs[1]].Name)
 	default:
 		return true

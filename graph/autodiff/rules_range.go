@@ -12,7 +12,7 @@ func concat(w *walk, dy []graph.TensorID) {
 	attrs := graph.Attrs{Dim: w.op.Attrs.Dim}
 	for i, in := range w.op.Inputs {
 		attrs.Length = w.b.Shape(in)[attrs.Dim]
-		if w.wants(i) {
+		if w.inputNeedsGradient(i) {
 			w.give(i, w.emit(fmt.Sprintf("dx%d", i), graph.Slice, attrs, dy[0]))
 		}
 		attrs.Begin += attrs.Length
@@ -23,12 +23,12 @@ func concat(w *walk, dy []graph.TensorID) {
 // zeros elsewhere; further ones are added in place, so that a tensor cut into many parts has one gradient and not one a
 // part.
 func slice(w *walk, dy []graph.TensorID) {
-	if !w.wants(0) {
+	if !w.inputNeedsGradient(0) {
 		return
 	}
 	in := w.g.Tensors[w.op.Inputs[0]]
 	attrs := w.op.Attrs
-	c := w.of(in.ID)
+	c := w.contentOf(in.ID)
 	if s := &c.sum; s.own && in.Bytes() == w.g.Tensors[c.base].Bytes() {
 		shape := w.b.Shape(s.tensor)
 		whole := w.shown(s.tensor, in.Shape)

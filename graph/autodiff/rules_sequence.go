@@ -10,7 +10,7 @@ func embedding(w *walk, dy []graph.TensorID) {
 
 // bias passes the gradient on to x as it is.
 func bias(w *walk, dy []graph.TensorID) {
-	if w.wants(1) {
+	if w.inputNeedsGradient(1) {
 		w.give(1, w.emit("db", graph.BiasDB, graph.Attrs{}, dy[0]))
 	}
 	w.give(0, dy[0])
@@ -58,7 +58,7 @@ func fromAll(grad graph.Kind) rule {
 // transpose.
 func matmul(w *walk, dy []graph.TensorID) {
 	a, b, turned := w.op.Inputs[0], w.op.Inputs[1], w.op.Attrs
-	if w.wants(0) {
+	if w.inputNeedsGradient(0) {
 		if turned.TransposeA {
 			w.give(0, w.emit("da", graph.MatMul, graph.Attrs{TransposeA: turned.TransposeB, TransposeB: true}, b,
 				dy[0]))
@@ -66,7 +66,7 @@ func matmul(w *walk, dy []graph.TensorID) {
 			w.give(0, w.emit("da", graph.MatMul, graph.Attrs{TransposeB: !turned.TransposeB}, dy[0], b))
 		}
 	}
-	if w.wants(1) {
+	if w.inputNeedsGradient(1) {
 		if turned.TransposeB {
 			w.give(1, w.emit("db", graph.MatMul, graph.Attrs{TransposeA: true, TransposeB: turned.TransposeA}, dy[0],
 				a))

@@ -52,7 +52,7 @@ func newWalk(b *graph.Builder) *walk {
 	}
 	for i := range w.g.Tensors {
 		t := &w.g.Tensors[i]
-		c := w.of(t.ID)
+		c := w.contentOf(t.ID)
 		if c.base == absent {
 			c.base = t.ID
 		}
@@ -62,22 +62,22 @@ func newWalk(b *graph.Builder) *walk {
 	}
 	for i := range w.g.Ops {
 		op := &w.g.Ops[i]
-		needed := slices.ContainsFunc(op.Inputs, w.wantsTensor)
+		needed := slices.ContainsFunc(op.Inputs, w.needsGradient)
 		for _, t := range op.Outputs {
-			c := w.of(t)
+			c := w.contentOf(t)
 			c.maker, c.needed = op.ID, needed
 		}
 	}
 	return w
 }
 
-// of returns the content that a tensor of the forward graph shows.
-func (w *walk) of(t graph.TensorID) *content {
+// contentOf returns the content that a tensor of the forward graph shows.
+func (w *walk) contentOf(t graph.TensorID) *content {
 	v := w.g.Version(t)
 	return &w.contents[w.first[v.Storage]+v.Number]
 }
 
-func (w *walk) wantsTensor(t graph.TensorID) bool { return w.of(t).needed }
+func (w *walk) needsGradient(t graph.TensorID) bool { return w.contentOf(t).needed }
 
 // differentiate appends the backward ops of op if a gradient of one of its outputs has arrived.
 func (w *walk) differentiate(op graph.Op) {
@@ -85,7 +85,7 @@ func (w *walk) differentiate(op graph.Op) {
 	dy := make([]graph.TensorID, len(op.Outputs))
 	for i, t := range op.Outputs {
 		dy[i] = absent
-		if s := w.of(t).sum; s.terms > 0 {
+		if s := w.contentOf(t).sum; s.terms > 0 {
 			dy[i] = s.tensor
 		}
 	}
@@ -106,8 +106,10 @@ func (w *walk) differentiate(op graph.Op) {
 	rule(w, dy)
 }
 
-// wants reports whether the op has an input i that depends on a parameter.
-func (w *walk) wants(i int) bool { return i < len(w.op.Inputs) && w.wantsTensor(w.op.Inputs[i]) }
+// inputNeedsGradient reports whether the op has an input i that depends on a parameter.
+func (w *walk) inputNeedsGradient(i int) bool {
+	return i < len(w.op.Inputs) && w.needsGradient(w.op.Inputs[i])
+}
 
 // emit appends a backward op of the op and returns its first output.
 func (w *walk) emit(suffix string, kind graph.Kind, attrs graph.Attrs, inputs ...graph.TensorID) graph.TensorID {
@@ -117,11 +119,11 @@ func (w *walk) emit(suffix string, kind graph.Kind, attrs graph.Attrs, inputs ..
 // give adds d, shaped like the op's input i, to the gradient of the content that the input shows. Gradients of
 // contents that depend on no parameter are forgotten.
 func (w *walk) give(i int, d graph.TensorID) {
-	if w.b.Err() != nil || !w.wants(i) {
+	if w.b.Err() != nil || !w.inputNeedsGradient(i) {
 		return
 	}
 	in := w.g.Tensors[w.op.Inputs[i]]
-	c := w.of(in.ID)
+	c := w.contentOf(in.ID)
 	base := w.g.Tensors[c.base]
 	if in.Bytes() != base.Bytes() {
 		w.fail("input %s is a view of a part of %s (%d of %d bytes), which has no gradient",

@@ -7,7 +7,7 @@ const (
 	second   = "it is a gradient, and second derivatives are not taken"
 	update   = "it is an update of a persistent storage"
 	inPlace  = "it overwrites what its gradient would be of"
-	later    = "passes put it in the place of others after gradients were taken"
+	later    = "passes put it in place of others after gradients were taken"
 	notAlone = "how statistics depend on x is part of the gradient of " + string(graph.BatchNorm)
 )
 

@@ -18,7 +18,7 @@ type FLOPsPerSecond float64
 // Link is one direction of the connection between device and host memory. The zero value copies in no time.
 type Link struct {
 	Rate    BytesPerSecond // 0: unlimited
-	Latency time.Duration  // of each copy
+	Latency time.Duration  // Fixed time of each copy.
 }
 
 // Time returns how long a copy takes.
@@ -32,7 +32,7 @@ func (l Link) Time(b graph.Bytes) time.Duration {
 // longest bounds the time of an op, and of a copy, but for launch and latency: so those of a graph can be added.
 const longest = 24 * time.Hour
 
-// bounded is a time of so many nanoseconds, which may be too many, or no number.
+// bounded converts nanoseconds to a duration; the number may be too large, or not a number.
 func bounded(ns float64) time.Duration {
 	if ns < float64(longest) {
 		return time.Duration(ns)
@@ -40,7 +40,7 @@ func bounded(ns float64) time.Duration {
 	return longest
 }
 
-// Share returns the link as a user sees it who has so many parts of the whole; both are positive.
+// Share returns the link for a user with the given parts of the whole; both numbers are positive.
 func (l Link) Share(part, whole int64) Link {
 	return Link{l.Rate / (BytesPerSecond(whole) / BytesPerSecond(part)), l.Latency}
 }
@@ -49,16 +49,16 @@ func (l Link) Share(part, whole int64) Link {
 type Facts struct {
 	Name      string
 	Compute   FLOPsPerSecond // peak
-	Bandwidth BytesPerSecond // of device memory, peak
+	Bandwidth BytesPerSecond // Peak bandwidth of device memory.
 	Out, In   Link
-	Host      Link        // from host memory to host memory
-	Network   Link        // to the device of another replica of a job, each way; Latency is that of each hop
+	Host      Link        // Copies from host memory to host memory.
+	Network   Link        // Copies to the device of another replica, per direction; Latency is per hop.
 	Memory    graph.Bytes // 0: unknown
 
-	ComputeShare   float64       // of the peak that ops reach
-	BandwidthShare float64       // of the peak that ops reach
+	ComputeShare   float64       // Share of peak FLOPS that ops reach.
+	BandwidthShare float64       // Share of peak bandwidth that ops reach.
 	Launch         time.Duration // fixed time of an op
-	Parallel       int           // so many jobs compute at once without slowing one another down; 0: 1
+	Parallel       int           // number of jobs that compute at once without slowing one another down; 0 means 1
 }
 
 // Roofline predicts how long an op takes: the larger of its arithmetic and its traffic at the rates the device

@@ -9,8 +9,8 @@ import (
 // Sharing is how the jobs on a device share its compute unit. An op is a launch, which competes with nothing, and work.
 // The zero value is a device on which jobs do not slow one another down.
 type Sharing struct {
-	Launch time.Duration `json:"launch_ns"` // of an op: the part of its time, up to this, in which it does no work
-	Share  float64       `json:"share"`     // of the unit that a job at work uses, if no other does; 0: none
+	Launch time.Duration `json:"launch_ns"` // Longest launch of an op: the part of its time without work.
+	Share  float64       `json:"share"`     // Share of the compute unit that a job at work uses alone; 0: none.
 }
 
 // Sharing returns how jobs share the device.
@@ -19,7 +19,7 @@ func (f Facts) Sharing() Sharing { return Sharing{f.Launch, 1 / float64(max(1, f
 // Use is what an iteration of a job takes alone on a device.
 type Use struct{ Launch, Work time.Duration }
 
-// Add counts an op that takes so long alone.
+// Add counts an op by the time that it takes alone.
 func (s Sharing) Add(u *Use, alone time.Duration) {
 	launch := min(alone, s.Launch)
 	u.Launch, u.Work = u.Launch+launch, u.Work+alone-launch
@@ -37,61 +37,63 @@ func (s Sharing) Use(alone []time.Duration) Use {
 // Busy is the part of an iteration alone that is work, 0 to 1.
 func (u Use) Busy() float64 { return u.busy(1) }
 
-// busy is the part of an iteration that is work when that takes so many times as long as alone.
-func (u Use) busy(stretch float64) float64 {
-	work := float64(stretch * float64(u.Work))
+// busy is the part of an iteration that is work when work takes slowdown times as long as alone.
+func (u Use) busy(slowdown float64) float64 {
+	work := float64(slowdown * float64(u.Work))
 	if work <= 0 {
 		return 0
 	}
 	return work / (float64(u.Launch) + work)
 }
 
-// Stretch returns how many times as long as alone work takes beside others that are at work, so many in the mean.
-func (s Sharing) Stretch(others float64) float64 {
+// Slowdown returns how many times as long as alone work takes while a mean number of other jobs are at work.
+func (s Sharing) Slowdown(others float64) float64 {
 	return max(1, float64(s.Share*others)+s.Share)
 }
 
-// Stretches returns, for each of some jobs that run together, how many times as long as alone its work takes.
-func (s Sharing) Stretches(jobs []Use) []float64 { return s.StretchesIn(new(Room), jobs) }
+// Slowdowns returns, for each of some jobs that run together, how many times as long as alone its work takes.
+func (s Sharing) Slowdowns(jobs []Use) []float64 { return s.SlowdownsIn(new(Room), jobs) }
 
-// StretchesIn is Stretches in memory that is used again: what it returns holds until the next call.
-func (s Sharing) StretchesIn(r *Room, jobs []Use) []float64 {
-	stretches := s.others(r, jobs, quickMixes)
-	for i, others := range stretches {
-		stretches[i] = s.Stretch(others)
+// SlowdownsIn is Slowdowns without allocating: its result lies in r and is valid until the next call.
+func (s Sharing) SlowdownsIn(r *Room, jobs []Use) []float64 {
+	slowdowns := s.busyOthers(r, jobs, quickMixes)
+	for i, others := range slowdowns {
+		slowdowns[i] = s.Slowdown(others)
 	}
-	return stretches
+	return slowdowns
 }
 
-// Room is the memory in which stretches are worked out. The zero value is ready.
+// Room is the memory in which slowdowns are computed. The zero value is ready.
 type Room struct {
 	uses            []Use // per class
-	count           []int // likewise
+	count           []int // jobs per class
 	class           []int // per job
 	stride, has     []int
 	working, others []float64
 	perJob          []float64
 }
 
-// Beside returns how long an op takes beside others that is so long alone: its launch, and its work by the stretch.
-func (s Sharing) Beside(alone time.Duration, stretch float64) time.Duration {
+// Contended returns how long an op takes beside other jobs: its launch, and its work times the slowdown. alone is its
+// latency without them.
+func (s Sharing) Contended(alone time.Duration, slowdown float64) time.Duration {
 	launch := min(alone, s.Launch)
-	return launch + time.Duration(math.Round(stretch*float64(alone-launch)))
+	return launch + time.Duration(math.Round(slowdown*float64(alone-launch)))
 }
 
-// Alone is the inverse of Beside.
-func (s Sharing) Alone(beside time.Duration, stretch float64) time.Duration {
+// Uncontended is the inverse of Contended: it returns what an op takes alone.
+func (s Sharing) Uncontended(beside time.Duration, slowdown float64) time.Duration {
 	launch := min(beside, s.Launch)
-	return launch + time.Duration(math.Round(float64(beside-launch)/stretch))
+	return launch + time.Duration(math.Round(float64(beside-launch)/slowdown))
 }
 
-// maxMixes and quickMixes limit the time of Others and of Stretches, which is asked for at each turn of jobs' courses.
+// maxMixes and quickMixes limit the time of BusyOthers and of Slowdowns; simulations call the latter at each turn.
 const (
 	maxMixes   = 1 << 14
 	quickMixes = 1 << 7
 )
 
-// Others returns, for each of some jobs that run together, how many of the others are at work in the mean while it is.
+// BusyOthers returns, for each of some jobs that run together, how many of the others are at work in the mean while it
+// is.
 //
 // Jobs alternate between launches and work, and share the unit evenly: a closed queueing network of one server with
 // processor sharing and one of delays, in which a job that begins work finds the others as they would be without it
@@ -99,10 +101,10 @@ const (
 // that the means follow from those of all smaller mixes of classes. Where there are too many of these, they follow from
 // those of the mixes with one job less, and these from the mean of all their jobs less the job's own, which is a little
 // too many.
-func (s Sharing) Others(jobs []Use) []float64 { return s.others(new(Room), jobs, maxMixes) }
+func (s Sharing) BusyOthers(jobs []Use) []float64 { return s.busyOthers(new(Room), jobs, maxMixes) }
 
-// others is Others by at most so many mixes.
-func (s Sharing) others(r *Room, jobs []Use, most int) []float64 {
+// busyOthers is BusyOthers with a limit on the mixes that are looked at.
+func (s Sharing) busyOthers(r *Room, jobs []Use, most int) []float64 {
 	r.uses, r.count, r.class = r.uses[:0], r.count[:0], r.class[:0]
 	mixes := 1
 	for _, u := range jobs {
@@ -131,15 +133,15 @@ func (s Sharing) others(r *Room, jobs []Use, most int) []float64 {
 	return r.perJob
 }
 
-// cleared returns so many zeros, in the same memory where there is enough.
+// cleared returns n zeros, in the memory of list if that is large enough.
 func cleared[T any](list []T, n int) []T {
 	list = slices.Grow(list[:0], n)[:n]
 	clear(list)
 	return list
 }
 
-// byMixes works out Others per class from smaller mixes. A mix has the number sum(k[c] * stride[c]), where k[c] is how
-// many jobs of the class it has.
+// byMixes computes BusyOthers per class from smaller mixes. A mix has the number sum(k[c] * stride[c]), where k[c] is
+// how many jobs of the class it has.
 func (s Sharing) byMixes(r *Room) []float64 {
 	r.stride, r.has, r.others = cleared(r.stride, len(r.uses)), cleared(r.has, len(r.uses)),
 		cleared(r.others, len(r.uses))
@@ -158,7 +160,7 @@ func (s Sharing) byMixes(r *Room) []float64 {
 		sum := 0.0
 		for ; c < len(r.uses); c++ { // of the classes before, the mix has no job
 			if k := r.has[c]; k > 0 {
-				sum += float64(float64(k) * r.uses[c].busy(s.Stretch(r.working[mix-r.stride[c]])))
+				sum += float64(float64(k) * r.uses[c].busy(s.Slowdown(r.working[mix-r.stride[c]])))
 			}
 		}
 		r.working[mix] = sum
@@ -169,8 +171,8 @@ func (s Sharing) byMixes(r *Room) []float64 {
 	return r.others
 }
 
-// byLess works out Others per class: how many jobs are at work in the mean in the mix that has one job less, by byMean.
-// Newton's method begins at that of all jobs.
+// byLess computes BusyOthers per class: how many jobs are at work in the mean in the mix that has one job less, by
+// byMean. Newton's method begins at that of all jobs.
 func (s Sharing) byLess(r *Room) []float64 {
 	r.others = cleared(r.others, len(r.uses))
 	all := s.byMean(r, 0)
@@ -212,7 +214,7 @@ func (s Sharing) byMean(r *Room, guess float64) float64 {
 	return mean
 }
 
-// met returns how many jobs of a mix are at work where so many are in the mean, and how that rises with the mean.
+// met returns how many jobs of a mix are at work for an assumed mean, and its derivative by the mean.
 func (s Sharing) met(r *Room, mean float64) (busy, slope float64) {
 	for c, u := range r.uses {
 		b, rise := s.busyIn(u, mean)
@@ -221,8 +223,8 @@ func (s Sharing) met(r *Room, mean float64) (busy, slope float64) {
 	return busy, slope
 }
 
-// busyIn is the part b of an iteration that is work beside so many jobs at work in the mean, b of which is the job
-// itself, and how that rises with the mean. Where the stretch x = Share*(mean-b+1) is above 1, b = x*Work /
+// busyIn is the part b of an iteration that is work beside a mean number of jobs at work, b of which is the job
+// itself, and how that rises with the mean. Where the slowdown x = Share*(mean-b+1) is above 1, b = x*Work /
 // (Launch+x*Work) is an equation for y = mean-b+1: v*y^2 + (Launch-mean*v)*y = (mean+1)*Launch, with v = Share*Work.
 func (s Sharing) busyIn(u Use, mean float64) (busy, rise float64) {
 	if u.Work <= 0 || u.Launch <= 0 || s.Share <= 0 {

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// slowOthers is Others by the definition: a job finds the others as they are in the mean without it. It looks at each
-// set of jobs anew.
+// slowOthers is BusyOthers by its definition: a job finds the others as they are in the mean without it. It looks at
+// each set of jobs anew.
 func slowOthers(s Sharing, jobs []Use, of int) (others float64) {
 	rest := append(append([]Use(nil), jobs[:of]...), jobs[of+1:]...)
 	for i, u := range rest {
-		others += u.busy(s.Stretch(slowOthers(s, rest, i)))
+		others += u.busy(s.Slowdown(slowOthers(s, rest, i)))
 	}
 	return others
 }
@@ -33,8 +33,8 @@ func TestOthers(t *testing.T) {
 		for i := range ones {
 			ones[i] = 1
 		}
-		got, many := s.Others(jobs), s.byLess(&Room{uses: jobs, count: ones})
-		if again := s.others(&room, jobs, maxMixes); !slices.Equal(again, got) {
+		got, many := s.BusyOthers(jobs), s.byLess(&Room{uses: jobs, count: ones})
+		if again := s.busyOthers(&room, jobs, maxMixes); !slices.Equal(again, got) {
 			t.Fatalf("seed %d: jobs of %v meet %v others, in used memory %v", seed, jobs, got, again)
 		}
 		for i := range jobs {
@@ -56,10 +56,10 @@ func slowMean(s Sharing, jobs []Use) (mean float64) {
 	for range 2000 {
 		mean = 0
 		for i, u := range jobs {
-			mean += u.busy(s.Stretch(others[i]))
+			mean += u.busy(s.Slowdown(others[i]))
 		}
 		for i, u := range jobs {
-			others[i] = max(0, mean-u.busy(s.Stretch(others[i])))
+			others[i] = max(0, mean-u.busy(s.Slowdown(others[i])))
 		}
 	}
 	return mean
@@ -82,7 +82,7 @@ func TestOthersByMean(t *testing.T) {
 		for i := range jobs {
 			jobs[i] = kinds[r.IntN(len(kinds))]
 		}
-		got := s.others(&room, jobs, 0)
+		got := s.busyOthers(&room, jobs, 0)
 		for i := range jobs {
 			want := slowMean(s, slices.Delete(slices.Clone(jobs), i, i+1))
 			if math.Abs(got[i]-want) > 1e-6 {
@@ -110,8 +110,8 @@ func TestOthersExamples(t *testing.T) {
 		{"twice as many", 0.5, []Use{all, all, all, all}, []float64{2, 2, 2, 2}},
 	} {
 		s := Sharing{Share: test.share}
-		for i, others := range s.Others(test.jobs) {
-			if got := s.Stretch(others); math.Abs(got-test.want[i]) > 1e-9 {
+		for i, others := range s.BusyOthers(test.jobs) {
+			if got := s.Slowdown(others); math.Abs(got-test.want[i]) > 1e-9 {
 				t.Errorf("%s: job %d is stretched %v times, want %v", test.name, i, got, test.want[i])
 			}
 		}
@@ -127,15 +127,15 @@ func TestOthersOfMany(t *testing.T) {
 			jobs[i] = Use{1, time.Duration(100 + i%kinds)}
 		}
 		s := Facts{}.Sharing()
-		for i, others := range s.Others(jobs) {
-			if x := s.Stretch(others); x < 0.98*2000 || x > 2000 {
+		for i, others := range s.BusyOthers(jobs) {
+			if x := s.Slowdown(others); x < 0.98*2000 || x > 2000 {
 				t.Fatalf("%d kinds: job %d of %d is stretched %v times", kinds, i, len(jobs), x)
 			}
 		}
 	}
 }
 
-// Beside stretches work alone, and Alone takes that back, to the nanosecond or so.
+// Contended slows down work alone, and Uncontended is its inverse, to the nanosecond or so.
 func TestBeside(t *testing.T) {
 	s := Facts{Launch: 5}.Sharing()
 	for _, test := range []struct {
@@ -143,10 +143,10 @@ func TestBeside(t *testing.T) {
 		stretch float64
 		want    time.Duration
 	}{{0, 3, 0}, {4, 3, 4}, {5, 3, 5}, {25, 3, 65}, {25, 1, 25}} {
-		got := s.Beside(test.alone, test.stretch)
-		if got != test.want || s.Alone(got, test.stretch) != test.alone {
+		got := s.Contended(test.alone, test.stretch)
+		if got != test.want || s.Uncontended(got, test.stretch) != test.alone {
 			t.Errorf("%v stretched %v times is %v, want %v; back it is %v", test.alone, test.stretch, got, test.want,
-				s.Alone(got, test.stretch))
+				s.Uncontended(got, test.stretch))
 		}
 	}
 	if u := s.Use([]time.Duration{3, 25, 0, 5}); u != (Use{13, 20}) || math.Abs(u.Busy()-20.0/33) > 1e-12 {

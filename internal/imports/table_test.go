@@ -66,7 +66,8 @@ var helpers = []string{"models/randgraph", "scheduler/randjobs", "plan/randplan"
 	"internal/imports",
 	"internal/simtest", "wire/localbus", "internal/golden", "models/smallnet", "internal/needs",
 	"internal/torchtest", "data/npztest",
-	"internal/testrun", "internal/mutants", "internal/long", "internal/reap", "internal/launches"}
+	"internal/testrun", "internal/mutants", "internal/long", "internal/reap", "internal/launches",
+	"internal/words"}
 
 // foreign says which packages each foreign library enters through, the library given as a prefix of import paths.
 var foreign = map[string][]string{

@@ -48,8 +48,8 @@ var targets = []struct {
 //go:embed survivors.txt
 var survivors string
 
-// known reads the list of survivors: a name per line, and below it, indented, the reason.
-func known(text string) (map[string]string, error) {
+// readSurvivors reads the list of survivors: a name per line, and below it, indented, the reason.
+func readSurvivors(text string) (map[string]string, error) {
 	reasons := make(map[string]string)
 	name := ""
 	for line := range strings.Lines(text) {
@@ -77,7 +77,7 @@ func main() {
 	jobs := flag.Int("j", runtime.NumCPU(), "changes tried at a time")
 	timeout := flag.Duration("timeout", 10*time.Minute, "of the tests of one change")
 	flag.Parse()
-	reasons, err := known(survivors)
+	reasons, err := readSurvivors(survivors)
 	if err == nil {
 		err = run(*jobs, *timeout, flag.Args(), reasons)
 	}

@@ -113,16 +113,16 @@ func TestTry(t *testing.T) {
 
 // Each survivor is listed once, with a reason.
 func TestKnown(t *testing.T) {
-	if _, err := known(survivors); err != nil {
+	if _, err := readSurvivors(survivors); err != nil {
 		t.Error(err)
 	}
-	reasons, err := known("# a comment\na.go f: x -> y\n\tbecause\n\tof that\n\nb.go g: 1 -> 2\n\tfor speed\n")
+	reasons, err := readSurvivors("# a comment\na.go f: x -> y\n\tbecause\n\tof that\n\nb.go g: 1 -> 2\n\tfor speed\n")
 	if want := map[string]string{"a.go f: x -> y": "because of that ", "b.go g: 1 -> 2": "for speed "}; err != nil ||
 		!cmp.Equal(want, reasons) {
 		t.Errorf("%v, %v", reasons, err)
 	}
 	for _, bad := range []string{"a\n", "a\n\tx\na\n\ty\n"} {
-		if _, err := known(bad); err == nil {
+		if _, err := readSurvivors(bad); err == nil {
 			t.Errorf("%q is taken for a list", bad)
 		}
 	}

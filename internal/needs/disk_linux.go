@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// SmallDisk returns an empty folder that takes so many bytes, and skips the test where it may not mount one.
+// SmallDisk returns an empty folder with a capacity of size bytes, and skips the test where it may not mount one.
 func SmallDisk(t testing.TB, bytes int) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -72,8 +72,8 @@ func OtherHosts(t testing.TB, count int) (hosts []*Host) {
 	return hosts
 }
 
-// On returns the command line that runs another there.
-func (h *Host) On(command ...string) []string {
+// Command returns the command line that runs another there.
+func (h *Host) Command(command ...string) []string {
 	const named = `echo "$0" >/proc/sys/kernel/hostname && exec "$@"`
 	return append([]string{"ip", "netns", "exec", h.name, "unshare", "--uts", "sh", "-c", named, h.says}, command...)
 }

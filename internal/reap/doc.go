@@ -3,7 +3,7 @@
 // ever.
 //
 // Linux gives the children of a process that ends to the nearest ancestor that asks for them (PR_SET_CHILD_SUBREAPER).
-// A process that has called [Adopt] is that ancestor. [Left] waits for all it has adopted, ends those that stay, and
-// names them. [Main] runs the tests of a package in a process of its own below one that does both, and internal/testrun
-// does both for the whole suite. On other systems nothing is adopted and nothing is left.
+// A process that has called [Adopt] is that ancestor. [KillLeftovers] waits for all it has adopted, ends those that
+// stay, and names them. [Main] runs the tests of a package in a process of its own below one that does both, and
+// internal/testrun does both for the whole suite. On other systems nothing is adopted and nothing is left.
 package reap

@@ -76,19 +76,19 @@ func Main(run func() int) int {
 		}
 	}
 	if status != 0 {
-		Left(0)
+		KillLeftovers(0)
 		return max(status.ExitStatus(), 1) // -1 after a signal
 	}
-	if left := Left(grace); len(left) > 0 {
+	if left := KillLeftovers(grace); len(left) > 0 {
 		fmt.Printf("FAIL: the tests have left processes:\n%s\n", strings.Join(left, "\n"))
 		return 1
 	}
 	return 0
 }
 
-// Left waits until every process below this one has ended, and kills those that have not after a time. It returns their
-// command lines, without repetition. Call it when no other goroutine waits for a child.
-func Left(grace time.Duration) []string {
+// KillLeftovers waits until every process below this one has ended, and kills those that have not after a time. It
+// returns their command lines, without repetition. Call it when no other goroutine waits for a child.
+func KillLeftovers(grace time.Duration) []string {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

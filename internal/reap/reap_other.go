@@ -10,5 +10,5 @@ func Adopt() error { return nil }
 // Main runs the tests.
 func Main(run func() int) int { return run() }
 
-// Left knows of no process.
-func Left(time.Duration) []string { return nil }
+// KillLeftovers knows of no process.
+func KillLeftovers(time.Duration) []string { return nil }

@@ -81,11 +81,11 @@ func TestLeft(t *testing.T) {
 	if err := exec.Command("sh", "-c", "sleep 1234 & exit 0").Run(); err != nil {
 		t.Fatal(err)
 	}
-	left := Left(0)
+	left := KillLeftovers(0)
 	if len(left) != 1 || !strings.Contains(left[0], "sleep 1234") {
 		t.Errorf("%q were left, want the sleep", left)
 	}
-	if left := Left(0); len(left) > 0 {
+	if left := KillLeftovers(0); len(left) > 0 {
 		t.Errorf("%q are left after that", left)
 	}
 }
@@ -110,7 +110,7 @@ func TestParentDies(t *testing.T) {
 	}
 	c.Process.Kill()
 	c.Wait()
-	if left := Left(time.Hour); len(left) > 0 { // the tests' own timeout is before that
+	if left := KillLeftovers(time.Hour); len(left) > 0 { // the tests' own timeout is before that
 		t.Errorf("%q were left", left)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"tensile/plan/program"
 )
 
-// given takes down what a program that a job is given takes of the host.
+// given records the host memory of a program that a job gets.
 func (p *process) given(job string, proven program.Proven) {
 	c := proven.Program()
 	p.loads[fmt.Sprint(job, " ", c.Plan.Epoch)] = c.Host
@@ -30,7 +30,7 @@ func (s *site) checkHost() {
 	}
 	for _, p := range w.processes {
 		for job, host := range p.hosts {
-			if p.site == s && !w.records[job].State.Over() { // they go as soon as its executor hears of its end
+			if p.site == s && !w.records[job].State.Over() { // they go as soon as its executor learns of its end
 				hosts += host
 			}
 		}

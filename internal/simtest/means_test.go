@@ -125,7 +125,7 @@ func (d *steps) Next(ctx context.Context, wake <-chan struct{}) ([]device.Event,
 	if ready := d.release(nil); len(ready) > 0 {
 		return ready, nil
 	}
-	if _, more := d.Ahead(); !more && len(d.held) > 0 {
+	if _, more := d.NextTime(); !more && len(d.held) > 0 {
 		return nil, nil // it waits for others
 	}
 	events, err := d.Device.Next(ctx, wake)

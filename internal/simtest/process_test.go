@@ -314,7 +314,7 @@ func (p *process) work() {
 	}
 }
 
-// end is the end of a process. Its memory is free when the controller hears of it, and not before: from itself, if it
+// end is the end of a process. Its memory is free when the controller learns of it, and not before: from itself, if it
 // leaves, from whoever has launched it, or from the lock that it held.
 func (p *process) end(why string) {
 	if err := p.host.Close(); err != nil {

@@ -35,7 +35,7 @@ var (
 // openSim opens a device that is slow enough for copies to matter to small graphs.
 func openSim(seed uint64) func() device.Device { return openSlow(seed, 1) }
 
-// openSlow opens one that is so many times slower.
+// openSlow opens a device that is slower by a factor.
 func openSlow(seed uint64, times int) func() device.Device {
 	rate, latency := 1e9/float64(times), time.Duration(times)*time.Microsecond
 	link := cost.Link{Rate: cost.BytesPerSecond(rate / 5), Latency: latency}
@@ -137,7 +137,7 @@ func (w *world) chaos() {
 	}
 }
 
-// mixed reports whether something is in the world of a seed, which has it in one of so many.
+// mixed reports whether something is in the world of a seed, which has it in one world of n.
 func mixed(what string, seed, of uint64) bool {
 	if *mix == "" {
 		h := fnv.New64()

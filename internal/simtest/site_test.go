@@ -241,7 +241,7 @@ func (w *world) reopen() {
 }
 
 // begins holds that a job gets an executor of the device that it is planned for, and none on one that is drained. What
-// a leader that is deposed stores for executors they never hear of.
+// a leader that is deposed stores for executors they never learn of.
 func (w *world) begins(d *controller.Delivery, m *controller.Machine) {
 	if d.Executor == "" || m != w.controller {
 		return

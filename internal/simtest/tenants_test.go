@@ -34,7 +34,7 @@ const (
 	mostBehind = 10 * tenantTurn // more is forgotten
 )
 
-// letTenantsShare has users of the world, whose devices are so many times slower, get shares.
+// letTenantsShare has users of the world, whose devices are slower by a factor, get shares.
 func (w *world) letTenantsShare(slow int) {
 	w.config.Turn, w.slow = tenantTurn, time.Duration(slow)
 	w.tenants = &tenants{w: w, names: []string{"", "ada", "bob", "cyd"}, owners: map[string]string{},
@@ -281,7 +281,7 @@ func (ts *tenants) getTheirShares() {
 	due, got := make(map[string]time.Duration), make(map[string]time.Duration)
 	all, before := time.Duration(0), len(w.events)
 	for begin := w.clock; w.clock < begin+window; {
-		const step = 2 * tenantTurn // over which the product reckons what a device does
+		const step = 2 * tenantTurn // over which the product estimates what a device does
 		sum, did, from := 0, time.Duration(0), len(w.reports)
 		for name := range ts.live(nil) {
 			sum += max(1, shares[name])

@@ -73,7 +73,7 @@ func run(stdout, stderr io.Writer, dir string, env, args []string) (int, error) 
 		}
 	}
 	err = command.Wait()
-	left := reap.Left(grace)
+	left := reap.KillLeftovers(grace)
 	for _, line := range left {
 		fmt.Fprintln(stdout, "FAIL: a test has left a process:", line)
 	}

@@ -24,7 +24,7 @@ type training[T gemm.Float] struct {
 	task     task.Task
 	engine   *gemm.Engine
 	types    []graph.DType   // by storage
-	contents []device.Memory // by storage: T in the place of float32
+	contents []device.Memory // by storage: T in place of float32
 	notes    *notes
 	name     string // of what it makes, in notes
 }
@@ -164,7 +164,7 @@ type notes struct {
 	data  []byte           // little-endian float64
 }
 
-// note adds a tensor, or puts it in the place of one of this name and size.
+// note adds a tensor, or puts it in place of one of this name and size.
 func note[T gemm.Float](n *notes, name string, content []T, shape graph.Shape) {
 	begin := len(n.data) / 8
 	if before, ok := n.index[name]; ok {

@@ -38,9 +38,9 @@ func (c *checker) text(what, text string) {
 	}
 }
 
-// between checks a number.
-func between[N int | int64 | graph.Bytes | graph.OpID | graph.StorageID | time.Duration](c *checker, what string, n N,
-	from, to int64) {
+// checkRange checks a number.
+func checkRange[N int | int64 | graph.Bytes | graph.OpID | graph.StorageID | time.Duration](c *checker, what string,
+	n N, from, to int64) {
 	if int64(n) < from || int64(n) > to {
 		c.fail("%s is %d, and must be from %d to %d", what, int64(n), from, to)
 	}
@@ -56,7 +56,7 @@ func (c *checker) atMost(what string, n, most int) {
 // times checks durations.
 func (c *checker) times(what string, all []time.Duration) {
 	for _, d := range all {
-		between(c, what, d, 0, maxTime)
+		checkRange(c, what, d, 0, maxTime)
 	}
 }
 
@@ -64,7 +64,7 @@ func (c *checker) times(what string, all []time.Duration) {
 func (c *checker) storages(what string, ids []graph.StorageID) {
 	c.atMost(what, len(ids), maxOps)
 	for i, s := range ids {
-		if between(c, what, s, 0, maxOps-1); i > 0 && ids[i-1] >= s {
+		if checkRange(c, what, s, 0, maxOps-1); i > 0 && ids[i-1] >= s {
 			c.fail("%s do not ascend at %d", what, s)
 		}
 	}
@@ -72,7 +72,7 @@ func (c *checker) storages(what string, ids []graph.StorageID) {
 
 func (h Hello) check() error {
 	c := &checker{}
-	between(c, "pid", h.PID, 1, math.MaxInt32)
+	checkRange(c, "pid", h.PID, 1, math.MaxInt32)
 	if h.Framework != "torch" {
 		c.text("framework", h.Framework)
 		c.fail("framework %.40q is not known: torch", h.Framework)
@@ -83,18 +83,18 @@ func (h Hello) check() error {
 		c.fail("device of kind %.40q is not known: cpu, cuda", d.Kind)
 	}
 	c.text("device", d.Name)
-	between(c, "memory_bytes", d.Memory, 0, int64(graph.MaxBytes))
-	between(c, "least_bytes", d.Least, 0, int64(graph.MaxBytes))
-	between(c, "base_bytes", d.Base, 0, int64(graph.MaxBytes))
-	between(c, "out_bytes_per_s", d.Out, 0, maxNumber)
-	between(c, "in_bytes_per_s", d.In, 0, maxNumber)
+	checkRange(c, "memory_bytes", d.Memory, 0, int64(graph.MaxBytes))
+	checkRange(c, "least_bytes", d.Least, 0, int64(graph.MaxBytes))
+	checkRange(c, "base_bytes", d.Base, 0, int64(graph.MaxBytes))
+	checkRange(c, "out_bytes_per_s", d.Out, 0, maxNumber)
+	checkRange(c, "in_bytes_per_s", d.In, 0, maxNumber)
 	return c.err
 }
 
 func (r Recorded) check() error {
 	c := &checker{}
-	between(c, "number", r.Number, 1, math.MaxInt32)
-	between(c, "held_bytes", r.Held, 0, int64(graph.MaxBytes))
+	checkRange(c, "number", r.Number, 1, math.MaxInt32)
+	checkRange(c, "held_bytes", r.Held, 0, int64(graph.MaxBytes))
 	if r.Graph == nil {
 		c.fail("there is no graph")
 		return c.err
@@ -161,10 +161,10 @@ func checkGraph(g *graph.Graph) error {
 
 func (p Plan) check() error {
 	c := &checker{}
-	between(c, "number", p.Number, 1, maxNumber)
-	between(c, "graph", p.Graph, 0, math.MaxInt32)
-	between(c, "limit_bytes", p.Limit, 0, maxNumber) // of some of what is at most MaxBytes each
-	between(c, "plan_bytes", p.Bytes, 0, maxNumber)
+	checkRange(c, "number", p.Number, 1, maxNumber)
+	checkRange(c, "graph", p.Graph, 0, math.MaxInt32)
+	checkRange(c, "limit_bytes", p.Limit, 0, maxNumber) // of some of what is at most MaxBytes each
+	checkRange(c, "plan_bytes", p.Bytes, 0, maxNumber)
 	c.text("why", p.Why)
 	if p.Graph == 0 && (p.Bytes != 0 || len(p.Entry) > 0 || len(p.Boundaries) > 0) {
 		c.fail("there is a plan for no graph")
@@ -173,7 +173,7 @@ func (p Plan) check() error {
 	c.atMost("boundaries", len(p.Boundaries), maxOps+1)
 	actions := 0
 	for i, b := range p.Boundaries {
-		if between(c, "before", b.Before, 0, maxOps); i > 0 && p.Boundaries[i-1].Before >= b.Before {
+		if checkRange(c, "before", b.Before, 0, maxOps); i > 0 && p.Boundaries[i-1].Before >= b.Before {
 			c.fail("boundaries do not ascend at %d", b.Before)
 		}
 		if len(b.Do) == 0 {
@@ -195,18 +195,18 @@ func (c *checker) action(a *Action) {
 			c.fail("%s has a storage and no op or outputs; a drop does not wait", a.Do)
 			return
 		}
-		between(c, "storage", *a.Storage, 0, maxOps-1)
+		checkRange(c, "storage", *a.Storage, 0, maxOps-1)
 	case Again:
 		if a.Op == nil || a.Storage != nil || a.Wait {
 			c.fail("again has an op and no storage, and does not wait")
 			return
 		}
-		between(c, "op", *a.Op, 0, maxOps-1)
+		checkRange(c, "op", *a.Op, 0, maxOps-1)
 		if !slices.IsSorted(a.Outputs) || len(slices.Compact(slices.Clone(a.Outputs))) != len(a.Outputs) {
 			c.fail("outputs do not ascend")
 		}
 		for _, i := range a.Outputs {
-			between(c, "output", i, 0, 31)
+			checkRange(c, "output", i, 0, 31)
 		}
 	default:
 		c.fail("%.40q is nothing to do: out, drop, in, again", string(a.Do))
@@ -215,27 +215,27 @@ func (c *checker) action(a *Action) {
 
 func (a Applied) check() error {
 	c := &checker{}
-	between(c, "plan", a.Plan, 1, maxNumber)
-	between(c, "iteration", a.Iteration, 0, maxNumber)
-	between(c, "reserved_bytes", a.Reserved, 0, int64(graph.MaxBytes))
+	checkRange(c, "plan", a.Plan, 1, maxNumber)
+	checkRange(c, "iteration", a.Iteration, 0, maxNumber)
+	checkRange(c, "reserved_bytes", a.Reserved, 0, int64(graph.MaxBytes))
 	c.text("error", a.Error)
 	return c.err
 }
 
 func (i Iteration) check() error {
 	c := &checker{}
-	between(c, "iteration", i.Iteration, 1, maxNumber)
-	between(c, "graph", i.Graph, 0, math.MaxInt32)
-	between(c, "plan", i.Plan, 0, maxNumber)
-	between(c, "wall_ns", i.Wall, 0, maxTime)
-	between(c, "stall_ns", i.Stall, 0, int64(i.Wall))
+	checkRange(c, "iteration", i.Iteration, 1, maxNumber)
+	checkRange(c, "graph", i.Graph, 0, math.MaxInt32)
+	checkRange(c, "plan", i.Plan, 0, maxNumber)
+	checkRange(c, "wall_ns", i.Wall, 0, maxTime)
+	checkRange(c, "stall_ns", i.Stall, 0, int64(i.Wall))
 	c.atMost("steps_ns", len(i.Steps), maxOps+maxActions)
 	c.times("steps_ns", i.Steps)
-	between(c, "touched_bytes", i.Touched, 0, int64(graph.MaxBytes))
-	between(c, "reserved_bytes", i.Reserved, 0, int64(graph.MaxBytes))
-	between(c, "host_bytes", i.Host, 0, int64(graph.MaxBytes))
-	between(c, "faults", i.Faults, 0, maxNumber)
-	between(c, "retries", i.Retries, 0, maxNumber)
+	checkRange(c, "touched_bytes", i.Touched, 0, int64(graph.MaxBytes))
+	checkRange(c, "reserved_bytes", i.Reserved, 0, int64(graph.MaxBytes))
+	checkRange(c, "host_bytes", i.Host, 0, int64(graph.MaxBytes))
+	checkRange(c, "faults", i.Faults, 0, maxNumber)
+	checkRange(c, "retries", i.Retries, 0, maxNumber)
 	if i.Plan != 0 && i.Graph == 0 {
 		c.fail("plan %d is followed by a graph that was not sent", i.Plan)
 	}
@@ -244,7 +244,7 @@ func (i Iteration) check() error {
 
 func (p Passive) check() error {
 	c := &checker{}
-	between(c, "iteration", p.Iteration, 0, maxNumber)
+	checkRange(c, "iteration", p.Iteration, 0, maxNumber)
 	if p.Why == "" {
 		c.fail("it does not say why")
 	}
@@ -254,15 +254,15 @@ func (p Passive) check() error {
 
 func (p Parked) check() error {
 	c := &checker{}
-	between(c, "number", p.Number, 1, maxNumber)
-	between(c, "iteration", p.Iteration, 0, maxNumber)
-	between(c, "reserved_bytes", p.Reserved, 0, int64(graph.MaxBytes))
+	checkRange(c, "number", p.Number, 1, maxNumber)
+	checkRange(c, "iteration", p.Iteration, 0, maxNumber)
+	checkRange(c, "reserved_bytes", p.Reserved, 0, int64(graph.MaxBytes))
 	return c.err
 }
 
 func (e End) check() error {
 	c := &checker{}
-	between(c, "iteration", e.Iteration, 0, maxNumber)
+	checkRange(c, "iteration", e.Iteration, 0, maxNumber)
 	c.text("error", e.Error)
 	if e.Error != "" && e.Stopped {
 		c.fail("it has failed, and was stopped")
@@ -278,6 +278,6 @@ func (Stop) check() error { return nil }
 
 func numbered(n int64) error {
 	c := &checker{}
-	between(c, "number", n, 1, maxNumber)
+	checkRange(c, "number", n, 1, maxNumber)
 	return c.err
 }

@@ -14,7 +14,7 @@ func Compile(g *graph.Graph, p *plan.Plan) Plan {
 	moves := c.moves(p.Moves, -1)
 	for slot, step := range p.Steps {
 		if c.ran[step.Op] {
-			c.do(again(g, step))
+			c.do(repeatStep(g, step))
 		} else {
 			c.flush()
 			c.ran[step.Op], c.before = true, step.Op+1
@@ -107,8 +107,8 @@ func (c *compiler) flush() {
 	}
 }
 
-// again is a step that repeats an op.
-func again(g *graph.Graph, step plan.Step) Action {
+// repeatStep is a step that repeats an op.
+func repeatStep(g *graph.Graph, step plan.Step) Action {
 	a := Action{Do: Again, Op: &step.Op}
 	for i := range g.Ops[step.Op].Outputs {
 		if step.Want != 0 && step.Want.Has(i) {

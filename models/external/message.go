@@ -29,7 +29,7 @@ type Device struct {
 	Least  graph.Bytes `json:"least_bytes,omitzero"` // smaller storages stay where they are
 	Out    graph.Bytes `json:"out_bytes_per_s,omitzero"`
 	In     graph.Bytes `json:"in_bytes_per_s,omitzero"`
-	Base   graph.Bytes `json:"base_bytes,omitzero"` // of the process, beside what its allocator reserves
+	Base   graph.Bytes `json:"base_bytes,omitzero"` // Memory of the process beside what its allocator reserves.
 }
 
 // Recorded is an iteration as it was seen.
@@ -37,14 +37,14 @@ type Recorded struct {
 	Number  int             `json:"number"`
 	Graph   *graph.Graph    `json:"graph"`
 	Latency []time.Duration `json:"latency_ns"`          // per op
-	Held    graph.Bytes     `json:"held_bytes,omitzero"` // on the device all the time, in no storage of the graph
+	Held    graph.Bytes     `json:"held_bytes,omitzero"` // Device memory held throughout, outside all storages.
 }
 
 // Plan is what a script is to train with.
 type Plan struct {
 	Number     int64             `json:"number"`
 	Graph      int               `json:"graph"`       // the number of a Recorded; 0: none
-	Limit      graph.Bytes       `json:"limit_bytes"` // for what its allocator reserves; 0: none
+	Limit      graph.Bytes       `json:"limit_bytes"` // Limit for what its allocator reserves; 0: none.
 	Why        string            `json:"why,omitzero"`
 	Bytes      graph.Bytes       `json:"plan_bytes,omitzero"`
 	Entry      []graph.StorageID `json:"entry,omitempty"`      // ascending
@@ -70,10 +70,10 @@ const (
 // Action moves a storage, or runs an op again.
 type Action struct {
 	Do      Verb             `json:"do"`
-	Storage *graph.StorageID `json:"storage,omitempty"` // of all but Again
-	Op      *graph.OpID      `json:"op,omitempty"`      // of Again
-	Outputs []int            `json:"outputs,omitempty"` // of Again, ascending; none: all
-	Wait    bool             `json:"wait,omitzero"`     // of Out and In: the next op waits for the copy's end
+	Storage *graph.StorageID `json:"storage,omitempty"` // Set for all actions but Again.
+	Op      *graph.OpID      `json:"op,omitempty"`      // Set for Again.
+	Outputs []int            `json:"outputs,omitempty"` // Set for Again, ascending; none means all.
+	Wait    bool             `json:"wait,omitzero"`     // For Out and In: the next op waits for the end of the copy.
 }
 
 // Applied is the answer to a Plan.

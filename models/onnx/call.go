@@ -78,24 +78,24 @@ func place(axis int64, rank int) (int, error) {
 	return int(axis), nil
 }
 
-// has reports whether input i is there.
-func (c *call) has(i int) bool { return i < len(c.node.Inputs) && c.node.Inputs[i] != "" }
+// hasInput reports whether input i is there.
+func (c *call) hasInput(i int) bool { return i < len(c.node.Inputs) && c.node.Inputs[i] != "" }
 
-// wants reports whether output i is read.
-func (c *call) wants(i int) bool {
+// outputIsRead reports whether output i is read.
+func (c *call) outputIsRead(i int) bool {
 	return i < len(c.node.Outputs) && c.node.Outputs[i] != "" && c.read[c.node.Outputs[i]]
 }
 
 // value is input i.
 func (c *call) value(i int) (*value, error) {
-	if !c.has(i) {
+	if !c.hasInput(i) {
 		return nil, fmt.Errorf("its input %d is missing", i)
 	}
 	return c.values[c.node.Inputs[i]], nil
 }
 
-// known is the content of an input that must not depend on what is trained or fed.
-func (c *call) known(i int) (*constant, error) {
+// constantInput is the content of an input that must not depend on what is trained or fed.
+func (c *call) constantInput(i int) (*constant, error) {
 	v, err := c.value(i)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ const maxInts = 1 << 16
 
 // knownInts are the elements of such an input, a list of numbers.
 func (c *call) knownInts(i int) ([]int64, error) {
-	k, err := c.known(i)
+	k, err := c.constantInput(i)
 	if err != nil {
 		return nil, err
 	}
@@ -125,11 +125,11 @@ func (c *call) knownInts(i int) ([]int64, error) {
 
 // number is the only element of such an input.
 func (c *call) number(i int) (float64, error) {
-	k, err := c.known(i)
+	k, err := c.constantInput(i)
 	if err != nil {
 		return 0, err
 	}
-	return k.only()
+	return k.scalar()
 }
 
 // axes are those that an attribute names or, in newer opsets, an input.
@@ -137,7 +137,7 @@ func (c *call) axes(input int) ([]int64, bool, error) {
 	if v := c.ints("axes"); v != nil {
 		return v, true, nil
 	}
-	if !c.has(input) {
+	if !c.hasInput(input) {
 		return nil, false, nil
 	}
 	v, err := c.knownInts(input)
@@ -174,7 +174,7 @@ type part struct{ axis, begin, count, step int }
 func (c *call) ranges(x graph.Shape) ([]part, error) {
 	starts, ends, axes, steps := c.ints("starts"), c.ints("ends"), c.ints("axes"), []int64(nil)
 	for i, to := range []*[]int64{nil, &starts, &ends, &axes, &steps} {
-		if to != nil && c.has(i) {
+		if to != nil && c.hasInput(i) {
 			var err error
 			if *to, err = c.knownInts(i); err != nil {
 				return nil, err

@@ -22,8 +22,8 @@ func (c *call) ops(kind graph.Kind, a graph.Attrs, in ...graph.TensorID) []graph
 	return c.b.Op(name, kind, a, in...)
 }
 
-// as shows a tensor in another shape.
-func (c *call) as(t graph.TensorID, shape ...int) graph.TensorID {
+// withShape shows a tensor in another shape.
+func (c *call) withShape(t graph.TensorID, shape ...int) graph.TensorID {
 	s := full(shape)
 	if slices.Equal(c.b.Shape(t), s) {
 		return t
@@ -57,12 +57,12 @@ func (c *call) expand(t graph.TensorID, to graph.Shape) graph.TensorID {
 		n := to[first : d+1].Elements()
 		if n > 1 {
 			t = c.op(graph.Expand, graph.Attrs{Extent: [2]int{n}},
-				c.as(t, from[:first].Elements(), from[d+1:].Elements()))
+				c.withShape(t, from[:first].Elements(), from[d+1:].Elements()))
 		}
 		copy(from[first:d+1], to[first:d+1])
 		d = first
 	}
-	return c.as(t, to...)
+	return c.withShape(t, to...)
 }
 
 // spread is expand of what may not fit the shape.
@@ -80,7 +80,7 @@ func (c *call) spread(t graph.TensorID, to graph.Shape) (graph.TensorID, error) 
 // sum adds up over dimensions, which stay with an extent of 1.
 func (c *call) sum(t graph.TensorID, shape graph.Shape, axes []bool) (graph.TensorID, graph.Shape) {
 	return c.reduced(t, shape, axes, func(t graph.TensorID, outer, n, inner int) graph.TensorID {
-		return c.op(graph.SumOver, graph.Attrs{}, c.as(t, outer, n, inner))
+		return c.op(graph.SumOver, graph.Attrs{}, c.withShape(t, outer, n, inner))
 	})
 }
 
@@ -106,7 +106,7 @@ func (c *call) reduced(t graph.TensorID, shape graph.Shape, axes []bool,
 		}
 		d = first
 	}
-	return c.as(t, shape...), shape
+	return c.withShape(t, shape...), shape
 }
 
 // mapped multiplies all lines along a dimension by a known matrix, of as many rows as the dimension has elements and
@@ -119,10 +119,10 @@ func (c *call) mapped(t graph.TensorID, axis, columns int, matrix []float64) (gr
 		return missing, err
 	}
 	outer, inner := s[:axis].Elements(), s[axis+1:].Elements()
-	t = c.as(c.permute(c.as(t, outer, n, inner), []int{0, 2, 1}), 1, outer*inner, n)
-	t = c.as(c.op(graph.MatMul, graph.Attrs{}, t, m), outer, inner, columns)
+	t = c.withShape(c.permute(c.withShape(t, outer, n, inner), []int{0, 2, 1}), 1, outer*inner, n)
+	t = c.withShape(c.op(graph.MatMul, graph.Attrs{}, t, m), outer, inner, columns)
 	s[axis] = columns
-	return c.as(c.permute(t, []int{0, 2, 1}), s...), nil
+	return c.withShape(c.permute(t, []int{0, 2, 1}), s...), nil
 }
 
 // permute orders the dimensions anew. Each op exchanges two runs of neighbouring dimensions.
@@ -155,11 +155,11 @@ func (c *call) permute(t graph.TensorID, perm []int) graph.TensorID {
 		for j+run < len(now) && i+run < len(want) && now[j+run] == want[i+run] {
 			run++
 		}
-		t = c.op(graph.Transpose, graph.Attrs{}, c.as(t, extent(now[:i]), extent(now[i:j]), extent(now[j:j+run]),
+		t = c.op(graph.Transpose, graph.Attrs{}, c.withShape(t, extent(now[:i]), extent(now[i:j]), extent(now[j:j+run]),
 			extent(now[j+run:])))
 		now = slices.Concat(now[:i], now[j:j+run], now[i:j], now[j+run:])
 	}
-	return c.as(t, result...)
+	return c.withShape(t, result...)
 }
 
 // slice is a range of a dimension.
@@ -170,8 +170,8 @@ func (c *call) slice(t graph.TensorID, dim, begin, length int) graph.TensorID {
 	return c.op(graph.Slice, graph.Attrs{Dim: dim, Begin: begin, Length: length}, t)
 }
 
-// every takes each step-th element of a dimension, count of them.
-func (c *call) every(t graph.TensorID, dim, begin, count, step int) graph.TensorID {
+// strided takes each step-th element of a dimension, count of them.
+func (c *call) strided(t graph.TensorID, dim, begin, count, step int) graph.TensorID {
 	if step == 1 || c.b.Err() != nil {
 		return c.slice(t, dim, begin, count)
 	}
@@ -183,9 +183,9 @@ func (c *call) every(t graph.TensorID, dim, begin, count, step int) graph.Tensor
 		t = c.op(graph.SliceDX, graph.Attrs{Dim: dim, Length: length, Extent: [2]int{count * step}}, t)
 	}
 	split := slices.Concat(s[:dim], graph.Shape{count, step}, s[dim+1:])
-	t = c.slice(c.as(t, split...), dim+1, 0, 1)
+	t = c.slice(c.withShape(t, split...), dim+1, 0, 1)
 	s[dim] = count
-	return c.as(t, s...)
+	return c.withShape(t, s...)
 }
 
 // concat joins along a dimension.
@@ -211,8 +211,8 @@ func (c *call) add(a, b graph.TensorID, to graph.Shape) graph.TensorID {
 		a, b, sa, sb = b, a, sb, sa
 	}
 	if width, ok := tail(sb, to); ok && sa.Elements() == to.Elements() && width < to.Elements() {
-		y := c.op(graph.Bias, graph.Attrs{}, c.as(a, to.Elements()/width, width), c.as(b, width))
-		return c.as(y, to...)
+		y := c.op(graph.Bias, graph.Attrs{}, c.withShape(a, to.Elements()/width, width), c.withShape(b, width))
+		return c.withShape(y, to...)
 	}
 	return c.op(graph.Add, graph.Attrs{}, c.expand(a, to), c.expand(b, to))
 }

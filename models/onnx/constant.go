@@ -55,8 +55,8 @@ func (c *constant) allInts() ([]int64, error) {
 	return v, nil
 }
 
-// only is the element of a constant that has one.
-func (c *constant) only() (float64, error) {
+// scalar is the element of a constant that has one.
+func (c *constant) scalar() (float64, error) {
 	if n := c.elements(); n != 1 {
 		return 0, fmt.Errorf("it takes a constant of %d elements, want 1", n)
 	}

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Is reports whether a path names an ONNX file.
-func Is(path string) bool { return strings.EqualFold(filepath.Ext(path), ".onnx") }
+// IsFile reports whether a path names an ONNX file.
+func IsFile(path string) bool { return strings.EqualFold(filepath.Ext(path), ".onnx") }
 
 // Replace gives an initializer the content that was trained, in its own type: other operands of what reads it have that
 // too. Numbers are rounded to the nearest that the type has, to the even one of two; beyond its largest they are
-// infinite. Where the file has a ConstantOfShape in the place of a weight, an initializer takes its place. Names that
+// infinite. Where the file has a ConstantOfShape instead of a weight, an initializer takes its place. Names that
 // the model does not have, such as those of an optimizer's state, change nothing.
 func (m *Model) Replace(name string, content []float32) {
 	g := &m.Graph

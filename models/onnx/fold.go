@@ -331,7 +331,7 @@ func foldRange(_ *call, in []*constant) (*constant, error) {
 	var range3 [3]float64
 	for i := range range3 {
 		var err error
-		if range3[i], err = in[i].only(); err != nil {
+		if range3[i], err = in[i].scalar(); err != nil {
 			return nil, err
 		}
 	}
@@ -377,7 +377,7 @@ func foldTrilu(c *call, in []*constant) (*constant, error) {
 	x, diagonal := in[0], 0.0
 	if len(in) > 1 {
 		var err error
-		if diagonal, err = in[1].only(); err != nil {
+		if diagonal, err = in[1].scalar(); err != nil {
 			return nil, err
 		}
 	}

@@ -193,7 +193,7 @@ func TestDamagedFiles(t *testing.T) {
 		{"elements in two fields", with(func(_ *Model, g *Graph) {
 			g.Initializers[1].rest = putBytes(nil, 4, make([]byte, 20))
 		}).Encode(), "its elements stand in two fields, 9 and 4"},
-		{"a string in the place of a number", protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType),
+		{"a string in place of a number", protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType),
 			[]byte("8")), "field 1 has wire type 2, want 0"},
 		{"a length beyond the file", protowire.AppendVarint(protowire.AppendTag(nil, 7, protowire.BytesType), 1<<40),
 			"no ONNX model, or a damaged one"},

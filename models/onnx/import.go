@@ -43,8 +43,8 @@ type Output struct {
 	known  *constant // not nil: it depends on nothing, and Tensor has no meaning
 }
 
-// Known returns the content of an output that depends on nothing that is fed or kept.
-func (o Output) Known() ([]float32, bool) {
+// Constant returns the content of an output that depends on nothing that is fed or kept.
+func (o Output) Constant() ([]float32, bool) {
 	if o.known == nil {
 		return nil, false
 	}
@@ -392,7 +392,7 @@ func (c *call) unknown() string {
 
 // fold computes what a node makes of constants.
 func (c *call) fold(in []*constant) error {
-	if need := leastInputs[c.node.Op]; len(in) < need || need > 0 && !c.has(0) {
+	if need := leastInputs[c.node.Op]; len(in) < need || need > 0 && !c.hasInput(0) {
 		return fmt.Errorf("it has %d inputs, want %d", len(in), need)
 	}
 	k, err := folds[c.node.Op](c, in)
@@ -457,7 +457,7 @@ func (c *call) leftOut(v *value) (err error) {
 	return err
 }
 
-// hold takes down that a constant is what a Constant node has, in another form perhaps.
+// hold records that a constant is what a Constant node has, in another form perhaps.
 func (c *call) hold(v *value) {
 	switch c.node.Op {
 	case "Constant":

@@ -105,14 +105,14 @@ func train(m *Model, name string, nodes []*Node, t Training) (*graph.Graph, *Net
 	}
 	b.Output(loss)
 	if !slices.ContainsFunc(b.Peek().Storages, func(s graph.Storage) bool { return s.Role == graph.Parameter }) {
-		return nil, nil, net.nothing()
+		return nil, nil, net.errNoParameters()
 	}
 	grads, err := autodiff.Backward(b, loss)
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(grads) == 0 {
-		return nil, nil, net.nothing()
+		return nil, nil, net.errNoParameters()
 	}
 	if t.Optimizer == nil {
 		t.Optimizer = autodiff.Adam{}
@@ -124,8 +124,8 @@ func train(m *Model, name string, nodes []*Node, t Training) (*graph.Graph, *Net
 	return g, net, err
 }
 
-// nothing is the error of a model without parameters.
-func (n *Network) nothing() error {
+// errNoParameters is the error of a model without parameters.
+func (n *Network) errNoParameters() error {
 	if held := n.importer.held; len(held) > 0 {
 		return fmt.Errorf("there is nothing to train: weights are in Constant nodes: %s; %s", listed(held),
 			asInitializers)
@@ -138,7 +138,7 @@ func (n *Network) nothing() error {
 func (n *Network) loss(kind string) (graph.TensorID, error) {
 	out := n.Outputs[0]
 	if out.known != nil {
-		return missing, n.nothing()
+		return missing, n.errNoParameters()
 	}
 	if n.importer.loss {
 		return out.Tensor, nil
@@ -164,12 +164,12 @@ func (n *Network) loss(kind string) (graph.TensorID, error) {
 	c := &call{importer: n.importer, node: &Node{Outputs: []string{name("logits")}}}
 	switch {
 	case len(s) == 4 && s[2]*s[3] > 1: // scores of pixels
-		logits = c.permute(c.as(logits, s...), []int{0, 2, 3, 1})
-		logits = c.as(logits, s[0]*s[2]*s[3], s[1])
+		logits = c.permute(c.withShape(logits, s...), []int{0, 2, 3, 1})
+		logits = c.withShape(logits, s[0]*s[2]*s[3], s[1])
 	case len(s) == 4:
-		logits = c.as(logits, s[0], s[1])
+		logits = c.withShape(logits, s[0], s[1])
 	case len(s) >= 2:
-		logits = c.as(logits, s[:len(s)-1].Elements(), s[len(s)-1])
+		logits = c.withShape(logits, s[:len(s)-1].Elements(), s[len(s)-1])
 	default:
 		return missing, fmt.Errorf("output %.80q has shape %v: cross-entropy takes a row of scores for each example; "+
 			"use --loss mse", out.Name, s)

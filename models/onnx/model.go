@@ -41,7 +41,7 @@ type Node struct {
 	Inputs, Outputs  []string
 	Attributes       []Attribute
 
-	index int // in the file
+	index int // Index in the file.
 	rest  []byte
 }
 
@@ -131,7 +131,7 @@ type Tensor struct {
 	Type Type
 	Raw  []byte // the elements, little-endian and row by row
 
-	external map[string]string // where Raw lies, until it is loaded; nil: here
+	external map[string]string // Location of Raw until it is loaded; nil: Raw is in memory.
 	rest     []byte
 }
 

@@ -41,7 +41,7 @@ func (c *call) prelu() error {
 		return err
 	}
 	above, below := c.halves(x)
-	c.give(0, c.sumOf(above, c.product(c.as(below, s...), slope)), s)
+	c.give(0, c.sumOf(above, c.product(c.withShape(below, s...), slope)), s)
 	return nil
 }
 
@@ -113,8 +113,8 @@ func (c *call) gelu() error {
 	return fmt.Errorf("approximation %.40q is none of none and tanh", c.text("approximate", ""))
 }
 
-// between is x kept from low to high by two ReLUs.
-func (c *call) between(x graph.TensorID, low, high float64) graph.TensorID {
+// clamped is x kept from low to high by two ReLUs.
+func (c *call) clamped(x graph.TensorID, low, high float64) graph.TensorID {
 	if !math.IsInf(low, 0) {
 		x = c.op(graph.ReLU, graph.Attrs{}, c.affine(x, 1, -low))
 	}
@@ -132,7 +132,7 @@ func (c *call) between(x graph.TensorID, low, high float64) graph.TensorID {
 func (c *call) clip() error {
 	limits := [2]float64{c.float("min", math.Inf(-1)), c.float("max", math.Inf(1))}
 	for k := range limits {
-		if c.has(k + 1) {
+		if c.hasInput(k + 1) {
 			var err error
 			if limits[k], err = c.number(k + 1); err != nil {
 				return err
@@ -142,18 +142,18 @@ func (c *call) clip() error {
 			limits[k] = math.Inf(int(limits[k] / math.Abs(limits[k])))
 		}
 	}
-	return unary(func(c *call, x graph.TensorID) graph.TensorID { return c.between(x, limits[0], limits[1]) })(c)
+	return unary(func(c *call, x graph.TensorID) graph.TensorID { return c.clamped(x, limits[0], limits[1]) })(c)
 }
 
 func (c *call) hardSigmoid() error {
 	alpha, beta := c.float("alpha", 0.2), c.float("beta", 0.5)
 	return unary(func(c *call, x graph.TensorID) graph.TensorID {
-		return c.between(c.affine(x, alpha, beta), 0, 1)
+		return c.clamped(c.affine(x, alpha, beta), 0, 1)
 	})(c)
 }
 
 func (c *call) hardSwish() error {
 	return unary(func(c *call, x graph.TensorID) graph.TensorID {
-		return c.op(graph.Mul, graph.Attrs{}, x, c.between(c.affine(x, 1.0/6, 0.5), 0, 1))
+		return c.op(graph.Mul, graph.Attrs{}, x, c.clamped(c.affine(x, 1.0/6, 0.5), 0, 1))
 	})(c)
 }

@@ -18,7 +18,7 @@ func init() {
 		"Reciprocal": unary(func(c *call, x graph.TensorID) graph.TensorID { return c.power(x, -1) }),
 		"Neg":        unary(func(c *call, x graph.TensorID) graph.TensorID { return c.affine(x, -1, 0) }),
 		"Exp":        kind(graph.Exp), "Log": kind(graph.Log), "Erf": kind(graph.Erf), "Abs": unary((*call).size),
-		"Where": (*call).where, "CumSum": (*call).cumulative, "Einsum": (*call).einsum,
+		"Where": (*call).selectElements, "CumSum": (*call).cumulative, "Einsum": (*call).einsum,
 		"ReduceMean": (*call).reduce, "ReduceSum": (*call).reduce, "ReduceSumSquare": (*call).reduce,
 		"ReduceL1": (*call).reduce, "ReduceL2": (*call).reduce, "ReduceMax": (*call).reduce,
 		"ReduceMin": (*call).reduce, "ReduceLogSum": (*call).reduce, "ReduceLogSumExp": (*call).reduce,
@@ -196,7 +196,7 @@ func (c *call) total() error {
 }
 
 func (c *call) pow() error {
-	k, err := c.known(1)
+	k, err := c.constantInput(1)
 	if err != nil {
 		return err
 	}
@@ -212,9 +212,9 @@ func (c *call) pow() error {
 	})(c)
 }
 
-// where chooses by a known condition: a·m + b·(1-m), with a known number in the place of what is not chosen.
-func (c *call) where() error {
-	condition, err := c.known(0)
+// selectElements chooses by a known condition: a·m + b·(1-m), with a known number in place of what is not chosen.
+func (c *call) selectElements() error {
+	condition, err := c.constantInput(0)
 	if err != nil {
 		return err
 	}
@@ -305,13 +305,13 @@ func (c *call) largest() error {
 		if x = c.expand(x, to); sign < 0 {
 			x = c.affine(x, -1, 0)
 		}
-		parts[k] = c.as(x, 1, n)
+		parts[k] = c.withShape(x, 1, n)
 	}
 	y := c.maximum(c.concat(0, parts...), 1, len(parts), n)
 	if sign < 0 {
 		y = c.affine(y, -1, 0)
 	}
-	c.give(0, c.as(y, to...), to)
+	c.give(0, c.withShape(y, to...), to)
 	return nil
 }
 
@@ -320,7 +320,8 @@ func (c *call) maximum(t graph.TensorID, outer, n, inner int) graph.TensorID {
 	if n == 1 {
 		return t
 	}
-	return c.op(graph.MaxPool, graph.Attrs{Kernel: [2]int{n, 1}, Stride: [2]int{1, 1}}, c.as(t, 1, outer, n, inner))
+	return c.op(graph.MaxPool, graph.Attrs{Kernel: [2]int{n, 1}, Stride: [2]int{1, 1}}, c.withShape(t, 1, outer, n,
+		inner))
 }
 
 // reduce is a sum, a mean, an extreme or a norm over some dimensions or all.
@@ -375,7 +376,7 @@ func (c *call) reduce() error {
 		y = c.op(graph.Log, graph.Attrs{}, y)
 	case "ReduceLogSumExp": // of what is left when the largest is taken off, so that nothing overflows
 		largest, _ := c.reduced(x, s, over, c.maximum)
-		rest := c.sumOf(c.as(x, full(s)...), c.affine(c.expand(largest, full(s)), -1, 0))
+		rest := c.sumOf(c.withShape(x, full(s)...), c.affine(c.expand(largest, full(s)), -1, 0))
 		y, shape = c.sum(c.op(graph.Exp, graph.Attrs{}, rest), s, over)
 		y = c.sumOf(c.op(graph.Log, graph.Attrs{}, y), largest)
 	}
@@ -388,7 +389,7 @@ func (c *call) reduce() error {
 		}
 		shape = left
 	}
-	c.give(0, c.as(y, shape...), shape)
+	c.give(0, c.withShape(y, shape...), shape)
 	return nil
 }
 

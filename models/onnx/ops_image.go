@@ -30,7 +30,7 @@ func (c *call) pixels() (x graph.TensorID, s graph.Shape, line bool, err error) 
 		return x, v.shape, false, nil
 	case 3:
 		s = graph.Shape{v.shape[0], v.shape[1], 1, v.shape[2]}
-		return c.as(x, s...), s, true, nil
+		return c.withShape(x, s...), s, true, nil
 	}
 	return missing, nil, false, fmt.Errorf("its input has shape %v: images [N,C,H,W] and lines [N,C,W] are supported",
 		v.shape)
@@ -163,17 +163,17 @@ func (c *call) dilated(x graph.TensorID, w window, of func(x graph.TensorID, w w
 	if e := [2]int{rows * d[0], columns * d[1]}; e != [2]int{s[2], s[3]} {
 		x = c.op(graph.Pad, graph.Attrs{Extent: e}, x)
 	}
-	x = c.permute(c.as(x, s[0], s[1], rows, d[0], columns, d[1]), []int{3, 5, 0, 1, 2, 4})
+	x = c.permute(c.withShape(x, s[0], s[1], rows, d[0], columns, d[1]), []int{3, 5, 0, 1, 2, 4})
 	inner := window{kernel: w.kernel, stride: [2]int{1, 1}, dilation: [2]int{1, 1}}
-	y := of(c.as(x, d[0]*d[1]*s[0], s[1], rows, columns), inner)
+	y := of(c.withShape(x, d[0]*d[1]*s[0], s[1], rows, columns), inner)
 	if c.b.Err() != nil {
 		return y
 	}
 	t := c.b.Shape(y)
-	y = c.permute(c.as(y, d[0], d[1], s[0], t[1], t[2], t[3]), []int{2, 3, 4, 0, 5, 1})
-	y = c.as(y, s[0], t[1], t[2]*d[0], t[3]*d[1])
+	y = c.permute(c.withShape(y, d[0], d[1], s[0], t[1], t[2], t[3]), []int{2, 3, 4, 0, 5, 1})
+	y = c.withShape(y, s[0], t[1], t[2]*d[0], t[3]*d[1])
 	for dim := range 2 {
-		y = c.every(y, 2+dim, 0, w.out[dim], w.stride[dim])
+		y = c.strided(y, 2+dim, 0, w.out[dim], w.stride[dim])
 	}
 	return y
 }
@@ -184,7 +184,7 @@ func (c *call) image(y graph.TensorID, line bool) {
 	if line && c.b.Err() == nil {
 		s = graph.Shape{s[0], s[1], s[3]}
 	}
-	c.give(0, c.as(y, s...), s)
+	c.give(0, c.withShape(y, s...), s)
 }
 
 // filters are the weights of a convolution, [K,C,R,S], and its bias, missing if it has none. line says that the input
@@ -197,12 +197,12 @@ func (c *call) filters(line bool) (weights, bias graph.TensorID, err error) {
 	k := c.b.Shape(weights)
 	if line && len(k) == 3 {
 		k = graph.Shape{k[0], k[1], 1, k[2]}
-		weights = c.as(weights, k...)
+		weights = c.withShape(weights, k...)
 	}
 	if len(k) != 4 {
 		return weights, bias, fmt.Errorf("its weights have shape %v, want four dimensions", k)
 	}
-	if c.has(2) {
+	if c.hasInput(2) {
 		bias, err = c.weight(2)
 	}
 	return weights, bias, err
@@ -318,14 +318,14 @@ func (c *call) convTranspose() error {
 		if got := c.b.Shape(bias); got.Elements() != to[1] {
 			return fmt.Errorf("its bias has shape %v, and it makes %d channels", got, to[1])
 		}
-		y = c.add(y, c.as(bias, 1, to[1], 1, 1), to)
+		y = c.add(y, c.withShape(bias, 1, to[1], 1, 1), to)
 	}
 	c.image(y, line)
 	return c.b.Err()
 }
 
-// beyond adds the lowest float to the padding of an image, so that it never is a maximum.
-func (c *call) beyond(x graph.TensorID, s graph.Shape, w window) (graph.TensorID, error) {
+// padLowest adds the lowest float to the padding of an image, so that it never is a maximum.
+func (c *call) padLowest(x graph.TensorID, s graph.Shape, w window) (graph.TensorID, error) {
 	e := w.extent()
 	mask, err := c.numbers(e[0] * e[1])
 	if err != nil {
@@ -357,14 +357,14 @@ func (c *call) maxPool() error {
 	if err != nil {
 		return err
 	}
-	if c.wants(1) {
+	if c.outputIsRead(1) {
 		return fmt.Errorf("its output of indices is not supported")
 	}
 	if w.plain() {
 		c.image(c.op(graph.MaxPool, w.attrs(), x), line)
 		return nil
 	}
-	if x, err = c.beyond(c.padded(x, w), s, w); err != nil {
+	if x, err = c.padLowest(c.padded(x, w), s, w); err != nil {
 		return err
 	}
 	c.image(c.dilated(x, w, func(x graph.TensorID, w window) graph.TensorID {

@@ -71,19 +71,20 @@ func (c *call) unroll(x graph.TensorID, in map[int]graph.TensorID, d, hidden int
 	s := c.b.Shape(x)
 	steps, batch, width := s[0], s[1], s[2]
 	dir := direction{bias: missing, peep: missing, h: missing, c: missing}
-	dir.recurrent = c.as(c.gates(in[2], d, 0, hidden), 4*hidden, hidden)
-	operands := []graph.TensorID{c.as(x, steps*batch, width), c.as(c.gates(in[1], d, 0, hidden), 4*hidden, width)}
+	dir.recurrent = c.withShape(c.gates(in[2], d, 0, hidden), 4*hidden, hidden)
+	operands := []graph.TensorID{c.withShape(x, steps*batch, width), c.withShape(c.gates(in[1], d, 0, hidden), 4*hidden,
+		width)}
 	if in[3] != missing {
-		operands = append(operands, c.as(c.gates(in[3], d, 0, hidden), 4*hidden))
-		dir.bias = c.as(c.gates(in[3], d, 4, hidden), 4*hidden)
+		operands = append(operands, c.withShape(c.gates(in[3], d, 0, hidden), 4*hidden))
+		dir.bias = c.withShape(c.gates(in[3], d, 4, hidden), 4*hidden)
 	}
-	dir.below = c.as(c.op(graph.Linear, graph.Attrs{}, operands...), steps, batch, 4*hidden)
+	dir.below = c.withShape(c.op(graph.Linear, graph.Attrs{}, operands...), steps, batch, 4*hidden)
 	if in[5] != missing {
-		dir.h = c.as(c.slice(in[5], 0, d, 1), batch, hidden)
-		dir.c = c.as(c.slice(in[6], 0, d, 1), batch, hidden)
+		dir.h = c.withShape(c.slice(in[5], 0, d, 1), batch, hidden)
+		dir.c = c.withShape(c.slice(in[6], 0, d, 1), batch, hidden)
 	}
 	if in[7] != missing {
-		dir.peep = c.as(c.slice(in[7], 0, d, 1), 3, hidden)
+		dir.peep = c.withShape(c.slice(in[7], 0, d, 1), 3, hidden)
 		if dir.c == missing {
 			zero, err := c.zeros(graph.Shape{batch, hidden})
 			if err != nil {
@@ -97,10 +98,10 @@ func (c *call) unroll(x graph.TensorID, in map[int]graph.TensorID, d, hidden int
 		if backwards {
 			i = steps - 1 - i
 		}
-		c.step(&dir, c.as(c.slice(dir.below, 0, i, 1), batch, 4*hidden))
-		all[i] = c.as(dir.h, 1, 1, batch, hidden)
+		c.step(&dir, c.withShape(c.slice(dir.below, 0, i, 1), batch, 4*hidden))
+		all[i] = c.withShape(dir.h, 1, 1, batch, hidden)
 	}
-	return c.concat(0, all...), c.as(dir.h, 1, batch, hidden), c.as(dir.c, 1, batch, hidden), nil
+	return c.concat(0, all...), c.withShape(dir.h, 1, batch, hidden), c.withShape(dir.c, 1, batch, hidden), nil
 }
 
 // step is one step of a direction.
@@ -128,7 +129,7 @@ func (c *call) step(d *direction, below graph.TensorID) {
 	gate := func(i, peep int, memory graph.TensorID) graph.TensorID {
 		g := c.slice(sum, 1, i*s[1], s[1])
 		if peep >= 0 {
-			p := c.as(c.slice(d.peep, 0, peep, 1), s[1])
+			p := c.withShape(c.slice(d.peep, 0, peep, 1), s[1])
 			g = c.op(graph.Add, graph.Attrs{}, g, c.mul(memory, p, s))
 		}
 		return g

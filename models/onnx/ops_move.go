@@ -45,7 +45,7 @@ func (c *call) reshape() error {
 	if err != nil {
 		return err
 	}
-	c.give(0, c.as(x, shape...), shape)
+	c.give(0, c.withShape(x, shape...), shape)
 	return nil
 }
 
@@ -57,7 +57,7 @@ func (c *call) shaped() (graph.TensorID, graph.Shape, error) {
 	}
 	x, err := c.tensorOf(v)
 	if err == nil {
-		x = c.as(x, v.shape...)
+		x = c.withShape(x, v.shape...)
 	}
 	return x, v.shape, err
 }
@@ -108,7 +108,7 @@ func (c *call) split() error {
 		return err
 	}
 	sizes := c.ints("split")
-	if c.has(1) {
+	if c.hasInput(1) {
 		if sizes, err = c.knownInts(1); err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func (c *call) cut() error {
 			return fmt.Errorf("it takes no element of dimension %d of %v: at least one is supported", p.axis, s)
 		}
 		if p.step > 0 {
-			x = c.every(x, p.axis, p.begin, p.count, p.step)
+			x = c.strided(x, p.axis, p.begin, p.count, p.step)
 			continue
 		}
 		places := make([]int, p.count)
@@ -206,9 +206,9 @@ func (c *call) gather() error {
 			return fmt.Errorf("its indices %.80q are floats: export the network with an input of whole numbers there",
 				ids.name)
 		}
-		y := c.op(graph.Embedding, graph.Attrs{}, c.as(x, table.shape[0], table.shape[1:].Elements()),
-			c.as(at, ids.shape.Elements()))
-		c.give(0, c.as(y, shape...), shape)
+		y := c.op(graph.Embedding, graph.Attrs{}, c.withShape(x, table.shape[0], table.shape[1:].Elements()),
+			c.withShape(at, ids.shape.Elements()))
+		c.give(0, c.withShape(y, shape...), shape)
 		return nil
 	}
 	extent := int64(table.shape[axis])
@@ -226,11 +226,11 @@ func (c *call) gather() error {
 		}
 		places[i] = int((n + extent) % extent)
 	}
-	y, err := c.take(c.as(x, table.shape...), axis, places)
+	y, err := c.take(c.withShape(x, table.shape...), axis, places)
 	if err != nil {
 		return err
 	}
-	c.give(0, c.as(y, shape...), shape)
+	c.give(0, c.withShape(y, shape...), shape)
 	return nil
 }
 
@@ -267,10 +267,11 @@ func (c *call) tile() error {
 	for d, n := range repeats {
 		if n > 1 {
 			now := slices.Concat(to[:d], s[d:])
-			x = c.op(graph.Expand, graph.Attrs{Extent: [2]int{int(n)}}, c.as(x, now[:d].Elements(), now[d:].Elements()))
+			x = c.op(graph.Expand, graph.Attrs{Extent: [2]int{int(n)}}, c.withShape(x, now[:d].Elements(),
+				now[d:].Elements()))
 		}
 	}
-	c.give(0, c.as(x, to...), to)
+	c.give(0, c.withShape(x, to...), to)
 	return nil
 }
 
@@ -313,14 +314,14 @@ func (c *call) expansion() error {
 // dropout drops where the node trains: by its flag, or before operator set 12 where all of the network does.
 func (c *call) dropout() error {
 	rate := c.float("ratio", 0.5)
-	if c.has(1) {
+	if c.hasInput(1) {
 		var err error
 		if rate, err = c.number(1); err != nil {
 			return err
 		}
 	}
 	trains := c.options.Train && c.model.Version() < 12
-	if c.has(2) {
+	if c.hasInput(2) {
 		flag, err := c.number(2)
 		if err != nil {
 			return err
@@ -330,7 +331,7 @@ func (c *call) dropout() error {
 	if trains && rate > 0 && !c.options.Train {
 		return fmt.Errorf("it drops a share of %v: outside of a training it is supported with 0", rate)
 	}
-	if c.wants(1) {
+	if c.outputIsRead(1) {
 		v, _ := c.value(0)
 		c.set(1, &value{shape: v.shape, whole: true, tensor: missing,
 			known: &constant{shape: v.shape, whole: true, alike: true, ints: []int64{1}}})

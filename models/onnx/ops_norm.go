@@ -43,7 +43,7 @@ func (c *call) batchNorm() error {
 		return fmt.Errorf("its input has shape %v, want [N,C,...]", s)
 	}
 	channels := s[1]
-	x = c.as(x, s[0], channels, 1, s[2:].Elements())
+	x = c.withShape(x, s[0], channels, 1, s[2:].Elements())
 	var p [4]graph.TensorID // scale, shift, running mean and variance
 	for k := range p {
 		role := graph.Parameter
@@ -61,16 +61,16 @@ func (c *call) batchNorm() error {
 		if got := c.b.Shape(p[k]); got.Elements() != channels {
 			return fmt.Errorf("its input %d has shape %v, and its images have %d channels", k+1, got, channels)
 		}
-		p[k] = c.as(p[k], channels)
+		p[k] = c.withShape(p[k], channels)
 	}
 	epsilon := graph.Attrs{Epsilon: c.float("epsilon", 1e-5)}
 	trains := c.int("training_mode", 0) != 0
 	if !trains && !c.options.Train {
-		c.give(0, c.as(c.op(graph.BatchNorm, epsilon, x, p[2], p[3], p[0], p[1]), s...), s)
+		c.give(0, c.withShape(c.op(graph.BatchNorm, epsilon, x, p[2], p[3], p[0], p[1]), s...), s)
 		return nil
 	}
 	stats := c.ops(graph.BatchNormStats, graph.Attrs{}, x)
-	c.give(0, c.as(c.op(graph.BatchNorm, epsilon, x, stats[0], stats[1], p[0], p[1]), s...), s)
+	c.give(0, c.withShape(c.op(graph.BatchNorm, epsilon, x, stats[0], stats[1], p[0], p[1]), s...), s)
 	count := s.Elements() / channels
 	share := 1 - float64(float32(c.float("momentum", 0.9)))
 	variance := stats[1]
@@ -111,14 +111,14 @@ func (c *call) layerNorm() error {
 	if gamma, err = c.spread(gamma, s[axis:]); err != nil {
 		return err
 	}
-	gamma = c.as(gamma, width)
+	gamma = c.withShape(gamma, width)
 	var beta graph.TensorID
-	if c.has(2) {
+	if c.hasInput(2) {
 		if beta, err = c.weight(2); err != nil {
 			return err
 		}
 		if beta, err = c.spread(beta, s[axis:]); err == nil {
-			beta = c.as(beta, width)
+			beta = c.withShape(beta, width)
 		}
 	} else {
 		beta, err = c.zeros(graph.Shape{width})
@@ -126,14 +126,15 @@ func (c *call) layerNorm() error {
 	if err != nil {
 		return err
 	}
-	y := c.ops(graph.LayerNorm, graph.Attrs{Epsilon: c.float("epsilon", 1e-5)}, c.as(x, rows, width), gamma, beta)
-	c.give(0, c.as(y[0], s...), s)
+	y := c.ops(graph.LayerNorm, graph.Attrs{Epsilon: c.float("epsilon", 1e-5)}, c.withShape(x, rows, width), gamma,
+		beta)
+	c.give(0, c.withShape(y[0], s...), s)
 	shape := slices.Clone(s)
 	for d := axis; d < len(shape); d++ {
 		shape[d] = 1
 	}
 	for k := 1; k <= 2; k++ {
-		c.give(k, c.as(y[k], shape...), shape)
+		c.give(k, c.withShape(y[k], shape...), shape)
 	}
 	return c.b.Err()
 }
@@ -175,7 +176,7 @@ func (c *call) groupNorm() error {
 	if width[0] != width[1] {
 		return fmt.Errorf("its inputs 1 and 2 have shapes %v and %v", c.b.Shape(p[0]), c.b.Shape(p[1]))
 	}
-	x = c.as(x, 1, s[0]*groups, 1, s.Elements()/(s[0]*groups))
+	x = c.withShape(x, 1, s[0]*groups, 1, s.Elements()/(s[0]*groups))
 	stats := c.ops(graph.BatchNormStats, graph.Attrs{}, x)
 	in := []graph.TensorID{x, stats[0], stats[1]}
 	each := width[0] != groups // channel has a scale, and each group has some
@@ -189,13 +190,13 @@ func (c *call) groupNorm() error {
 			}
 			continue
 		}
-		in = append(in, c.as(c.expand(c.as(p[k], 1, groups), graph.Shape{s[0], groups}), s[0]*groups))
+		in = append(in, c.withShape(c.expand(c.withShape(p[k], 1, groups), graph.Shape{s[0], groups}), s[0]*groups))
 	}
-	y := c.as(c.op(graph.BatchNorm, graph.Attrs{Epsilon: c.float("epsilon", 1e-5)}, in...), s...)
+	y := c.withShape(c.op(graph.BatchNorm, graph.Attrs{Epsilon: c.float("epsilon", 1e-5)}, in...), s...)
 	if each {
 		channels := slices.Repeat(graph.Shape{1}, len(s)-1)
 		channels[0] = s[1]
-		y = c.add(c.mul(y, c.as(p[0], channels...), s), c.as(p[1], channels...), s)
+		y = c.add(c.mul(y, c.withShape(p[0], channels...), s), c.withShape(p[1], channels...), s)
 	}
 	c.give(0, y, s)
 	return c.b.Err()

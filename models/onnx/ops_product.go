@@ -33,7 +33,7 @@ func (c *call) gemm() error {
 	}
 	shape := graph.Shape{m, n}
 	var bias graph.TensorID = missing
-	if c.has(2) && beta != 0 {
+	if c.hasInput(2) && beta != 0 {
 		if bias, err = c.weight(2); err != nil {
 			return err
 		}
@@ -54,11 +54,11 @@ func (c *call) gemm() error {
 		}
 		y = c.op(graph.Linear, graph.Attrs{}, operands...)
 	} else {
-		y = c.op(graph.MatMul, at, c.as(a, 1, sa[0], sa[1]), c.as(b, 1, sb[0], sb[1]))
+		y = c.op(graph.MatMul, at, c.withShape(a, 1, sa[0], sa[1]), c.withShape(b, 1, sb[0], sb[1]))
 		if alpha != 1 {
 			y = c.affine(y, alpha, 0)
 		}
-		if y = c.as(y, m, n); bias != missing {
+		if y = c.withShape(y, m, n); bias != missing {
 			y = c.add(y, bias, shape)
 		}
 	}
@@ -100,10 +100,11 @@ func (c *call) matmul() error {
 	var y graph.TensorID
 	if s[1][:rb-2].Elements() == 1 { // one matrix for all rows
 		rows := s[0].Elements() / k
-		y = c.op(graph.MatMul, graph.Attrs{}, c.as(t[0], 1, rows, k), c.as(t[1], 1, k, n))
+		y = c.op(graph.MatMul, graph.Attrs{}, c.withShape(t[0], 1, rows, k), c.withShape(t[1], 1, k, n))
 	} else {
 		for i, last := range [2]graph.Shape{{m, k}, {k, n}} {
-			t[i] = c.as(c.expand(c.as(t[i], s[i]...), slices.Concat(batch, last)), batch.Elements(), last[0], last[1])
+			t[i] = c.withShape(c.expand(c.withShape(t[i], s[i]...), slices.Concat(batch, last)), batch.Elements(),
+				last[0], last[1])
 		}
 		y = c.op(graph.MatMul, graph.Attrs{}, t[0], t[1])
 	}
@@ -114,7 +115,7 @@ func (c *call) matmul() error {
 	if !lineB {
 		shape = append(shape, n)
 	}
-	c.give(0, c.as(y, shape...), shape)
+	c.give(0, c.withShape(y, shape...), shape)
 	return nil
 }
 
@@ -142,11 +143,11 @@ func (c *call) softmax() error {
 		rows, width = s.Elements()/s[axis], s[axis]
 	}
 	shape := c.b.Shape(x)
-	y := c.op(graph.Softmax, graph.Attrs{Factor: 1}, c.as(x, 1, rows, width))
+	y := c.op(graph.Softmax, graph.Attrs{Factor: 1}, c.withShape(x, 1, rows, width))
 	if c.node.Op == "LogSoftmax" {
 		y = c.op(graph.Log, graph.Attrs{}, y)
 	}
-	y = c.as(y, shape...)
+	y = c.withShape(y, shape...)
 	if perm != nil {
 		back := make([]int, len(perm))
 		for d, p := range perm {
@@ -154,7 +155,7 @@ func (c *call) softmax() error {
 		}
 		y = c.permute(y, back)
 	}
-	c.give(0, c.as(y, s...), s)
+	c.give(0, c.withShape(y, s...), s)
 	return nil
 }
 
@@ -180,7 +181,7 @@ func (c *call) crossEntropy() error {
 	for d := 2; d < len(s); d++ {
 		perm = append(perm, d)
 	}
-	logits := c.as(c.permute(x, append(perm, 1)), rows, classes)
+	logits := c.withShape(c.permute(x, append(perm, 1)), rows, classes)
 	labels, err := c.value(1)
 	if err != nil {
 		return err
@@ -191,7 +192,7 @@ func (c *call) crossEntropy() error {
 	}
 	reduction := c.text("reduction", "mean")
 	if labels.known == nil {
-		if reduction != "mean" || c.has(2) || ignores {
+		if reduction != "mean" || c.hasInput(2) || ignores {
 			return fmt.Errorf("reduction %.20q, class weights or an ignored class: where labels are fed, the mean "+
 				"over labels that are not negative is supported", reduction)
 		}
@@ -203,10 +204,10 @@ func (c *call) crossEntropy() error {
 			return fmt.Errorf("its scores of shape %v are of one class, of which cross-entropy is 0 whatever the "+
 				"weights are: export the network without it, and use --loss mse", s)
 		}
-		out := c.ops(graph.SoftmaxXent, graph.Attrs{}, logits, c.as(labels.tensor, rows))
+		out := c.ops(graph.SoftmaxXent, graph.Attrs{}, logits, c.withShape(labels.tensor, rows))
 		c.give(0, out[0], graph.Shape{})
 		c.loss = true
-		if c.wants(1) {
+		if c.outputIsRead(1) {
 			return fmt.Errorf("its output of logarithms is read, which is supported where labels are known")
 		}
 		return nil
@@ -217,15 +218,15 @@ func (c *call) crossEntropy() error {
 // crossEntropyOf is the loss of known labels, in any of its forms.
 func (c *call) crossEntropyOf(logits graph.TensorID, labels *constant, s graph.Shape, reduction string) error {
 	rows, classes := c.b.Shape(logits)[0], c.b.Shape(logits)[1]
-	shares := c.op(graph.Softmax, graph.Attrs{Factor: 1}, c.as(logits, 1, rows, classes))
-	scores := c.as(c.op(graph.Log, graph.Attrs{}, shares), rows, classes)
+	shares := c.op(graph.Softmax, graph.Attrs{Factor: 1}, c.withShape(logits, 1, rows, classes))
+	scores := c.withShape(c.op(graph.Log, graph.Attrs{}, shares), rows, classes)
 	each := slices.Concat(graph.Shape{s[0]}, s[2:])
-	if c.wants(1) {
+	if c.outputIsRead(1) {
 		back := []int{0, len(s) - 1}
 		for d := 1; d < len(s)-1; d++ {
 			back = append(back, d)
 		}
-		c.give(1, c.permute(c.as(scores, slices.Concat(each, graph.Shape{classes})...), back), s)
+		c.give(1, c.permute(c.withShape(scores, slices.Concat(each, graph.Shape{classes})...), back), s)
 	}
 	chosen, err := c.numbers(rows * classes)
 	if err != nil {
@@ -235,8 +236,8 @@ func (c *call) crossEntropyOf(logits graph.TensorID, labels *constant, s graph.S
 	ignored := c.attribute("ignore_index")
 	// class weights are fed by those who ask for a case, or come from the file
 	weight := func(int) float64 { return 1 }
-	if c.has(2) {
-		k, err := c.known(2)
+	if c.hasInput(2) {
+		k, err := c.constantInput(2)
 		if err != nil {
 			return err
 		}
@@ -268,17 +269,17 @@ func (c *call) crossEntropyOf(logits graph.TensorID, labels *constant, s graph.S
 		return err
 	}
 	terms := c.op(graph.Mul, graph.Attrs{}, scores, mask)
-	y := c.as(c.op(graph.SumOver, graph.Attrs{}, c.as(terms, rows, classes, 1)), rows)
+	y := c.withShape(c.op(graph.SumOver, graph.Attrs{}, c.withShape(terms, rows, classes, 1)), rows)
 	switch reduction {
 	case "none":
-		c.give(0, c.as(y, each...), each)
+		c.give(0, c.withShape(y, each...), each)
 		return nil
 	case "mean", "sum":
-		y = c.op(graph.SumOver, graph.Attrs{}, c.as(y, 1, rows, 1))
+		y = c.op(graph.SumOver, graph.Attrs{}, c.withShape(y, 1, rows, 1))
 		if reduction == "mean" {
 			y = c.affine(y, 1/total, 0)
 		}
-		c.give(0, c.as(y, 1), graph.Shape{})
+		c.give(0, c.withShape(y, 1), graph.Shape{})
 		return nil
 	}
 	return fmt.Errorf("reduction %.40q is none of none, mean and sum", reduction)
@@ -329,7 +330,7 @@ func (c *call) einsum() error {
 	for _, letter := range to {
 		shape, perm = append(shape, extents[letter]), append(perm, strings.IndexRune(made, letter))
 	}
-	c.give(0, c.as(c.permute(y, perm), shape...), shape)
+	c.give(0, c.withShape(c.permute(y, perm), shape...), shape)
 	return c.b.Err()
 }
 
@@ -361,7 +362,7 @@ func (c *call) contracted(operands []graph.TensorID, from []string, to string, e
 		}
 		operands[k], _ = c.sum(operands[k], sized(term), over)
 		from[k] = only(term, func(letter rune) bool { return strings.ContainsRune(elsewhere, letter) })
-		operands[k] = c.as(operands[k], sized(from[k])...)
+		operands[k] = c.withShape(operands[k], sized(from[k])...)
 	}
 	if len(from) == 1 {
 		return operands[0], from[0]
@@ -381,8 +382,9 @@ func (c *call) contracted(operands []graph.TensorID, from []string, to string, e
 	}
 	n := sized(batch).Elements()
 	y = c.op(graph.MatMul, graph.Attrs{},
-		c.as(arrange(operands[0], a, batch+rows+summed), n, sized(rows).Elements(), sized(summed).Elements()),
-		c.as(arrange(operands[1], b, batch+summed+columns), n, sized(summed).Elements(), sized(columns).Elements()))
+		c.withShape(arrange(operands[0], a, batch+rows+summed), n, sized(rows).Elements(), sized(summed).Elements()),
+		c.withShape(arrange(operands[1], b, batch+summed+columns), n, sized(summed).Elements(),
+			sized(columns).Elements()))
 	made = batch + rows + columns
-	return c.as(y, sized(made)...), made
+	return c.withShape(y, sized(made)...), made
 }

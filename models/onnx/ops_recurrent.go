@@ -20,7 +20,7 @@ type recurrence struct {
 	in                  map[int]graph.TensorID // the other inputs; missing: left out
 }
 
-// recurrence reads a recurrent operator whose weights have blocks of rows for so many gates: x[S,N,I], or [N,S,I] with
+// recurrence reads a recurrent operator whose weights have one block of rows per gate: x[S,N,I], or [N,S,I] with
 // layout 1. more are its inputs beside weights, biases and the first h: 0 for one of shape [directions,N,H], else
 // the n of [directions,n·H].
 func (c *call) recurrence(gates int, more map[int]int) (*recurrence, error) {
@@ -55,8 +55,8 @@ func (c *call) recurrence(gates int, more map[int]int) (*recurrence, error) {
 	}
 	rec.directions, rec.hidden = rs[0], rs[2]
 	rec.reverse = c.text("direction", "forward") == "reverse"
-	if c.has(4) {
-		lengths, err := c.known(4)
+	if c.hasInput(4) {
+		lengths, err := c.constantInput(4)
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +76,7 @@ func (c *call) recurrence(gates int, more map[int]int) (*recurrence, error) {
 	for _, k := range slices.Sorted(maps.Keys(shapes)) {
 		shape := shapes[k]
 		rec.in[k] = missing
-		if !c.has(k) {
+		if !c.hasInput(k) {
 			continue
 		}
 		first := len(shape) == 3 && k > 2 // h or memory before the first step
@@ -130,7 +130,7 @@ func (c *call) functions(d int, otherwise ...string) ([]string, error) {
 // states makes the outputs of a recurrent operator: of all directions, all h[S,1,N,H], and the last states [1,N,H],
 // each an output.
 func (c *call) states(rec *recurrence, ys []graph.TensorID, last ...[]graph.TensorID) {
-	y := c.as(c.concat(1, ys...), rec.steps, rec.directions, rec.batch, rec.hidden)
+	y := c.withShape(c.concat(1, ys...), rec.steps, rec.directions, rec.batch, rec.hidden)
 	if rec.batchFirst {
 		y = c.permute(y, []int{2, 0, 1, 3})
 	}
@@ -159,15 +159,15 @@ func (c *call) walk(rec *recurrence, gates int, direction func(d int, names []st
 				return fmt.Errorf("its activations %.80q are not supported", f)
 			}
 		}
-		operands := []graph.TensorID{c.as(rec.x, rec.steps*rec.batch, rec.width), c.rows(rec, 1, d, 0, gates)}
+		operands := []graph.TensorID{c.withShape(rec.x, rec.steps*rec.batch, rec.width), c.rows(rec, 1, d, 0, gates)}
 		if rec.in[3] != missing {
 			operands = append(operands, c.rows(rec, 3, d, 0, gates))
 		}
 		width := gates * rec.hidden
-		below := c.as(c.op(graph.Linear, graph.Attrs{}, operands...), rec.steps, rec.batch, width)
+		below := c.withShape(c.op(graph.Linear, graph.Attrs{}, operands...), rec.steps, rec.batch, width)
 		var h graph.TensorID
 		if rec.in[5] != missing {
-			h = c.as(c.slice(rec.in[5], 0, d, 1), rec.batch, rec.hidden)
+			h = c.withShape(c.slice(rec.in[5], 0, d, 1), rec.batch, rec.hidden)
 		} else if h, err = c.zeros(graph.Shape{rec.batch, rec.hidden}); err != nil {
 			return err
 		}
@@ -177,10 +177,10 @@ func (c *call) walk(rec *recurrence, gates int, direction func(d int, names []st
 			if rec.reverse || d == 1 {
 				i = rec.steps - 1 - i
 			}
-			h = step(c.as(c.slice(below, 0, i, 1), rec.batch, width), h)
-			all[i] = c.as(h, 1, 1, rec.batch, rec.hidden)
+			h = step(c.withShape(c.slice(below, 0, i, 1), rec.batch, width), h)
+			all[i] = c.withShape(h, 1, 1, rec.batch, rec.hidden)
 		}
-		ys, hs = append(ys, c.concat(0, all...)), append(hs, c.as(h, 1, rec.batch, rec.hidden))
+		ys, hs = append(ys, c.concat(0, all...)), append(hs, c.withShape(h, 1, rec.batch, rec.hidden))
 	}
 	c.states(rec, ys, hs)
 	return c.b.Err()
@@ -189,10 +189,10 @@ func (c *call) walk(rec *recurrence, gates int, direction func(d int, names []st
 // rows are the blocks of some gates of direction d in input k: a matrix [n·H,...], or of the biases a row [n·H].
 func (c *call) rows(rec *recurrence, k, d, first, n int) graph.TensorID {
 	t := c.slice(c.slice(rec.in[k], 0, d, 1), 1, first*rec.hidden, n*rec.hidden)
-	return c.as(t, c.b.Shape(t)[1:]...)
+	return c.withShape(t, c.b.Shape(t)[1:]...)
 }
 
-// recurrent are the operands of a product of h with the weights of some gates, of which the operator has so many.
+// recurrent are the operands of a product of h with the weights of some of the operator's gates.
 func (c *call) recurrent(rec *recurrence, d, first, n, gates int) (weights []graph.TensorID) {
 	weights = []graph.TensorID{c.rows(rec, 2, d, first, n)}
 	if rec.in[3] != missing {
@@ -226,7 +226,7 @@ func (c *call) rnn() error {
 }
 
 // gru unrolls a GRU with gates update z, reset r and the new h: h = z·h + (1-z)·g(W·x + r·(R·h + bias) + bias), or with
-// linear_before_reset 0, R·(r·h) + bias in the place of the product.
+// linear_before_reset 0, R·(r·h) + bias instead of the product.
 func (c *call) gru() error {
 	rec, err := c.recurrence(3, nil)
 	if err != nil {

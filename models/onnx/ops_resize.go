@@ -18,8 +18,8 @@ type scaling struct {
 	way      string // coordinate_transformation_mode
 }
 
-// at is the place of element j.
-func (r scaling) at(j int) float64 {
+// position is the place of element j.
+func (r scaling) position(j int) float64 {
 	of := func(v float64) float64 {
 		if float64(r.to) == r.scale*float64(r.from) { // whole where it is whole
 			return v * float64(r.from) / float64(r.to)
@@ -66,9 +66,9 @@ func (c *call) resize() error {
 			return err
 		}
 		if n := r.to / r.from; n*r.from == r.to && repeats(weights, n) {
-			x = c.op(graph.Expand, graph.Attrs{Extent: [2]int{n}}, c.as(x, s[:d].Elements()*r.from,
+			x = c.op(graph.Expand, graph.Attrs{Extent: [2]int{n}}, c.withShape(x, s[:d].Elements()*r.from,
 				s[d+1:].Elements()))
-			x = c.as(x, s...)
+			x = c.withShape(x, s...)
 			continue
 		}
 		matrix, err := c.numbers(r.from * r.to)
@@ -117,14 +117,14 @@ func (c *call) scalings(s graph.Shape) ([]scaling, error) {
 			scales = append(scales, float64(v))
 		}
 	}
-	if sizesAt >= 0 && c.has(sizesAt) {
+	if sizesAt >= 0 && c.hasInput(sizesAt) {
 		var err error
 		if sizes, err = c.knownInts(sizesAt); err != nil {
 			return nil, err
 		}
 	}
-	if c.has(scalesAt) {
-		k, err := c.known(scalesAt)
+	if c.hasInput(scalesAt) {
+		k, err := c.constantInput(scalesAt)
 		if err != nil {
 			return nil, err
 		}
@@ -225,7 +225,7 @@ func (c *call) interpolation(r scaling) ([][]tap, error) {
 	}
 	weights := make([][]tap, r.to)
 	for j := range weights {
-		weights[j] = of(r.at(j))
+		weights[j] = of(r.position(j))
 	}
 	return weights, nil
 }
@@ -265,7 +265,7 @@ func (c *call) pad() error {
 	for d := range axes {
 		axes[d] = int64(d)
 	}
-	if c.has(3) {
+	if c.hasInput(3) {
 		if axes, err = c.knownInts(3); err != nil {
 			return err
 		}
@@ -309,7 +309,7 @@ func (c *call) pad() error {
 // surrounded puts x of shape s into a tensor of a constant, from begin on; a negative place cuts off.
 func (c *call) surrounded(x graph.TensorID, s graph.Shape, begin []int, to graph.Shape) (graph.TensorID, error) {
 	fill := c.float("value", 0)
-	if c.has(2) {
+	if c.hasInput(2) {
 		var err error
 		if fill, err = c.number(2); err != nil {
 			return missing, err
@@ -401,7 +401,7 @@ func (c *call) depthToSpace() error {
 		if s[2]%b != 0 || s[3]%b != 0 {
 			return fmt.Errorf("blocks of %d do not divide %v", b, s)
 		}
-		x = c.permute(c.as(x, s[0], s[1], s[2]/b, b, s[3]/b, b), []int{0, 3, 5, 1, 2, 4})
+		x = c.permute(c.withShape(x, s[0], s[1], s[2]/b, b, s[3]/b, b), []int{0, 3, 5, 1, 2, 4})
 		s = graph.Shape{s[0], s[1] * b * b, s[2] / b, s[3] / b}
 	} else {
 		if s[1]%(b*b) != 0 {
@@ -410,14 +410,14 @@ func (c *call) depthToSpace() error {
 		depth := s[1] / (b * b)
 		switch mode := c.text("mode", "DCR"); mode {
 		case "DCR":
-			x = c.permute(c.as(x, s[0], b, b, depth, s[2], s[3]), []int{0, 3, 4, 1, 5, 2})
+			x = c.permute(c.withShape(x, s[0], b, b, depth, s[2], s[3]), []int{0, 3, 4, 1, 5, 2})
 		case "CRD":
-			x = c.permute(c.as(x, s[0], depth, b, b, s[2], s[3]), []int{0, 1, 4, 2, 5, 3})
+			x = c.permute(c.withShape(x, s[0], depth, b, b, s[2], s[3]), []int{0, 1, 4, 2, 5, 3})
 		default:
 			return fmt.Errorf("mode %.40q is none of DCR and CRD", mode)
 		}
 		s = graph.Shape{s[0], depth, s[2] * b, s[3] * b}
 	}
-	c.give(0, c.as(x, s...), s)
+	c.give(0, c.withShape(x, s...), s)
 	return nil
 }

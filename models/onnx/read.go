@@ -76,7 +76,7 @@ func ReadTensor(path string) (*Tensor, error) {
 func Decode(text []byte) (*Model, error) {
 	m := &Model{}
 	hasGraph := false
-	err := each(text, &m.rest, func(f field) error {
+	err := forEachField(text, &m.rest, func(f field) error {
 		switch f.number {
 		case 1:
 			return f.int(&m.IR)
@@ -84,7 +84,7 @@ func Decode(text []byte) (*Model, error) {
 			return f.text(&m.Producer)
 		case 7:
 			hasGraph = true
-			return within("graph", m.Graph.decode, f)
+			return decodeMessage("graph", m.Graph.decode, f)
 		case 8:
 			return appended(&m.Opsets, "opset", f, (*Opset).decode)
 		}
@@ -106,7 +106,7 @@ func Decode(text []byte) (*Model, error) {
 type field struct {
 	number   protowire.Number
 	kind     protowire.Type
-	at       int    // where it begins in its message
+	at       int    // Offset in its message.
 	number64 uint64 // its value if it is a varint or of a fixed size
 	bytes    []byte // its value if it has a length
 }
@@ -114,8 +114,8 @@ type field struct {
 // errUnknown is what a decoder returns for a field to be kept as it is.
 var errUnknown = errors.New("unknown field")
 
-// each calls take for every field of a message. Fields that it does not know are appended to rest.
-func each(message []byte, rest *[]byte, take func(f field) error) error {
+// forEachField calls take for every field of a message. Fields that it does not know are appended to rest.
+func forEachField(message []byte, rest *[]byte, take func(f field) error) error {
 	for at := 0; at < len(message); {
 		number, kind, n := protowire.ConsumeTag(message[at:])
 		if n < 0 {
@@ -148,8 +148,8 @@ func each(message []byte, rest *[]byte, take func(f field) error) error {
 	return nil
 }
 
-// is returns an error unless the field is of a type.
-func (f field) is(kind protowire.Type) error {
+// checkType returns an error unless the field is of a type.
+func (f field) checkType(kind protowire.Type) error {
 	if f.kind != kind {
 		return fmt.Errorf("byte %d: field %d has wire type %d, want %d", f.at, f.number, f.kind, kind)
 	}
@@ -158,11 +158,11 @@ func (f field) is(kind protowire.Type) error {
 
 func (f field) int(to *int64) error {
 	*to = int64(f.number64)
-	return f.is(protowire.VarintType)
+	return f.checkType(protowire.VarintType)
 }
 
 func (f field) text(to *string) error {
-	if err := f.is(protowire.BytesType); err != nil {
+	if err := f.checkType(protowire.BytesType); err != nil {
 		return err
 	}
 	if !utf8.Valid(f.bytes) {
@@ -188,7 +188,7 @@ func (f field) ints(to *[]int64) error {
 		*to = append(*to, int64(f.number64))
 		return nil
 	}
-	if err := f.is(protowire.BytesType); err != nil {
+	if err := f.checkType(protowire.BytesType); err != nil {
 		return err
 	}
 	for b := f.bytes; len(b) > 0; {
@@ -216,8 +216,8 @@ func (f field) fixed(size int, to *[]byte) error {
 	return nil
 }
 
-func within(what string, decode func([]byte) error, f field) error {
-	err := f.is(protowire.BytesType)
+func decodeMessage(what string, decode func([]byte) error, f field) error {
+	err := f.checkType(protowire.BytesType)
 	if err == nil {
 		err = decode(f.bytes)
 	}
@@ -233,13 +233,13 @@ func appended[T any](to *[]T, what string, f field, decode func(*T, []byte) erro
 		return fmt.Errorf("more than %d times a %s", maxItems, what)
 	}
 	var v T
-	err := within(fmt.Sprintf("%s %d", what, len(*to)), func(b []byte) error { return decode(&v, b) }, f)
+	err := decodeMessage(fmt.Sprintf("%s %d", what, len(*to)), func(b []byte) error { return decode(&v, b) }, f)
 	*to = append(*to, v)
 	return err
 }
 
 func (o *Opset) decode(b []byte) error {
-	return each(b, &o.rest, func(f field) error {
+	return forEachField(b, &o.rest, func(f field) error {
 		switch f.number {
 		case 1:
 			return f.text(&o.Domain)
@@ -251,7 +251,7 @@ func (o *Opset) decode(b []byte) error {
 }
 
 func (g *Graph) decode(b []byte) error {
-	return each(b, &g.rest, func(f field) error {
+	return forEachField(b, &g.rest, func(f field) error {
 		switch f.number {
 		case 1:
 			return appended(&g.Nodes, "node", f, (*Node).decode)
@@ -273,7 +273,7 @@ func (g *Graph) decode(b []byte) error {
 }
 
 func (n *Node) decode(b []byte) error {
-	return each(b, &n.rest, func(f field) error {
+	return forEachField(b, &n.rest, func(f field) error {
 		switch f.number {
 		case 1:
 			return f.texts(&n.Inputs)
@@ -293,21 +293,21 @@ func (n *Node) decode(b []byte) error {
 }
 
 func (a *Attribute) decode(b []byte) error {
-	return each(b, &a.rest, func(f field) error {
+	return forEachField(b, &a.rest, func(f field) error {
 		switch f.number {
 		case 1:
 			return f.text(&a.Name)
 		case 2:
 			a.Float = math.Float32frombits(uint32(f.number64))
-			return f.is(protowire.Fixed32Type)
+			return f.checkType(protowire.Fixed32Type)
 		case 3:
 			return f.int(&a.Int)
 		case 4:
 			a.String = string(f.bytes)
-			return f.is(protowire.BytesType)
+			return f.checkType(protowire.BytesType)
 		case 5:
 			a.Tensor = &Tensor{}
-			return within("tensor", a.Tensor.decode, f)
+			return decodeMessage("tensor", a.Tensor.decode, f)
 		case 7:
 			var raw []byte
 			if err := f.fixed(4, &raw); err != nil {
@@ -322,7 +322,7 @@ func (a *Attribute) decode(b []byte) error {
 				return fmt.Errorf("more than %d strings in one field", maxItems)
 			}
 			a.Strings = append(a.Strings, string(f.bytes))
-			return f.is(protowire.BytesType)
+			return f.checkType(protowire.BytesType)
 		case 20:
 			return f.int((*int64)(&a.Type))
 		}
@@ -333,12 +333,12 @@ func (a *Attribute) decode(b []byte) error {
 func (v *Value) decode(b []byte) error {
 	v.kept = slices.Clone(b)
 	var ignored []byte
-	return each(b, &ignored, func(f field) error {
+	return forEachField(b, &ignored, func(f field) error {
 		switch f.number {
 		case 1:
 			return f.text(&v.Name)
 		case 2:
-			return within("type", v.decodeType, f)
+			return decodeMessage("type", v.decodeType, f)
 		}
 		return errUnknown
 	})
@@ -347,12 +347,12 @@ func (v *Value) decode(b []byte) error {
 // decodeType reads the type of a tensor. Other types (sequences, maps) leave Type 0.
 func (v *Value) decodeType(b []byte) error {
 	var ignored []byte
-	return each(b, &ignored, func(f field) error {
+	return forEachField(b, &ignored, func(f field) error {
 		if f.number != 1 {
 			return errUnknown
 		}
-		return within("tensor", func(b []byte) error {
-			return each(b, &ignored, func(f field) error {
+		return decodeMessage("tensor", func(b []byte) error {
+			return forEachField(b, &ignored, func(f field) error {
 				switch f.number {
 				case 1:
 					var t int64
@@ -361,7 +361,7 @@ func (v *Value) decodeType(b []byte) error {
 					return err
 				case 2:
 					v.Dims = []Dim{}
-					return within("shape", v.decodeShape, f)
+					return decodeMessage("shape", v.decodeShape, f)
 				}
 				return errUnknown
 			})
@@ -371,7 +371,7 @@ func (v *Value) decodeType(b []byte) error {
 
 func (v *Value) decodeShape(b []byte) error {
 	var ignored []byte
-	return each(b, &ignored, func(f field) error {
+	return forEachField(b, &ignored, func(f field) error {
 		if f.number != 1 {
 			return errUnknown
 		}
@@ -379,7 +379,7 @@ func (v *Value) decodeShape(b []byte) error {
 			return fmt.Errorf("more than %d dimensions", maxRank)
 		}
 		return appended(&v.Dims, "dimension", f, func(d *Dim, b []byte) error {
-			return each(b, &ignored, func(f field) error {
+			return forEachField(b, &ignored, func(f field) error {
 				switch f.number {
 				case 1:
 					return f.int(&d.Extent)

@@ -53,7 +53,7 @@ type derivation struct {
 	shifted  *shift
 }
 
-// derive takes down how the first output of the node came about.
+// derive records how the first output of the node came about.
 func (c *call) derive() {
 	out := c.values[c.node.Outputs[0]]
 	in := func(k int) *value {
@@ -97,7 +97,7 @@ func (c *call) derive() {
 			out.total = &inverse
 		}
 	case "Sub":
-		if t := in(1).total; t.over(x, in(1).shape) && t.of == x && !t.inverse {
+		if t := in(1).total; t.isBroadcastTo(x, in(1).shape) && t.of == x && !t.inverse {
 			switch t.op {
 			case "ReduceMax":
 				out.shifted = &shift{c.node.Inputs[0], t}
@@ -124,10 +124,10 @@ func (c *call) derive() {
 	}
 }
 
-// divided takes down that a value is e divided by a sum, or times one over that.
+// divided records that a value is e divided by a sum, or times one over that.
 func (c *call) divided(out, e, sum *value, inverse bool) {
 	t := sum.total
-	if e.exponent != nil && t.over(e, sum.shape) && t.op == "ReduceSum" && t.of.exponent == e.exponent &&
+	if e.exponent != nil && t.isBroadcastTo(e, sum.shape) && t.op == "ReduceSum" && t.of.exponent == e.exponent &&
 		t.inverse == inverse && len(out.shape) == len(e.shape) {
 		of := e.exponent.of
 		if s := e.exponent.shifted; s != nil && s.largest.n == t.n && s.largest.inner == t.inner {
@@ -137,8 +137,8 @@ func (c *call) divided(out, e, sum *value, inverse bool) {
 	}
 }
 
-// over reports whether a total of a shape is broadcast to what it was made of, along what it was made over.
-func (t *total) over(x *value, s graph.Shape) bool {
+// isBroadcastTo reports whether a total of a shape is broadcast to what it was made of, along what it was made over.
+func (t *total) isBroadcastTo(x *value, s graph.Shape) bool {
 	if t == nil || !slices.Equal(t.of.shape, x.shape) {
 		return false
 	}

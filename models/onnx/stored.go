@@ -46,7 +46,7 @@ func (i *importer) tensorOf(v *value) (graph.TensorID, error) {
 // mostUntold is from how many elements on a constant is named that is not where an operator has its weights.
 const mostUntold = 1 << 10
 
-// untrained takes down that a constant which may be a weight stands in a Constant node.
+// untrained records that a constant which may be a weight stands in a Constant node.
 func (i *importer) untrained(v *value) {
 	if v.held != "" && !slices.Contains(i.held, v.held) {
 		i.held = append(i.held, v.held)
@@ -77,7 +77,7 @@ func full(s graph.Shape) graph.Shape {
 }
 
 // persistent keeps a value as a storage of its name. Contents come from the file, or are zeros, ones, or, where the
-// file has constants in the place of weights, random as ReLUs like them.
+// file has constants in place of weights, random as ReLUs like them.
 func (i *importer) persistent(v *value, role graph.Role) (graph.TensorID, error) {
 	if v.tensor != missing {
 		s := i.b.Peek().Storages[i.b.Peek().Tensors[v.tensor].Storage]
@@ -135,11 +135,11 @@ func (c *call) derived(v *value, init graph.Init) graph.TensorID {
 		v.tensor = c.b.Persistent(v.name, graph.Parameter, full(v.shape), init)
 		return v.tensor
 	}
-	t := c.as(c.derived(v.source, init), v.source.shape...)
+	t := c.withShape(c.derived(v.source, init), v.source.shape...)
 	if v.perm != nil {
 		t = c.permute(t, v.perm)
 	}
-	v.tensor = c.as(t, v.shape...)
+	v.tensor = c.withShape(t, v.shape...)
 	return v.tensor
 }
 

@@ -19,7 +19,7 @@ func (t *Tensor) decode(b []byte) error {
 		typed = f.number
 		return nil
 	}
-	err := each(b, &t.rest, func(f field) error {
+	err := forEachField(b, &t.rest, func(f field) error {
 		switch f.number {
 		case 1:
 			if err := f.ints(&t.Dims); err != nil || len(t.Dims) <= maxRank {
@@ -52,9 +52,9 @@ func (t *Tensor) decode(b []byte) error {
 				return err
 			}
 			t.Raw = append(t.Raw, f.bytes...)
-			return f.is(protowire.BytesType)
+			return f.checkType(protowire.BytesType)
 		case 13:
-			return within("external data", t.decodeExternal, f)
+			return decodeMessage("external data", t.decodeExternal, f)
 		case 14:
 			var location int64
 			err := f.int(&location)
@@ -85,7 +85,7 @@ func (t *Tensor) decode(b []byte) error {
 func (t *Tensor) decodeExternal(b []byte) error {
 	var key, value string
 	var ignored []byte
-	err := each(b, &ignored, func(f field) error {
+	err := forEachField(b, &ignored, func(f field) error {
 		switch f.number {
 		case 1:
 			return f.text(&key)

@@ -12,7 +12,7 @@ import (
 // pass is one rewrite.
 type pass struct {
 	name string
-	what string // for help texts
+	what string // Description for help texts.
 	// run changes the graph, which is a copy of its own and valid, and notes what it did. Storages and tensors that no
 	// op names any more may stay: they are removed afterwards.
 	run func(*rewrite)
@@ -32,8 +32,8 @@ var table = []pass{
 type Outcome struct {
 	Pass    string      `json:"pass"`
 	Changed int         `json:"changed"`          // places in the graph
-	Live    graph.Bytes `json:"saved_live_bytes"` // of the peak with everything freed after its last use
-	All     graph.Bytes `json:"saved_all_bytes"`  // with nothing freed within an iteration
+	Live    graph.Bytes `json:"saved_live_bytes"` // Saved from the peak with every tensor freed after its last use.
+	All     graph.Bytes `json:"saved_all_bytes"`  // Saved from the peak with nothing freed during an iteration.
 	Kept    int         `json:"refused_places"`
 	Refused []Refusal   `json:"refused,omitempty"` // those places, and why; reports may leave them out
 }
@@ -70,8 +70,8 @@ func Names() []string {
 	return names
 }
 
-// what says in a few words what the pass of a name does; "" if there is none.
-func what(name string) string {
+// description says in a few words what the pass of a name does; "" if there is none.
+func description(name string) string {
 	if i := slices.Index(Names(), name); i >= 0 {
 		return table[i].what
 	}

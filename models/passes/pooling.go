@@ -20,7 +20,7 @@ func pooling(r *rewrite) {
 		switch dx.Kind {
 		case graph.AvgPoolDX:
 			dx.Kind = graph.AvgPoolDYDX
-			r.onto(dx, dx.Inputs[2])
+			r.redirect(dx, dx.Inputs[2])
 			continue
 		case graph.MaxPoolDX:
 		default:
@@ -38,13 +38,13 @@ func pooling(r *rewrite) {
 				r.index(pool)
 			}
 			dx.Kind = graph.MaxPoolIndicesDX
-			r.onto(dx, pool.Outputs[1], dx.Inputs[2])
+			r.redirect(dx, pool.Outputs[1], dx.Inputs[2])
 		}
 	}
 }
 
-// onto has a gradient read other inputs, and be told the extent of the x that it read first.
-func (r *rewrite) onto(dx *graph.Op, inputs ...graph.TensorID) {
+// redirect has a gradient read other inputs, and be told the extent of the x that it read first.
+func (r *rewrite) redirect(dx *graph.Op, inputs ...graph.TensorID) {
 	x := r.g.Tensors[dx.Inputs[0]].Shape
 	dx.Inputs, dx.Attrs.Extent = inputs, [2]int{x[2], x[3]}
 	r.changed++

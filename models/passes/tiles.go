@@ -7,8 +7,9 @@ import (
 	"tensile/graph"
 )
 
-// Tiles returns the graph rewritten by the pass of this name with tiles of so many rows of a parameter of a shape; nil
-// means Shape.TileRows, with which a tile has the bits that it has in the whole on every device. Others are for tests.
+// Tiles returns the graph rewritten by the pass of this name with tiles of the given number of rows of a parameter of a
+// shape; nil means Shape.TileRows, with which a tile has the bits that it has in the whole on every device. Others are
+// for tests.
 func Tiles(g *graph.Graph, rows func(graph.Shape) int) (*graph.Graph, Outcome, error) {
 	if rows == nil {
 		rows = graph.Shape.TileRows
@@ -135,7 +136,7 @@ func (t *tiler) update(x *tiling, op *graph.Op) string {
 		case s.Role != graph.State:
 			return fmt.Sprintf("what it keeps in %s is of role %s", s.Name, s.Role)
 		case len(t.readers[before]) > 1:
-			return fmt.Sprintf("%s is read by %s too", s.Name, t.other(before, op.ID))
+			return fmt.Sprintf("%s is read by %s too", s.Name, t.otherReader(before, op.ID))
 		case s.Init.Kind == graph.InitNormal || s.PartOf != "":
 			return fmt.Sprintf("what %s begins with depends on its name", s.Name)
 		}
@@ -155,7 +156,7 @@ func (t *tiler) gradient(x *tiling, tensor graph.TensorID, reader graph.OpID) st
 		return fmt.Sprintf("its gradient %s is seen in part or in another shape", s.Name)
 	}
 	if len(t.readers[v]) > 1 {
-		return fmt.Sprintf("its gradient %s is read by %s too", s.Name, t.other(v, reader))
+		return fmt.Sprintf("its gradient %s is read by %s too", s.Name, t.otherReader(v, reader))
 	}
 	switch {
 	case slices.Contains(x.ops, op.ID): // both operands of a sum
@@ -184,8 +185,8 @@ func (t *tiler) isWhole(tensor graph.TensorID, x *tiling) bool {
 	return slices.Equal(of.Shape, x.shape) && of.Bytes() == t.g.Storages[of.Storage].Bytes
 }
 
-// other names a reader of a content beside one.
-func (t *tiler) other(v graph.Version, reader graph.OpID) string {
+// otherReader names a reader of a content beside one.
+func (t *tiler) otherReader(v graph.Version, reader graph.OpID) string {
 	i := slices.IndexFunc(t.readers[v], func(op graph.OpID) bool { return op != reader })
 	return t.g.Ops[t.readers[v][i]].Name
 }

@@ -9,12 +9,12 @@ func lossGrad(m *maker) {
 }
 
 func reluGrad(m *maker) {
-	x := m.any()
-	y, ok := m.like(m.Shape(x), wild)
+	x := m.pickTensor()
+	y, ok := m.pickShaped(m.Shape(x), wild)
 	if !ok {
 		return
 	}
-	if dy, ok := m.like(m.Shape(x), wild); ok {
+	if dy, ok := m.pickShaped(m.Shape(x), wild); ok {
 		m.op(graph.ReLUDX, graph.Attrs{}, m.bound(dy), x, y, dy)
 	}
 }
@@ -29,7 +29,7 @@ func poolGrad(m *maker) {
 	if op.Kind == graph.AvgPool {
 		kind = graph.AvgPoolDX
 	}
-	if dy, ok := m.like(m.Shape(r.tensors[1]), wild); ok {
+	if dy, ok := m.pickShaped(m.Shape(r.tensors[1]), wild); ok {
 		m.SetForward(r.op)
 		m.op(kind, op.Attrs, 4*m.bound(dy), r.tensors[0], r.tensors[1], dy)
 		m.SetForward(graph.NoOp)
@@ -41,7 +41,7 @@ func normGrad(m *maker) {
 	if !ok || m.bound(r.tensors[0]) > tame {
 		return
 	}
-	if dy, ok := m.like(m.Shape(r.tensors[0]), tame); ok {
+	if dy, ok := m.pickShaped(m.Shape(r.tensors[0]), tame); ok {
 		m.SetForward(r.op)
 		m.op(graph.BatchNormGrad, graph.Attrs{Epsilon: 1e-5}, 1e5*weight*(m.bound(dy)+1),
 			append(r.tensors[:4:4], dy)...)
@@ -54,20 +54,20 @@ func weightGrad(m *maker) {
 	if !ok {
 		return
 	}
-	if dy, ok := m.like(graph.Shape{2, 2 + m.rng.IntN(3)}, wild); ok {
+	if dy, ok := m.pickShaped(graph.Shape{2, 2 + m.rng.IntN(3)}, wild); ok {
 		m.op(graph.LinearDW, graph.Attrs{}, 2*m.bound(x)*m.bound(dy), x, dy)
 	}
 }
 
 func inputGrad(m *maker) {
 	out := 2 + m.rng.IntN(3)
-	if dy, ok := m.like(graph.Shape{2, out}, wild); ok {
+	if dy, ok := m.pickShaped(graph.Shape{2, out}, wild); ok {
 		m.op(graph.LinearDX, graph.Attrs{}, weight*float64(out)*m.bound(dy), dy, m.parameter(out, 8))
 	}
 }
 
 func biasGrad(m *maker) {
-	dy := m.any()
+	dy := m.pickTensor()
 	if s := m.Shape(dy); len(s) > 1 {
 		m.op(graph.BiasDB, graph.Attrs{}, float64(s.Elements())*m.bound(dy), dy)
 	}
@@ -76,7 +76,7 @@ func biasGrad(m *maker) {
 // convGrad appends the gradient of a convolution by its weights or by its input.
 func convGrad(m *maker) {
 	a := graph.Attrs{Kernel: [2]int{3, 3}, Stride: [2]int{1, 1}, Pad: [2]int{1, 1}}
-	dy, ok := m.like(graph.Shape{1, 2, 4, 4}, wild)
+	dy, ok := m.pickShaped(graph.Shape{1, 2, 4, 4}, wild)
 	if !ok {
 		return
 	}
@@ -85,7 +85,7 @@ func convGrad(m *maker) {
 		m.op(graph.Conv2DDX, a, 18*weight*m.bound(dy), dy, m.parameter(2, 2, 3, 3))
 		return
 	}
-	if x, ok := m.like(graph.Shape{1, 2, 4, 4}, wild); ok {
+	if x, ok := m.pickShaped(graph.Shape{1, 2, 4, 4}, wild); ok {
 		m.op(graph.Conv2DDW, a, 16*m.bound(x)*m.bound(dy), x, dy)
 	}
 }
@@ -96,7 +96,7 @@ func (m *maker) target() (w, dw graph.TensorID, ok bool) {
 		return 0, 0, false
 	}
 	w = m.newest(m.params[m.rng.IntN(len(m.params))])
-	dw, ok = m.like(m.Shape(w), tame, w)
+	dw, ok = m.pickShaped(m.Shape(w), tame, w)
 	return w, dw, ok
 }
 
@@ -136,7 +136,7 @@ func trained(m *maker) {
 		return
 	}
 	rows := 2 + m.rng.IntN(5)
-	dy, ok := m.like(graph.Shape{2, rows}, tame)
+	dy, ok := m.pickShaped(graph.Shape{2, rows}, tame)
 	bound := 2 * m.bound(x) * m.bound(dy)
 	if !ok || bound > tame/2 {
 		return

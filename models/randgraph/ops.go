@@ -10,13 +10,13 @@ var tables = [3][]func(*maker){
 }
 
 func relu(m *maker) {
-	x := m.any()
+	x := m.pickTensor()
 	m.op(graph.ReLU, graph.Attrs{}, m.bound(x), x)
 }
 
 func join(m *maker) {
-	a := m.any()
-	b, ok := m.like(m.Shape(a), wild)
+	a := m.pickTensor()
+	b, ok := m.pickShaped(m.Shape(a), wild)
 	switch {
 	case !ok:
 	case m.rng.IntN(2) == 0:
@@ -115,7 +115,7 @@ func (m *maker) recent(all []record) (record, bool) {
 }
 
 func dropout(m *maker) {
-	x := m.any()
+	x := m.pickTensor()
 	kind := []graph.Kind{graph.Dropout, graph.DropoutDX}[m.rng.IntN(2)]
 	m.op(kind, graph.Attrs{Rate: 0.25, Key: m.rng.Uint64N(4)}, 2*m.bound(x), x)
 }
@@ -131,7 +131,7 @@ func scale(m *maker) {
 
 func accumulate(m *maker) {
 	if a, ok := m.mutable(false); ok {
-		if b, ok := m.like(m.Shape(a), wild, a); ok {
+		if b, ok := m.pickShaped(m.Shape(a), wild, a); ok {
 			m.op(graph.Accumulate, graph.Attrs{}, m.bound(a)+m.bound(b), a, b)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"tensile/graph"
 )
 
-// any returns a tensor to read, a later one more often than an earlier one.
-func (m *maker) any() graph.TensorID {
+// pickTensor returns a tensor to read, a later one more often than an earlier one.
+func (m *maker) pickTensor() graph.TensorID {
 	n := len(m.open)
 	return m.open[max(m.rng.IntN(n), m.rng.IntN(n))]
 }
@@ -35,9 +35,9 @@ func (m *maker) choose(from []graph.TensorID, ok func(graph.TensorID) bool) (gra
 	return fit[m.rng.IntN(len(fit))], true
 }
 
-// like returns a tensor of the given shape: one that has it, or a view of a larger one. It stays within a bound and
-// out of the storages of others.
-func (m *maker) like(shape graph.Shape, bound float64, others ...graph.TensorID) (graph.TensorID, bool) {
+// pickShaped returns a tensor of the given shape: one that has it, or a view of a larger one. It stays within a bound
+// and out of the storages of others.
+func (m *maker) pickShaped(shape graph.Shape, bound float64, others ...graph.TensorID) (graph.TensorID, bool) {
 	t, ok := m.choose(m.open, func(t graph.TensorID) bool {
 		apart := !slices.ContainsFunc(others, func(o graph.TensorID) bool { return m.storage(o) == m.storage(t) })
 		return apart && m.bound(t) <= bound && m.Shape(t).Elements() >= shape.Elements()
@@ -52,13 +52,13 @@ func (m *maker) like(shape graph.Shape, bound float64, others ...graph.TensorID)
 
 // matrix returns a tensor of two rows.
 func (m *maker) matrix() (graph.TensorID, bool) {
-	return m.like(graph.Shape{2, []int{2, 3, 8, 16}[m.rng.IntN(4)]}, wild)
+	return m.pickShaped(graph.Shape{2, []int{2, 3, 8, 16}[m.rng.IntN(4)]}, wild)
 }
 
 // image returns a tensor of small images.
 func (m *maker) image(bound float64) (graph.TensorID, bool) {
 	shapes := []graph.Shape{{2, 2, 4, 4}, {1, 2, 4, 4}, {2, 1, 4, 4}, {2, 4, 2, 2}}
-	return m.like(shapes[m.rng.IntN(len(shapes))], bound)
+	return m.pickShaped(shapes[m.rng.IntN(len(shapes))], bound)
 }
 
 // parameter returns the last version of a parameter of this shape, an old one or a new one.

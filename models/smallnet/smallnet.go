@@ -40,7 +40,7 @@ func BuildFor(name string, o autodiff.Optimizer) (*graph.Graph, error) { return 
 // BuildBatch is Build with another batch.
 func BuildBatch(name string, batch int) (*graph.Graph, error) { return build(name, batch, nil) }
 
-// Replicas returns the graph of each of so many replicas of a network's small form.
+// Replicas returns the graphs of n replicas of a network's small form.
 func Replicas(name string, n int) (*graph.Graph, error) {
 	g, err := Build(name)
 	if err != nil {

@@ -21,12 +21,12 @@ type arrayFeed struct {
 type arrayInput struct {
 	data.Array
 	dtype   graph.DType
-	labels  bool // of a loss, which does not count the negative ones
-	classes int  // of labels or rows of a table, which are 0 to classes-1; 0: any number
+	labels  bool // Labels of a loss, which ignores negative ones.
+	classes int  // Number of classes or table rows: values are 0 to classes-1; 0: any value.
 }
 
-// whole reports whether an input wants whole numbers.
-func (in *arrayInput) whole() bool { return in.dtype == graph.Int64 || in.labels }
+// isInteger reports whether an input wants whole numbers.
+func (in *arrayInput) isInteger() bool { return in.dtype == graph.Int64 || in.labels }
 
 // bind finds the arrays of a graph's inputs, and returns an error unless they fit.
 func bind(g *graph.Graph, a *data.Arrays) (*arrayFeed, error) {
@@ -71,10 +71,10 @@ func (f *arrayFeed) fits(g *graph.Graph, s graph.Storage, shape graph.Shape, in,
 	switch {
 	case in.Examples() < 1:
 		return fail("has shape %v: its first dimension counts examples, of which there must be some", in.Shape)
-	case in.whole() && !in.Type.Whole():
+	case in.isInteger() && !in.Type.IsInteger():
 		return fail("holds floats (%s), and model %s wants whole numbers there: convert them, by astype('int64') in "+
 			"NumPy%s", in.Type, g.Name, in.ofRows(shape))
-	case !in.whole() && in.Type.Whole() && in.Type != "BOOL" && s.Holds != graph.Counts:
+	case !in.isInteger() && in.Type.IsInteger() && in.Type != "BOOL" && s.Holds != graph.Counts:
 		return fail("holds whole numbers (%s), and model %s wants floats there: scale and convert them, by "+
 			"astype('float32') in NumPy", in.Type, g.Name)
 	case first.Shape != nil && first.Examples() != in.Examples():
@@ -116,7 +116,7 @@ func ChannelsLast(a *data.Arrays, x data.Array) error {
 		"channels, height, width]: save %[2]s.transpose(0, 3, 1, 2)", a.Name(), x.Name, x.Shape)
 }
 
-// shows reports whether a tensor has the shape of so many examples, its leading dimensions being one or several, such
+// shows reports whether a tensor has the shape of n examples, its leading dimensions being one or several, such
 // as a row for each step of each example. Extents of 1 do not matter.
 func shows(shape graph.Shape, batch int, example graph.Shape) bool {
 	ones := func(n int) bool { return n == 1 }
@@ -215,7 +215,7 @@ func (f *arrayFeed) feeder(fail func(error)) func(iteration int, s graph.Storage
 			fail(err)
 			return
 		}
-		if !in.Type.Whole() {
+		if !in.Type.IsInteger() {
 			in.Type.Floats(to.Float32(), raw)
 			return
 		}

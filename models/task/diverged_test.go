@@ -56,15 +56,15 @@ func TestCheck(t *testing.T) {
 	if err := task.Check(5, nil); err != nil {
 		t.Errorf("on a device without data: %v", err)
 	}
-	if !task.Still() { // as float32 the rate is 0
+	if !task.IsFrozen() { // as float32 the rate is 0
 		t.Error("its parameter changes")
 	}
 	g.Ops[1].Attrs.LearningRate = 1e-10
-	if task.Still() {
+	if task.IsFrozen() {
 		t.Error("its parameter stays")
 	}
 	g.Ops = g.Ops[:1]
-	if task.Still() {
+	if task.IsFrozen() {
 		t.Error("a graph without updates is said to have a learning rate of 0")
 	}
 }

@@ -10,7 +10,7 @@ import (
 // classifier is what a graph that learns the classes of images is fed.
 type classifier struct {
 	images, labels graph.StorageID
-	shape          graph.Shape // of the images: N, C, H, W
+	shape          graph.Shape // Shape of the images: N, C, H, W.
 	classes        int
 }
 

@@ -88,8 +88,8 @@ func join(g *graph.Graph, parts []graph.StorageID, contents map[graph.StorageID]
 	return tensorOf(g.Storages[parts[0]].PartOf, all, shape), true
 }
 
-// Still reports whether all learning rates are 0, as float32, so that training changes no parameter.
-func (t Task) Still() bool {
+// IsFrozen reports whether all learning rates are 0, as float32, so that training changes no parameter.
+func (t Task) IsFrozen() bool {
 	updates := 0
 	for _, op := range t.Graph.Ops {
 		if optimizerOf(op.Kind) == "" {

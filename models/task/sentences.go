@@ -11,7 +11,7 @@ type reader struct {
 	made   data.Sentences
 	batch  int // examples in an iteration
 	inputs map[graph.StorageID]input
-	voice  int  // that is to be predicted
+	voice  int  // The voice to predict.
 	hides  bool // some tokens are not shown
 	pairs  bool // an example is two texts
 }
@@ -22,7 +22,7 @@ type input struct {
 	size    int
 	dtype   graph.DType
 	bands   int // elements in the last dimension
-	classes int // of whole numbers
+	classes int // Number of classes of integers.
 }
 
 // content is how an input is filled.
@@ -53,8 +53,8 @@ var contents = map[graph.Holds]content{
 		}
 		return -1 // not to be guessed
 	}},
-	graph.TokenTypes: {true, func(_ *reader, in *input, _, place int) float64 { return one(in.second(place)) }},
-	graph.Follows:    {true, func(r *reader, _ *input, example, _ int) float64 { return one(r.made.Follows(example)) }},
+	graph.TokenTypes: {true, func(_ *reader, in *input, _, place int) float64 { return bit(in.second(place)) }},
+	graph.Follows:    {true, func(r *reader, _ *input, example, _ int) float64 { return bit(r.made.Follows(example)) }},
 	graph.Frames:     {false, (*reader).frame},
 	graph.PreviousFrames: {false, func(r *reader, in *input, example, place int) float64 {
 		if place < in.bands {
@@ -62,7 +62,7 @@ var contents = map[graph.Holds]content{
 		}
 		return r.frame(in, example, place-in.bands)
 	}},
-	graph.StopFlags: {false, func(_ *reader, in *input, _, place int) float64 { return one(place == in.size-1) }},
+	graph.StopFlags: {false, func(_ *reader, in *input, _, place int) float64 { return bit(place == in.size-1) }},
 }
 
 func (r *reader) token(in *input, example, voice, place int) float64 {
@@ -76,7 +76,7 @@ func (r *reader) frame(in *input, example, place int) float64 {
 // second reports whether a place is one of the second half of an example.
 func (in *input) second(place int) bool { return place >= in.size/2 }
 
-func one(b bool) float64 {
+func bit(b bool) float64 {
 	if b {
 		return 1
 	}

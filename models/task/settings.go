@@ -42,11 +42,11 @@ func Settings(g *graph.Graph) string {
 
 // OtherSettings are those of two lists of Settings that are not the same: what the one has, and the other.
 func OtherSettings(one, other string) (has, hasNot string) {
-	return without(one, other), without(other, one)
+	return missingSettings(one, other), missingSettings(other, one)
 }
 
-// without are the settings of a list that another one does not have.
-func without(list, other string) string {
+// missingSettings are the settings of a list that another one does not have.
+func missingSettings(list, other string) string {
 	pairs := func(list string) (all []string) {
 		for pair := range slices.Chunk(strings.Fields(list), 2) {
 			all = append(all, strings.Join(pair, " "))

@@ -22,12 +22,12 @@ import (
 
 // Task is a graph to be trained as a job.
 type Task struct {
-	Name  string // of the job
-	Model string // what the graph was made from
+	Name  string // Name of the job.
+	Model string // MODEL that the graph was made from.
 	Graph *graph.Graph
 
-	Passes []passes.Outcome // what was rewritten to make the graph
-	Notes  []string         // what a person should know of the graph before it is trained, in a line each
+	Passes []passes.Outcome // Passes that rewrote the graph.
+	Notes  []string         // What a user should know before training, one line each.
 
 	// Of a recorded graph: what its ops took, what the script has on the device beside it, and the size below which no
 	// storage moves. nil and 0 of others.
@@ -41,7 +41,7 @@ type Task struct {
 	// Files are where all files of the task lie.
 	Files *rooted.Files
 
-	Seed uint64 // of weights, dropout and noise
+	Seed uint64 // Seed of weights, dropout and noise.
 
 	// Of a replica, of as many as its graph says: its number, from 0, and what takes the mean of a gradient over them
 	// in an iteration, or ends with ctx. Replicas begin with the same weights; each has masks of dropout of its own,
@@ -178,7 +178,7 @@ func (t *Task) constants(path string) (map[string][]float32, error) {
 
 // read reads a file of weights: safetensors, a state_dict of torch, or the ONNX file that the graph was made from.
 func (t *Task) read(path string) (weights.File, error) {
-	if !onnx.Is(path) {
+	if !onnx.IsFile(path) {
 		file, err := weights.Load(t.Files, path)
 		if err != nil {
 			return file, err
@@ -207,7 +207,7 @@ func (t *Task) read(path string) (weights.File, error) {
 // for the networks that have such, or, if the path ends in .onnx, as the model in
 // the ONNX file that the task began with, with its initializers trained.
 func (t *Task) Save(path, began string, kept weights.File) error {
-	if !onnx.Is(path) {
+	if !onnx.IsFile(path) {
 		return weights.Write(t.Files, path, t.foreign(kept))
 	}
 	if err := Savable(path, began); err != nil {
@@ -225,7 +225,7 @@ func (t *Task) Save(path, began string, kept weights.File) error {
 
 // SavedBytes is about how many bytes Save writes at a path of a task that began with a file.
 func (t Task) SavedBytes(path, began string) graph.Bytes {
-	if onnx.Is(path) {
+	if onnx.IsFile(path) {
 		info, err := t.Files.Stat(began)
 		if err != nil {
 			return 0
@@ -241,9 +241,9 @@ func (t Task) SavedBytes(path, began string) graph.Bytes {
 	return sum
 }
 
-// Savable returns the error that Save would give of a path, so that nothing is trained in vain.
+// Savable returns the error that Save would give of a path, so that it is known before training.
 func Savable(path, began string) error {
-	if onnx.Is(path) && !onnx.Is(began) {
+	if onnx.IsFile(path) && !onnx.IsFile(began) {
 		return fmt.Errorf("save %s: only a job that begins with an .onnx file is saved as one: name a .safetensors "+
 			"file", path)
 	}

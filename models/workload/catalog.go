@@ -17,7 +17,7 @@ const CatalogBatch = 16
 type Network struct {
 	Name        string      `json:"name"`
 	Params      int64       `json:"params"`
-	GMACs       float64     `json:"gmacs"` // of a forward pass at batch 1, in 1e9 multiply-adds
+	GMACs       float64     `json:"gmacs"` // 1e9 multiply-adds of a forward pass at batch 1.
 	Ops         int         `json:"ops"`
 	Tensors     int         `json:"tensors"`
 	VanillaAll  graph.Bytes `json:"vanilla_peak_all_bytes"`
@@ -29,7 +29,7 @@ type Network struct {
 // Alone is what an iteration without a plan takes by the roofline of a device that it has for itself, without copies.
 type Alone struct {
 	Milliseconds float64 `json:"iteration_ms"`
-	Busy         float64 `json:"busy_share"` // of that: work, which other jobs compete for; the rest is launches
+	Busy         float64 `json:"busy_share"` // share of Alone that is work, which jobs compete for
 }
 
 // Catalog describes every network that has a name; on, unless it is nil, is the device that they are to run on.

@@ -74,7 +74,7 @@ func (d source) sized(s Settings, reads bool) (Settings, error) {
 		}
 		s.Channels, s.Image = cmp.Or(s.Channels, x.Shape[1]), cmp.Or(s.Image, x.Shape[2])
 	}
-	if x, found := d.arrays.Find("labels"); found && x.Type.Whole() && x.Examples() > 0 && s.Classes == 0 {
+	if x, found := d.arrays.Find("labels"); found && x.Type.IsInteger() && x.Examples() > 0 && s.Classes == 0 {
 		_, largest, err := d.arrays.Range(x)
 		if err != nil {
 			return s, err

@@ -10,16 +10,16 @@ import (
 
 // Settings are common to the tasks of a workload; zero fields take each model's defaults.
 type Settings struct {
-	Image, Channels, Classes int // of networks that read images
-	Sequence, Vocabulary     int // of networks that read sequences
+	Image, Channels, Classes int // Sizes of networks that read images.
+	Sequence, Vocabulary     int // Sizes of networks that read sequences.
 	Batch                    int
 	Optimizer                autodiff.Optimizer
 	Passes                   []string // rewrites of the graphs, by name
-	Replicas                 int      // of each job, in the graphs; 0: 1
-	Seed                     uint64   // of the first task: weights, dropout and the order of examples
+	Replicas                 int      // Replicas of each job, as set in the graphs; 0 means 1.
+	Seed                     uint64   // Seed of the first task: weights, dropout and order of examples.
 	Data                     string   // a folder, or a file of arrays; "": a synthetic set per job
-	Loss                     string   // of ONNX files: see onnx.Training
-	Order                    string   // of ONNX files: see onnx.Training
+	Loss                     string   // Loss for ONNX files: see onnx.Training.
+	Order                    string   // Order of ops in ONNX files: see onnx.Training.
 }
 
 // Load builds the tasks that names describe. A name is MODEL[:N]: a network or the path of a .json graph, and how many

@@ -67,7 +67,7 @@ type built struct {
 
 func build(model string, s Settings) (built, error) {
 	switch {
-	case onnx.Is(model):
+	case onnx.IsFile(model):
 		return importModel(model, s)
 	case s.Loss != "":
 		return built{}, fmt.Errorf("model %s has a loss of its own: leave --loss out, which is for .onnx files", model)
@@ -86,7 +86,7 @@ func build(model string, s Settings) (built, error) {
 func sequenceReaders(names []string, s Settings) (map[string]bool, error) {
 	sequences := make(map[string]bool)
 	for _, name := range names {
-		if isGraph(name) || onnx.Is(name) {
+		if isGraph(name) || onnx.IsFile(name) {
 			continue
 		}
 		reads, err := models.ReadsSequences(name)
@@ -138,10 +138,10 @@ func (s Settings) Heeded(names []string) error {
 	open := false
 	for _, name := range names {
 		model, _, err := split(name)
-		if err != nil || !isGraph(model) && !onnx.Is(model) {
+		if err != nil || !isGraph(model) && !onnx.IsFile(model) {
 			return nil
 		}
-		open = open || onnx.Is(model)
+		open = open || onnx.IsFile(model)
 	}
 	for _, size := range []struct {
 		flag  string

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A report counts as no more than so many times the latency that was known before, and no less than so many parts of
+// A report counts as no more than a multiple of the latency that was known before, and no less than a fraction of
 // it: one op that was interrupted must not have everything planned again, while a real change is followed within a few
 // reports. What a job's first iteration shows is warm-up as well, so it moves less.
 const (

@@ -51,8 +51,8 @@ func evaluate(factor, predicted, summand float64) float64 {
 	return max(factor*predicted+summand, factor*predicted*minShare)
 }
 
-// Toward moves a line a part of the way to another, in the logarithm of its factors.
-func (l *Line) Toward(to Line, part float64) Line {
+// MoveToward moves a line a part of the way to another, in the logarithm of its factors.
+func (l *Line) MoveToward(to Line, part float64) Line {
 	mix := func(a, b float64) float64 { return a * math.Pow(b/a, part) }
 	m := Line{
 		Summand: l.Summand + time.Duration(math.Round(part*float64(to.Summand-l.Summand))),
@@ -69,7 +69,7 @@ func (l *Line) Toward(to Line, part float64) Line {
 	return m
 }
 
-// Priors, in reports: so many reports without error count for the common factor, and so many of the common factor for
+// Priors, as numbers of reports: of reports without error for the common factor, and of the common factor for
 // that of a class.
 const (
 	doubt      = 1

@@ -91,11 +91,12 @@ func TestToward(t *testing.T) {
 		part               float64
 		linear, relu, none time.Duration
 	}{{0, 100, 100, 100}, {0.5, 220, 320, 220}, {1, 440, 940, 440}} {
-		l := a.Toward(b, test.part)
+		l := a.MoveToward(b, test.part)
 		if x, y := l.Apply("linear", 100), l.Apply("relu", 100); x != test.linear || y != test.relu {
 			t.Errorf("%v of the way: 100 is %d and %d, want %d and %d", test.part, x, y, test.linear, test.relu)
 		}
-		kept := l.Toward(Line{Summand: l.Summand, Factor: l.Factor}, 0.5) // of other ops: what is known of relu stays
+		// of other ops: what is known of relu stays
+		kept := l.MoveToward(Line{Summand: l.Summand, Factor: l.Factor}, 0.5)
 		if got, want := kept.Classes["relu"], l.Classes["relu"]; math.Abs(got-want) > 1e-12 {
 			t.Errorf("%v of the way: the factor %v became %v", test.part, want, got)
 		}

@@ -100,7 +100,7 @@ class Player:
         self.load(None)
 
     def sent(self, number):
-        """Takes down that the iteration, as it is now, is a graph of this number."""
+        """Records that the iteration, as it is now, is a graph of this number."""
         self.graph = number
         self.sizes[number] = [t.bytes for t in self.iteration.slots]
 
@@ -401,7 +401,7 @@ class Player:
         return out
 
     def _sized(self, n, storage):
-        """Takes down how many bytes a slot has in this iteration."""
+        """Records how many bytes a slot has in this iteration."""
         size = self.size[n] = storage.nbytes()
         if size > self.room[n]:
             if size > max(self.iteration.slots[n].bytes, self.grown.get(n, 0)):

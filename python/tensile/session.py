@@ -57,7 +57,7 @@ class Session(TorchDispatchMode):
     def ignore_compile_internals(cls):  # else torch compiles nothing while it is on the stack
         return True
 
-    samples = 32  # of so many iterations of a plan, the times of one's steps are measured
+    samples = 32  # the steps of one in this many iterations of a plan are timed
     measures = 3  # iterations of each plan in which the allocator's events are taken
 
     def __init__(self, parameters, optimizer, planner):

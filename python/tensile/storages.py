@@ -207,7 +207,7 @@ class Ref:
 
 
 def saved(value, key):
-    """Returns arguments with a Ref in the place of each tensor; key names the storage of one."""
+    """Returns arguments with a Ref in place of each tensor; key names the storage of one."""
     if isinstance(value, Tensor):
         return Ref(key(value), value)
     if type(value) is list or type(value) is tuple:

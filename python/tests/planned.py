@@ -144,7 +144,7 @@ class Planned(unittest.TestCase):
                     self.assertEqual(losses, self.losses[:-1])  # each is read after its step, and told with the next
 
     def test_held(self):
-        """Where an optimizer works on all parameters at once, a third of the memory is held beside that, to be let go
+        """Where an optimizer works on all parameters at once, a third of the memory is held beside that, to be released
         when it has ended: within the limit that has to be on the host."""
         report = self.at_60(scripts.plain, 16, network="lstm", optimizer="foreach", iterations=20, batch=lambda i: 8)
         self.assertGreater(report["host_bytes"], 0)

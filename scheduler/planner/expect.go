@@ -330,7 +330,7 @@ func (f *fold) speeds() []float64 {
 			f.working, f.uses = append(f.working, i), append(f.uses, j.partOf(j.begun-1).Use)
 		}
 	}
-	for k, stretch := range f.sharing.StretchesIn(&f.room, f.uses) {
+	for k, stretch := range f.sharing.SlowdownsIn(&f.room, f.uses) {
 		u := f.uses[k]
 		beside := float64(u.Launch) + float64(stretch*float64(u.Work))
 		f.rates[f.working[k]] = float64(u.Launch+u.Work) / max(1, beside)

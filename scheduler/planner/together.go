@@ -19,7 +19,7 @@ func (d Device) contendedJobs(alone []scheduler.Job) []scheduler.Job {
 	for i := range jobs {
 		uses[i] = d.Sharing.Use(jobs[i].Latency)
 	}
-	others := d.Sharing.Others(uses)
+	others := d.Sharing.BusyOthers(uses)
 	known := make(map[copies][2][]time.Duration)
 	for i := range jobs {
 		j := &jobs[i]
@@ -54,8 +54,8 @@ func slackOf(j *scheduler.Job) *time.Duration {
 // much that may be off. A model that was trained under such a load says it of latencies that were predicted; of others,
 // work is stretched.
 func (d Device) contendedLatency(j *scheduler.Job, others float64) (latency, slack []time.Duration) {
-	stretch := d.Sharing.Stretch(others)
-	var of stretching = func(_ int, alone time.Duration) time.Duration { return d.Sharing.Beside(alone, stretch) }
+	stretch := d.Sharing.Slowdown(others)
+	var of stretching = func(_ int, alone time.Duration) time.Duration { return d.Sharing.Contended(alone, stretch) }
 	if d.Loaded != nil && !j.Measured {
 		of = d.loaded(j.Graph, min(1, d.Sharing.Share*others), of)
 	}

@@ -24,10 +24,10 @@ func TestRequestTogether(t *testing.T) {
 	// It is at work for 60 of 78 ns alone; the other, which launches once, for 95 of 100.
 	r := d.Request(alone, work, alone)
 	uses := []cost.Use{{Launch: 18, Work: 60}, {Launch: 5, Work: 95}, {Launch: 18, Work: 60}}
-	for i, stretch := range d.Sharing.Stretches(uses) {
+	for i, stretch := range d.Sharing.Slowdowns(uses) {
 		j := []scheduler.Job{alone, work, alone}[i]
 		for op, l := range j.Latency {
-			if want := d.Sharing.Beside(l, stretch); r.Jobs[i].Latency[op] != want || stretch < 2.4 || stretch > 3 {
+			if want := d.Sharing.Contended(l, stretch); r.Jobs[i].Latency[op] != want || stretch < 2.4 || stretch > 3 {
 				t.Errorf("op %d of job %d takes %v beside the others, want %v by a stretch of %v", op, i,
 					r.Jobs[i].Latency[op], want, stretch)
 			}

@@ -140,7 +140,7 @@ def finish(rows):
     """Prints the table and ends the program: with 1 if a run failed or none was there."""
     failed = [r for r in rows if r["result"].startswith("FAILED")]
     ran = [r for r in rows if r["result"].startswith("ok")]
-    torch_kit.row("milliseconds of an iteration alone, and times of that:")
+    torch_kit.row("milliseconds of an iteration alone, and multiples of it:")
     for s in table(rows):
         torch_kit.row(s)
     torch_kit.row(f"{len(ran)} runs as they should, {len(failed)} failed, {len(rows) - len(ran) - len(failed)} not run")

@@ -87,7 +87,7 @@ func accessOf(user string) (access, bool) {
 // leaderRead is the subject of requests to the leader of a stream for stored messages, followed by the stream's name.
 const leaderRead = "$JS.API.STREAM.MSG.GET."
 
-// ExternalAccess is what the servers of others have to let a user do, as subjects: what it may publish to, among these
+// ExternalAccess is what the external servers have to let a user do, as subjects: what it may publish to, among these
 // what not, and what it may subscribe to. It is false for what is no user.
 func ExternalAccess(user string) (publish, deny, subscribe []string, ok bool) {
 	const inbox = "_INBOX.>"

@@ -58,7 +58,7 @@ type Credentials struct {
 	Password string `json:"password,omitzero"`
 	CA       string `json:"ca,omitzero"` // PEM of who signed the server's certificate; "": those that the system trusts
 
-	// External: URL lists servers of others, separated by commas, which let in whoever has the login, and say what that
+	// External: URL lists external servers, separated by commas, which let in whoever has the login, and say what that
 	// may. User is as whom it speaks, without a password.
 	External bool  `json:"external,omitzero"`
 	Login    Login `json:"login,omitzero"`

@@ -21,7 +21,7 @@ const maxReplicas = 3
 // minServer is the first release of nats-server that can fence, as minMajor.minMinor.
 const minMajor, minMinor = 2, 12
 
-// checkServer returns what the servers of others lack.
+// checkServer returns what the external servers lack.
 func (c *Conn) checkServer() error {
 	var major, minor int
 	version := c.nats.ConnectedServerVersion()
@@ -37,7 +37,7 @@ func (c *Conn) checkServer() error {
 	return nil
 }
 
-// prepareExternal makes the streams that are not there on the servers of others.
+// prepareExternal makes the streams that are not there on the external servers.
 func (c *Conn) prepareExternal(ctx context.Context) error {
 	end := time.Now().Add(prepareTimeout)
 	err := c.callAPI(ctx, "INFO", nil, nil)
@@ -63,7 +63,7 @@ func (c *Conn) prepareExternal(ctx context.Context) error {
 	return nil
 }
 
-// prepareTimeout is how long servers of others that have just been started may take until JetStream has a leader.
+// prepareTimeout is how long external servers that have just been started may take until JetStream has a leader.
 const prepareTimeout = 40 * time.Second
 
 // isLeaderless reports whether JetStream could not be asked, for now.
@@ -71,7 +71,7 @@ func isLeaderless(err error) bool {
 	return errors.Is(err, wire.ErrAway) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// external are the streams on servers of others. What they may take together is for the account's limits to say.
+// external are the streams on external servers. What they may take together is for the account's limits to say.
 func external() []jetstream.StreamConfig {
 	list := append([]jetstream.StreamConfig{keyValueConfig("KV_leader", "$KV.leader.>", 0)}, streams...)
 	for _, name := range []string{wire.Results, wire.Lessons, wire.Administration} {

@@ -142,7 +142,7 @@ func persist(t testing.TB, do func() error) {
 	}
 }
 
-// A bus on the servers of others is as good as one of its own: what is stored is on three servers, and one of them may
+// A bus on the external servers is as good as one of its own: what is stored is on three servers, and one of them may
 // end, also the one that leads. Watchers and followers miss nothing.
 func TestExternal(t *testing.T) {
 	t.Parallel()
@@ -418,7 +418,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// What users may at servers of others that let them do what ExternalAccess says.
+// What users may at external servers that let them do what ExternalAccess says.
 func TestExternalAccess(t *testing.T) {
 	t.Parallel()
 	o := startOthers(t, 1, nil, Controller, Client, User("ada"), Executor("a"))
@@ -468,7 +468,7 @@ func TestExternalAccess(t *testing.T) {
 	}
 }
 
-// What is wrong with servers of others is said in one line, with what to do.
+// What is wrong with external servers is said in one line, with what to do.
 func TestExternalErrors(t *testing.T) {
 	t.Parallel()
 	small := startOthers(t, 1, func(o *server.Options) { o.MaxPayload = 1 << 20 }, Controller)

@@ -241,30 +241,3 @@ func TestHalfMadeBucket(t *testing.T) {
 		}
 	}
 }
-
-// TestOldState shows that what an earlier release has kept is refused, with a remedy, and left as it is.
-func TestOldState(t *testing.T) {
-	dir := t.TempDir()
-	s := start(t, Options{Dir: dir, Listen: "127.0.0.1:0"})
-	ctx, js := within(t), jet(t, s)
-	must(t, js.DeleteStream(ctx, "OBJ_graphs"))
-	for name, subject := range map[string]string{"OBJ_graphs": "obj.graphs.>", "OBJ_boxes": "box.>"} {
-		_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: name, Subjects: []string{subject},
-			MaxMsgsPerSubject: 1, AllowDirect: true})
-		must(t, err)
-	}
-	s.Close()
-	for range 2 {
-		s, err := Start(Options{Dir: dir})
-		if err == nil {
-			s.Close()
-			t.Fatal("it is taken")
-		}
-		want := "the form of an earlier release: end the jobs with that release, or start the controller with an " +
-			"empty state folder"
-		if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(),
-			"\n") {
-			t.Errorf("%v; want one line with %q and %s", err, want, dir)
-		}
-	}
-}

@@ -180,9 +180,6 @@ func (s *Server) serve() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	c, err := s.Connect(ctx, ConnOptions{Log: s.options.Log}) // which makes the streams
-	if errors.Is(err, errOldState) {
-		return fmt.Errorf("state folder %s: %w", s.options.Dir, errOldState)
-	}
 	if err != nil {
 		return err
 	}

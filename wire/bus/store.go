@@ -57,9 +57,6 @@ func republishConfig(subject string) *jetstream.RePublish {
 
 // prepare makes the streams that are not there.
 func prepare(ctx context.Context, js jetstream.JetStream) error {
-	if _, err := js.Stream(ctx, "OBJ_boxes"); err == nil {
-		return errOldState
-	}
 	for _, s := range streams {
 		if _, err := js.CreateOrUpdateStream(ctx, s); err != nil {
 			return fmt.Errorf("make stream %s: %w", s.Name, err)
@@ -67,10 +64,6 @@ func prepare(ctx context.Context, js jetstream.JetStream) error {
 	}
 	return nil
 }
-
-// errOldState is returned for what a release has kept whose objects other programs could not read.
-var errOldState = errors.New("it has the form of an earlier release: end the jobs with that release, or " +
-	"start the controller with an empty state folder")
 
 // place is where something is kept: in a stream under a subject, which may have wildcards.
 type place struct {

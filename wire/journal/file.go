@@ -26,7 +26,7 @@ const before = ".before"
 // head is the key of the first line.
 const head = "journal"
 
-// entry is a value with the number of its write; of one that the release before has written it is 0.
+// entry is a value with the number of its write.
 type entry struct {
 	number int64
 	value  []byte // nil: deleted

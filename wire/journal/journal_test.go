@@ -136,13 +136,6 @@ func TestMends(t *testing.T) {
 	if n, err := wire.NumberOf([]byte(o.has()[wire.OrdersKey("a")])); n != 1001 {
 		t.Errorf("the next number is %d: %v", n, err)
 	}
-	must(t, o.bus.Put(ctx, wire.OrdersKey("b"), orders("b", 99)))
-	want = o.has()
-	o.begin()
-	o.wants("an earlier release has used the state folder")
-	if has := o.has(); !maps.Equal(has, want) {
-		t.Errorf("the bus has %v, want %v", has, want)
-	}
 }
 
 // What cannot be written to the journal is not stored.

@@ -18,7 +18,7 @@ type Engine struct {
 	blas    *openBLAS // nil: gonum
 
 	mu    sync.Mutex
-	spare []*panels // of gonum, not in use
+	spare []*panels // Unused panels for gonum.
 }
 
 // Open returns an engine whose products use the given number of threads: OpenBLAS if its library can be loaded, else

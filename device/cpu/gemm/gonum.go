@@ -57,7 +57,7 @@ func multiplySerial[T Float](e *Engine, p Product[T], packed bool) {
 	for l := 0; l < p.K; l += step {
 		for j := 0; j < p.N; j += tileN {
 			n, k := min(tileN, p.N-j), min(step, p.K-l)
-			b := p.B.at(l, j)
+			b := p.B.submatrix(l, j)
 			switch {
 			case b.Source != nil:
 				b = write(bufs, b, n, k, packed)
@@ -68,12 +68,12 @@ func multiplySerial[T Float](e *Engine, p Product[T], packed bool) {
 			}
 			for i := 0; i < p.M; i += tileM {
 				m := min(tileM, p.M-i)
-				a := p.A.at(i, l)
+				a := p.A.submatrix(i, l)
 				if packed && a.Transposed {
 					a = pack(panel[T](bufs.a[:]), a, m, k)
 					a.Transposed = false
 				}
-				callGonum(m, n, k, a, b, p.C.at(i, j), p.Add || l > 0)
+				callGonum(m, n, k, a, b, p.C.submatrix(i, j), p.Add || l > 0)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ type panels struct {
 	rows [packedRows * tileN]float64 // of a source, before they are packed
 }
 
-// packedRows are so many rows as pack takes at once.
+// packedRows is the number of rows that pack takes at once.
 const packedRows = 8
 
 func (e *Engine) takePanels() *panels {

@@ -17,7 +17,7 @@ type Matrix[T Float] struct {
 	// Source, of B alone, stands for what is stored, which is then nowhere: it is written where it is needed, tile by
 	// tile. Data and Stride are not used. Only an engine that Parts takes it.
 	Source      Source[T]
-	row, column int // of the source, where the matrix begins
+	row, column int // Position in the source at which the matrix begins.
 }
 
 // Source writes rows by columns elements of a stored matrix, from a row and a column on, to where rows start stride
@@ -71,8 +71,8 @@ func (m Matrix[T]) String() string {
 	return fmt.Sprintf("(%d elements, stride %d, transposed %v)", len(m.Data), m.Stride, m.Transposed)
 }
 
-// at returns the part of the matrix that starts at the given place of what enters the product.
-func (m Matrix[T]) at(row, column int) Matrix[T] {
+// submatrix returns the part of the matrix that starts at the given place of what enters the product.
+func (m Matrix[T]) submatrix(row, column int) Matrix[T] {
 	if m.Transposed {
 		row, column = column, row
 	}
@@ -86,9 +86,9 @@ func (m Matrix[T]) at(row, column int) Matrix[T] {
 
 // part returns the product's rows [i, i+m) and columns [j, j+n).
 func (p Product[T]) part(i, m, j, n int) Product[T] {
-	p.M, p.A = m, p.A.at(i, 0)
-	p.N, p.B = n, p.B.at(0, j)
-	p.C = p.C.at(i, j)
+	p.M, p.A = m, p.A.submatrix(i, 0)
+	p.N, p.B = n, p.B.submatrix(0, j)
+	p.C = p.C.submatrix(i, j)
 	return p
 }
 

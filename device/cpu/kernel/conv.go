@@ -39,10 +39,10 @@ var layouts = []layout{
 
 // convolution is the geometry of the three convolution kinds.
 type convolution struct {
-	n, c, h, w int // of the input; c channels in a group
-	k, p, q    int // of the output; k channels in a group
+	n, c, h, w int // Extents of the input, with c channels per group.
+	k, p, q    int // Extents of the output, with k channels per group.
 	groups     int
-	r, s       int // of the kernel
+	r, s       int // Extents of the kernel.
 	stride     [2]int
 	pad        [2]int
 }
@@ -118,7 +118,7 @@ func (g *convolution) rowsOf(l layout) int {
 	return min(g.p, max(1, l.elements/(g.crs()*g.q)))
 }
 
-// channels is how many channels of a chunk of so many rows are computed at once, going backward.
+// channels is how many channels of a chunk of rows are computed at once in the backward pass.
 func (g *convolution) channels(l layout, rows int) int {
 	if g.bare() || l.elements == 0 || l.elements == chunkElements {
 		return g.c
@@ -126,8 +126,9 @@ func (g *convolution) channels(l layout, rows int) int {
 	return min(g.c, max(1, l.elements/(g.r*g.s*rows*g.q)))
 }
 
-// of returns how many rows the whole product has, of which a call computes some: 0 where it computes all at once.
-func (g *convolution) of(channels int) int {
+// totalRows returns how many rows the whole product has, of which a call computes some: 0 where it computes all at
+// once.
+func (g *convolution) totalRows(channels int) int {
 	if channels == g.c {
 		return 0
 	}
@@ -228,7 +229,7 @@ func conv2DDX[T gemm.Float](c *Call[T]) {
 					cols.Data = image
 				}
 				gemm.Multiply(c.GEMM, gemm.Product[T]{
-					M: (to - from) * g.r * g.s, N: m * g.q, K: g.k, Of: g.of(channels),
+					M: (to - from) * g.r * g.s, N: m * g.q, K: g.k, Of: g.totalRows(channels),
 					A: gemm.Matrix[T]{Data: w[from*g.r*g.s:], Stride: g.crs(), Transposed: true},
 					B: gemm.Matrix[T]{Data: gradient[p*g.q:], Stride: g.p * g.q},
 					C: cols,

@@ -43,7 +43,7 @@ func depthwise[T gemm.Float](c *Call[T], g *convolution) {
 // filterRow adds to a row of y what the weights of one filter row make of a row of x.
 func filterRow[T gemm.Float](g *convolution, y, x, w []T) {
 	for s, weight := range w {
-		from, to := g.inside(s)
+		from, to := g.validColumns(s)
 		if from >= to {
 			continue
 		}
@@ -83,7 +83,7 @@ func depthwiseDW[T gemm.Float](c *Call[T], g *convolution) {
 // filterRowDW adds to the gradient of one filter row what a row of x and one of dy give.
 func filterRowDW[T gemm.Float](g *convolution, dw, x, dy []T) {
 	for s := range dw {
-		from, to := g.inside(s)
+		from, to := g.validColumns(s)
 		if from >= to {
 			continue
 		}
@@ -137,7 +137,7 @@ func depthwiseDX[T gemm.Float](c *Call[T], g *convolution) {
 // filterRowDX adds to a row of dx what the weights of one filter row pass on of a row of dy.
 func filterRowDX[T gemm.Float](g *convolution, dx, dy, w []T) {
 	for s, weight := range w {
-		from, to := g.inside(s)
+		from, to := g.validColumns(s)
 		if from >= to {
 			continue
 		}

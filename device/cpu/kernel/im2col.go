@@ -21,7 +21,7 @@ func im2col[T gemm.Float](g *convolution, cols, image []T, from, to, p, m int) {
 
 // meets writes what weight (r,s) meets in a plane at the outputs of row p, from column q on.
 func meets[T gemm.Float](g *convolution, row, plane []T, r, s, p, q int) {
-	from, to := g.inside(s)
+	from, to := g.validColumns(s)
 	from, to = max(from-q, 0), min(to-q, len(row))
 	h := p*g.stride[0] - g.pad[0] + r
 	if h < 0 || h >= g.h || from >= to {
@@ -61,7 +61,7 @@ func col2im[T gemm.Float](g *convolution, image, cols []T, from, to, p, m int) {
 		plane := image[c*g.h*g.w:][:g.h*g.w]
 		for r := range g.r {
 			for s := range g.s {
-				from, to := g.inside(s)
+				from, to := g.validColumns(s)
 				for i := range m {
 					row := cols[:g.q]
 					cols = cols[g.q:]
@@ -76,8 +76,8 @@ func col2im[T gemm.Float](g *convolution, image, cols []T, from, to, p, m int) {
 	}
 }
 
-// inside returns the output columns [from, to) at which weight column s meets the image rather than padding.
-func (g *convolution) inside(s int) (from, to int) {
+// validColumns returns the output columns [from, to) at which weight column s meets the image rather than padding.
+func (g *convolution) validColumns(s int) (from, to int) {
 	offset, stride := g.pad[1]-s, g.stride[1]
 	if offset > 0 {
 		from = (offset + stride - 1) / stride

@@ -17,12 +17,12 @@ type Call[T gemm.Float] struct {
 	// operands in the kind's order, those of other types as the memory they are; an entry of Out may be nil, see
 	// package comment
 	In, Out   [][]T
-	InShapes  []graph.Shape // of In
-	OutShapes []graph.Shape // of Out
-	Scratch   []T           // at least Scratch(...) elements of any content
-	Seed      uint64        // of the job's generator
-	Iteration int           // from 0
-	GEMM      *gemm.Engine  // for convolutions and linear layers
+	InShapes  []graph.Shape // Shapes of In.
+	OutShapes []graph.Shape // Shapes of Out.
+	Scratch   []T           // At least Scratch(...) elements with any content.
+	Seed      uint64        // Seed of the job's random generator.
+	Iteration int           // Number of the iteration, from 0.
+	GEMM      *gemm.Engine  // Engine for convolutions and linear layers.
 
 	windows windows[T] // of a convolution without columns
 }
@@ -207,8 +207,8 @@ func Scratch(kind graph.Kind, attrs graph.Attrs, in, out []graph.Shape) int {
 // Variant is a way to compute an op.
 type Variant struct {
 	Name    string
-	Scratch int // in elements
-	Share   int // of the time that the first takes, in thousandths; 0: as long
+	Scratch int // Scratch memory in elements.
+	Share   int // Time relative to the first variant, in thousandths; 0: the same.
 }
 
 // Variants returns the ways to compute an op, the default first, each other with less scratch than that before. All of

@@ -149,7 +149,7 @@ func bytesOf[T gemm.Float](x []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(zero)))
 }
 
-// divisor is what the sum of a window with so many rows and columns of the image is divided by.
+// divisor is what the sum of a window is divided by, given its rows and columns within the image.
 func (g *pooling) divisor(rows, columns int) int {
 	if g.inside {
 		return rows * columns

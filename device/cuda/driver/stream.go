@@ -77,8 +77,8 @@ func (d *Driver) Ended(e cuda.Event) (bool, error) {
 	return err == nil, wrap("cuEventQuery", err)
 }
 
-// Between returns the time from one event to another. The driver's number is a float32 of milliseconds.
-func (d *Driver) Between(a, b cuda.Event) (time.Duration, error) {
+// Elapsed returns the time from one event to another. The driver's number is a float32 of milliseconds.
+func (d *Driver) Elapsed(a, b cuda.Event) (time.Duration, error) {
 	ms, err := handle[cu.Event](a).Elapsed(handle[cu.Event](b))
 	return time.Duration(ms * float64(time.Millisecond)), wrap("cuEventElapsedTime", err)
 }

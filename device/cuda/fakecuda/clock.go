@@ -21,11 +21,11 @@ const (
 )
 
 type timeline struct {
-	now    time.Duration // of the host
+	now    time.Duration // The host's time.
 	queue  []*node       // all before these have times
 	free   [units]time.Duration
 	latest time.Duration // end of all that has times
-	late   *rand.Rand    // how late the host hears of things
+	late   *rand.Rand    // how late the host learns of things
 }
 
 // Now implements cuda.Driver: virtual time.
@@ -38,15 +38,15 @@ func (d *Driver) following() (index int, start time.Duration) {
 	index = -1
 	for i, n := range d.queue {
 		at := max(n.ready, d.free[n.unit])
-		if index < 0 || at < start || at == start && before(n, d.queue[index]) {
+		if index < 0 || at < start || at == start && startsBefore(n, d.queue[index]) {
 			index, start = i, at
 		}
 	}
 	return index, start
 }
 
-// before orders operations that could start at one instant.
-func before(a, b *node) bool {
+// startsBefore orders operations that could start at one instant.
+func startsBefore(a, b *node) bool {
 	if a.ready != b.ready {
 		return a.ready < b.ready
 	}
@@ -79,8 +79,8 @@ func (d *Driver) step() bool {
 	return true
 }
 
-// until gives all operations times that start up to an instant.
-func (d *Driver) until(t time.Duration) {
+// runUntil gives all operations times that start up to an instant.
+func (d *Driver) runUntil(t time.Duration) {
 	for {
 		i, start := d.following()
 		if i < 0 || start > t {
@@ -97,7 +97,7 @@ func (d *Driver) roofline(instructions, bytes int64) time.Duration {
 }
 
 // Ended implements cuda.Driver. When it returns false, time goes on to where the next operation starts or the event is
-// reached, so that one who asks again and again comes to an end.
+// reached, so that a caller that polls comes to an end.
 func (d *Driver) Ended(e cuda.Event) (bool, error) {
 	const call = "cuEventQuery"
 	if err := d.enter(call); err != nil {
@@ -107,7 +107,7 @@ func (d *Driver) Ended(e cuda.Event) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	d.until(d.now)
+	d.runUntil(d.now)
 	if n := of.record; !n.isTimed {
 		_, start := d.following()
 		d.now = max(d.now, start)
@@ -120,8 +120,8 @@ func (d *Driver) Ended(e cuda.Event) (bool, error) {
 	return false, d.settle(call)
 }
 
-// Between implements cuda.Driver, with CUDA's precision: milliseconds as a float32.
-func (d *Driver) Between(a, b cuda.Event) (time.Duration, error) {
+// Elapsed implements cuda.Driver, with CUDA's precision: milliseconds as a float32.
+func (d *Driver) Elapsed(a, b cuda.Event) (time.Duration, error) {
 	const call = "cuEventElapsedTime"
 	if err := d.enter(call); err != nil {
 		return 0, err
@@ -132,7 +132,7 @@ func (d *Driver) Between(a, b cuda.Event) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		if d.until(d.now); !of.record.isTimed || of.record.end > d.now {
+		if d.runUntil(d.now); !of.record.isTimed || of.record.end > d.now {
 			return 0, refuse(call, cuda.NotReady, "event %d has not ended", e)
 		}
 		d.learn(of.record)

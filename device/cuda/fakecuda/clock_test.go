@@ -18,7 +18,7 @@ var card = cost.Facts{Name: "card", Compute: 1e9, Bandwidth: 4e9, ComputeShare: 
 // since returns the time between two events that have ended.
 func (r rig) since(a, b cuda.Event) time.Duration {
 	r.Helper()
-	return must[time.Duration](r)(r.d.Between(a, b))
+	return must[time.Duration](r)(r.d.Elapsed(a, b))
 }
 
 // TestTimes shows what overlaps and what does not, whatever the order in which operations are carried out.
@@ -129,7 +129,7 @@ func TestBetween(t *testing.T) {
 	hour := r.mark(s)
 	r.do(r.d.Fill(s, a, 0, 200)) // 500 ns
 	last := r.mark(s)
-	if _, err := r.d.Between(first, last); err == nil {
+	if _, err := r.d.Elapsed(first, last); err == nil {
 		t.Error("Between has an answer before the end")
 	} else {
 		r.refused(err, cuda.NotReady, "has not ended")

@@ -15,7 +15,7 @@ import (
 
 // Options are the settings of a driver; the zero value is the recommended one.
 type Options struct {
-	Seed  uint64     // of the order in which operations are carried out
+	Seed  uint64     // Seed of the order in which operations are executed.
 	Facts cost.Facts // the card that is simulated, and the size of its memory; zero: the a6000 of package cost
 
 	// Latency says how long a kernel takes; nil: the roofline of Facts over the instructions that the kernel executed
@@ -30,7 +30,7 @@ type Options struct {
 	Page    graph.Bytes
 	NoPages bool
 
-	Context   graph.Bytes // that the driver takes of the card's memory while it is open
+	Context   graph.Bytes // Device memory that the driver takes while it is open.
 	Exclusive bool        // one process alone may open the device
 
 	Fail   Failure              // a call that fails; zero: none
@@ -165,7 +165,7 @@ func (d *Driver) Close() error {
 		return refuse(call, cuda.InvalidContext, "the driver is not open")
 	}
 	d.runAll()
-	left := d.left()
+	left := d.listHeld()
 	d.isOpen, d.isEntered, d.isClosed = false, false, true
 	d.used -= d.options.Context
 	switch err := d.settle(call); {
@@ -177,8 +177,8 @@ func (d *Driver) Close() error {
 	return nil
 }
 
-// left lists what is held, in the order in which it was made.
-func (d *Driver) left() []string {
+// listHeld lists what is held, in the order in which it was made.
+func (d *Driver) listHeld() []string {
 	var left []string
 	for _, a := range d.allocations {
 		if !a.refused && a.within == nil {

@@ -291,7 +291,7 @@ func train(d *Driver, t *testing.T) (err error) {
 				return err
 			},
 			func() error {
-				_, err := d.Between(e, e)
+				_, err := d.Elapsed(e, e)
 				return err
 			},
 		} {

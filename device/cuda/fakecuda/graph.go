@@ -14,7 +14,7 @@ type Graph struct {
 	last   []*node   // those that end the latest launch
 
 	origin  *stream
-	streams []*stream // that are being captured
+	streams []*stream // Streams that are being captured.
 }
 
 // BeginCapture has a graph take what is put on a stream from now on, and on streams that come to wait for that.

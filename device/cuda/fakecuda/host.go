@@ -74,7 +74,7 @@ func (d *Driver) Run(f func(), reads, writes []byte, number uint64) {
 		f()
 	}
 	n.lane = d.thread()
-	n.clock = slices.Clone(d.host).at(n.lane)
+	n.clock = slices.Clone(d.host).stamp(n.lane)
 	d.streams.ready = append(d.streams.ready, n)
 	d.owed = append(d.owed, &token{number, n, nil})
 }
@@ -128,7 +128,7 @@ func (d *Driver) Next(ctx context.Context, wake <-chan struct{}) (number uint64,
 		return 0, false, nil
 	}
 	d.now = max(d.now, d.firstEnd()) + d.delay()
-	d.until(d.now)
+	d.runUntil(d.now)
 	t := d.pick()
 	d.learn(t.node)
 	if t.event != nil {

@@ -157,7 +157,7 @@ func TestRunRaces(t *testing.T) {
 
 func (b *bench) synchronize() error { return b.d.Synchronize() }
 
-// rest hears of all that the host has not heard of.
+// rest takes all events that the host has not taken yet.
 func (b *bench) rest() error {
 	for len(b.d.owed) > 0 {
 		if err := next(b); err != nil {

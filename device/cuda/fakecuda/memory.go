@@ -20,8 +20,8 @@ const (
 )
 
 type memory struct {
-	allocations []*allocation // by address
-	pins        []*pin        // by address
+	allocations []*allocation // Sorted by address.
+	pins        []*pin        // Sorted by address.
 	next        uint64        // address
 	used        graph.Bytes
 }
@@ -33,7 +33,7 @@ type allocation struct {
 	refused    bool // its Release was, as Options.Fail had it
 	shadow     *shadow
 	content    ptx.Allocation // without bytes in a dry driver
-	within     *reservation   // that it is mapped to; nil: it was allocated
+	within     *reservation   // The reservation that it is mapped to; nil: it was allocated.
 }
 
 // pin is pinned memory of the host.

@@ -16,7 +16,7 @@ type node struct {
 	stream cuda.Stream
 	lane
 	clock   clock  // what comes before it, and itself
-	capture *Graph // that it is a part of, instead of being put; nil: none
+	capture *Graph // The graph that captured it instead of running it; nil: none.
 
 	run  func(*node) // its effect; nil: none
 	unit unit
@@ -26,7 +26,7 @@ type node struct {
 	undone, untimed int     // how many of those before it are not carried out, and have no times
 	isDone, isTimed bool
 	ready, end      time.Duration
-	instructions    int64 // that a kernel has executed
+	instructions    int64 // Instructions that a kernel has executed.
 	touched         int64 // bytes
 }
 
@@ -54,10 +54,10 @@ func (d *Driver) add(l *lane, n *node, before []*node) {
 	n.lane, n.ready = *l, d.now
 	n.clock = append(make(clock, 0, d.lanes+1), d.host...)
 	for _, b := range before {
-		n.clock = n.clock.with(b.clock)
+		n.clock = n.clock.merge(b.clock)
 	}
-	n.clock = n.clock.at(*l)
-	d.all = d.all.with(n.clock)
+	n.clock = n.clock.stamp(*l)
+	d.all = d.all.merge(n.clock)
 	d.unfinished++
 	for _, b := range before {
 		if b.isTimed {
@@ -130,7 +130,7 @@ func (d *Driver) runAll() {
 // it was told to, the host is not blamed for what it can not know.
 func (d *Driver) byHost(what string) *node {
 	if d.hasFailed() {
-		d.host = d.host.with(d.all)
+		d.host = d.host.merge(d.all)
 	}
 	d.host[0]++
 	return &node{what: what, lane: lane{tick: d.host[0]}, clock: slices.Clone(d.host)}
@@ -139,5 +139,5 @@ func (d *Driver) byHost(what string) *node {
 // learn has the host know that an operation has ended.
 func (d *Driver) learn(n *node) {
 	d.need(n)
-	d.host = d.host.with(n.clock)
+	d.host = d.host.merge(n.clock)
 }

@@ -15,7 +15,7 @@ const defaultPage = 2 * graph.MiB
 
 // paging is addresses that were reserved, and memory that was created for them.
 type paging struct {
-	reserved []*reservation // by address
+	reserved []*reservation // Sorted by address.
 	memoryOf map[cuda.Memory]*physical
 }
 
@@ -24,9 +24,9 @@ type paging struct {
 type reservation struct {
 	begin, end uint64
 	refused    bool       // its release was, or that of something in it, as Options.Fail had it
-	mapped     []*mapping // by address
+	mapped     []*mapping // Sorted by address.
 	shadow     *shadow
-	content    ptx.Allocation // of all addresses; without bytes in a dry driver
+	content    ptx.Allocation // Content of all addresses; without bytes in a dry driver.
 }
 
 type mapping struct {
@@ -176,8 +176,8 @@ func (d *Driver) Map(a cuda.Address, size graph.Bytes, m cuda.Memory) error {
 	return nil
 }
 
-// within returns which of the mappings a range is made of; false if it is not of whole ones, one after the other.
-func (r *reservation) within(a cuda.Address, size graph.Bytes) (from, to int, ok bool) {
+// mappingsOf returns which of the mappings a range is made of; false if it is not of whole ones, one after the other.
+func (r *reservation) mappingsOf(a cuda.Address, size graph.Bytes) (from, to int, ok bool) {
 	at, end := uint64(a), uint64(a)+uint64(size)
 	from = slices.IndexFunc(r.mapped, func(m *mapping) bool { return m.begin == at })
 	if from < 0 {
@@ -193,7 +193,7 @@ func (r *reservation) within(a cuda.Address, size graph.Bytes) (from, to int, ok
 func (d *Driver) mappings(call string, a cuda.Address, size graph.Bytes) (r *reservation, from, to int, err error) {
 	if r = d.reservationAt(uint64(a), size); r != nil {
 		var ok bool
-		if from, to, ok = r.within(a, size); ok {
+		if from, to, ok = r.mappingsOf(a, size); ok {
 			return r, from, to, nil
 		}
 	}

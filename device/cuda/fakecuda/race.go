@@ -17,8 +17,8 @@ type lane struct {
 // clock is a vector clock: per lane, the tick of the last operation that is known to have ended.
 type clock []uint32
 
-// with returns the least clock that knows all that c and o know. It may be c itself, changed.
-func (c clock) with(o clock) clock {
+// merge returns the least clock that knows all that c and o know. It may be c itself, changed.
+func (c clock) merge(o clock) clock {
 	for len(c) < len(o) {
 		c = append(c, 0)
 	}
@@ -28,8 +28,8 @@ func (c clock) with(o clock) clock {
 	return c
 }
 
-// at returns c, changed, as the clock of an operation.
-func (c clock) at(l lane) clock {
+// stamp returns c, changed, as the clock of an operation.
+func (c clock) stamp(l lane) clock {
 	for len(c) <= l.number {
 		c = append(c, 0)
 	}

@@ -53,7 +53,7 @@ var orders = map[string]func(*bench){
 	"Between": func(b *bench) {
 		first, last := b.mark(b.one), b.mark(b.one)
 		for {
-			if _, err := b.d.Between(first, last); err == nil {
+			if _, err := b.d.Elapsed(first, last); err == nil {
 				return
 			}
 			_, err := b.d.Ended(last)
@@ -160,10 +160,10 @@ func TestShadow(t *testing.T) {
 		for range 30 {
 			l := rng.IntN(3)
 			if rng.IntN(3) == 0 {
-				clocks[l] = clocks[l].with(clocks[rng.IntN(3)])
+				clocks[l] = clocks[l].merge(clocks[rng.IntN(3)])
 			}
 			ticks[l]++
-			clocks[l] = clocks[l].at(lane{l, ticks[l]})
+			clocks[l] = clocks[l].stamp(lane{l, ticks[l]})
 			n := &node{lane: lane{l, ticks[l]}, clock: append(clock{}, clocks[l]...)}
 			begin := rng.IntN(24)
 			end := begin + 1 + rng.IntN(24-begin)

@@ -12,7 +12,7 @@ type streams struct {
 	streamOf   map[cuda.Stream]*stream
 	eventOf    map[cuda.Event]*event
 	lanes      int
-	host       clock // what the host knows to have ended
+	host       clock // Operations that the host knows to have ended.
 	all        clock // all that was put
 	ready      []*node
 	unfinished int // nodes of streams that are not carried out
@@ -22,7 +22,7 @@ type streams struct {
 type stream struct {
 	lane    lane
 	waits   []*node // what the next operation waits for: the one before it, and records that were awaited since
-	capture *Graph  // that takes what is put; nil: none
+	capture *Graph  // The graph that captures operations; nil: none.
 	outside []*node // waits as they were before the capture
 	refused bool
 }
@@ -76,6 +76,6 @@ func (d *Driver) Synchronize() error {
 		}
 	}
 	d.runAll()
-	d.host = d.host.with(d.all)
+	d.host = d.host.merge(d.all)
 	return d.settle(call)
 }

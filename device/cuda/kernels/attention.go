@@ -26,7 +26,7 @@ func softmaxDX(c *Call) []Launch {
 
 func additiveScores(c *Call) []Launch {
 	q, k, n := c.InShapes[0], c.InShapes[1], c.OutShapes[0].Elements()
-	return []Launch{each("additive_scores", n, operands(c, n, q[1], k[1], q[2])...)}
+	return []Launch{launchEach("additive_scores", n, operands(c, n, q[1], k[1], q[2])...)}
 }
 
 // additiveScoresGradScratch holds each query's share of dv.
@@ -40,7 +40,7 @@ func additiveScoresGrad(c *Call) []Launch {
 	in := []any{c.In[0], c.In[1], c.In[2], c.In[3]}
 	add := func(kernel string, n int, out ...any) {
 		args := append(append(in[:4:4], out...), n, q[1], k[1], q[2])
-		launches = append(launches, each(kernel, n, args...))
+		launches = append(launches, launchEach(kernel, n, args...))
 	}
 	var shares uint64
 	if c.Out[2] != 0 {

@@ -16,10 +16,10 @@ var convolutions = map[graph.Kind]entry{
 
 // convolution is the geometry of the three convolution kinds.
 type convolution struct {
-	n, c, h, w int // of the input; c channels in a group
-	k, p, q    int // of the output; k filters in a group
+	n, c, h, w int // Extents of the input, with c channels per group.
+	k, p, q    int // Extents of the output, with k filters per group.
 	groups     int
-	r, s       int // of the kernel
+	r, s       int // Extents of the kernel.
 	stride     [2]int
 	pad        [2]int
 }
@@ -73,9 +73,9 @@ func (g *convolution) direct() bool {
 	return g.r == 1 && g.s == 1 && g.stride == [2]int{1, 1} && g.pad == [2]int{}
 }
 
-// whole reports whether pixels can be the columns of a matrix as they stand in memory: four of them must lie in one
-// image.
-func (g *convolution) whole() bool { return g.direct() && (g.n == 1 || g.h*g.w%4 == 0) }
+// pixelsAreColumns reports whether pixels can be the columns of a matrix as they stand in memory: four of them must lie
+// in one image.
+func (g *convolution) pixelsAreColumns() bool { return g.direct() && (g.n == 1 || g.h*g.w%4 == 0) }
 
 // x, y and weights are the operands, seen as matrices of pixels or of windows, with a group as an entry of the batch.
 func (g *convolution) x(address uint64) matrix {
@@ -107,7 +107,7 @@ func conv2D(c *Call, g *convolution) []product {
 	if len(c.In) == 3 {
 		p.c.bias, p.c.biasOfRows, p.c.biasBatch = c.In[2], true, g.k
 	}
-	if g.whole() {
+	if g.pixelsAreColumns() {
 		p.kernel = "product_nn"
 		return []product{p}
 	}
@@ -142,7 +142,7 @@ func conv2DDW(c *Call, g *convolution) []product {
 // conv2DDX: dy w -> dx. Pixels of dx a stride apart meet the same weights of their windows: they are the columns of a
 // product of those weights by the pixels of dy.
 func conv2DDX(c *Call, g *convolution) (all []product) {
-	if g.whole() {
+	if g.pixelsAreColumns() {
 		w := g.weights(c.In[1])
 		return []product{{
 			kernel: "product_tn", m: g.c, n: g.n * g.h * g.w, k: g.k, batch: g.groups,

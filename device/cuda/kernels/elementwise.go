@@ -30,28 +30,29 @@ var elementwise = map[graph.Kind]entry{
 // reluDX does not read x.
 func reluDX(c *Call) []Launch {
 	n := c.OutShapes[0].Elements()
-	return []Launch{each("relu_dx", n, c.In[1], c.In[2], c.Out[0], n)}
+	return []Launch{launchEach("relu_dx", n, c.In[1], c.In[2], c.Out[0], n)}
 }
 
 func scale(c *Call) []Launch {
 	n := c.OutShapes[0].Elements()
-	return []Launch{each("scale", n, c.Out[0], n, c.Attrs.Factor)}
+	return []Launch{launchEach("scale", n, c.Out[0], n, c.Attrs.Factor)}
 }
 
 func affine(c *Call) []Launch {
 	n := c.OutShapes[0].Elements()
-	return []Launch{each("affine", n, c.In[0], c.Out[0], n, c.Attrs.Factor, c.Attrs.Shift)}
+	return []Launch{launchEach("affine", n, c.In[0], c.Out[0], n, c.Attrs.Factor, c.Attrs.Shift)}
 }
 
 func power(c *Call) []Launch {
 	n := c.OutShapes[0].Elements()
-	return []Launch{each("power", n, c.In[0], c.Out[0], n, c.Attrs.Exponent)}
+	return []Launch{launchEach("power", n, c.In[0], c.Out[0], n, c.Attrs.Exponent)}
 }
 
 // dropout draws the mask as the CPU's kernel does.
 func dropout(c *Call) []Launch {
 	n, rate := c.OutShapes[0].Elements(), c.Attrs.Rate
-	return []Launch{each("dropout", n, c.In[0], c.Out[0], n, c.Iteration, c.Seed, c.Attrs.Key, uint64(rate*(1<<53)),
+	return []Launch{launchEach("dropout", n, c.In[0], c.Out[0], n, c.Iteration, c.Seed, c.Attrs.Key,
+		uint64(rate*(1<<53)),
 		1/(1-rate))}
 }
 
@@ -59,7 +60,7 @@ func dropout(c *Call) []Launch {
 func alike(kernel string) func(c *Call) []Launch {
 	return func(c *Call) []Launch {
 		n := c.OutShapes[0].Elements()
-		return []Launch{each(kernel, n, operands(c, n)...)}
+		return []Launch{launchEach(kernel, n, operands(c, n)...)}
 	}
 }
 

@@ -82,7 +82,7 @@ func TestFunctionsAtTheirEnds(t *testing.T) {
 	}
 }
 
-// apply computes a function of numbers, which it rounds to elements of so many bytes.
+// apply computes a function of numbers, which it rounds to elements of a given size.
 func (h *host) apply(t *testing.T, kernel string, size int, xs []float64) []float64 {
 	t.Helper()
 	var in []byte
@@ -96,7 +96,7 @@ func (h *host) apply(t *testing.T, kernel string, size int, xs []float64) []floa
 	}
 	m := new(memory)
 	x, y := m.add(in, true), m.add(in, false)
-	h.execute(t, m, []Launch{each(kernel, len(xs), x.Address, y.Address, len(xs))})
+	h.execute(t, m, []Launch{launchEach(kernel, len(xs), x.Address, y.Address, len(xs))})
 	var out []float64
 	for i := range xs {
 		if size == 4 {

@@ -18,7 +18,7 @@ type Call struct {
 	In, Out             []uint64
 	InShapes, OutShapes []graph.Shape
 	Scratch             uint64 // address of at least Scratch(...) bytes of any content, at a multiple of 8
-	Seed                uint64 // of the job's generator
+	Seed                uint64 // Seed of the job's random generator.
 	Iteration           uint64 // address of an int64, the iteration from 0 on
 }
 
@@ -27,7 +27,7 @@ type Launch struct {
 	Kernel string
 	Grid   [3]uint32
 	Block  [3]uint32
-	Args   []uint64 // of eight bytes each: an address, an integer, or the bits of a float64
+	Args   []uint64 // Eight bytes each: an address, an integer, or the bits of a float64.
 }
 
 // entry is how an op of a kind is executed.
@@ -112,9 +112,9 @@ var embedded embed.FS
 
 // Text is a module of kernels.
 type Text struct {
-	Name    string // of the file in src, without .c
+	Name    string // Name of the file in src, without .c.
 	PTX     string
-	Kernels []string // that it defines, each in one module alone
+	Kernels []string // Kernels that the module defines; no other module defines them.
 }
 
 // Texts returns all modules, by name.
@@ -147,13 +147,13 @@ const threads = 256
 // maxBlocks bounds the grids whose threads take several elements each. It is the same on every chip.
 const maxBlocks = 8192
 
-// each is a launch of a kernel that treats n elements alike (EACH).
-func each(kernel string, n int, args ...any) Launch {
+// launchEach is a launch of a kernel that treats n elements alike (EACH).
+func launchEach(kernel string, n int, args ...any) Launch {
 	blocks := min((n+threads-1)/threads, maxBlocks)
 	return launch(kernel, blocks, threads, args...)
 }
 
-// launch is a launch of so many blocks in one dimension. Arguments are addresses (uint64), int, int64 and float64.
+// launch is a launch of blocks in one dimension. Arguments are addresses (uint64), int, int64 and float64.
 func launch(kernel string, blocks, threads int, args ...any) Launch {
 	if blocks < 1 || blocks > math.MaxInt32 {
 		refuse("%s in %d blocks, of which there may be %d", kernel, blocks, math.MaxInt32)

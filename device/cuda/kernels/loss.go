@@ -32,7 +32,7 @@ func softmaxXentDX(c *Call) []Launch {
 	rows, classes, n := c.InShapes[0][0], c.InShapes[0][1], c.InShapes[0].Elements()
 	return []Launch{
 		launch("count_labels", 1, threadsFor(rows), c.In[1], c.Scratch, rows),
-		each("softmax_xent_dx", n, c.In[0], c.In[1], c.Scratch, c.Out[0], n, classes),
+		launchEach("softmax_xent_dx", n, c.In[0], c.In[1], c.Scratch, c.Out[0], n, classes),
 	}
 }
 

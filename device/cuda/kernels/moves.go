@@ -16,12 +16,12 @@ var moves = map[graph.Kind]entry{
 func expand(c *Call) []Launch {
 	y := c.OutShapes[0]
 	n := y.Elements()
-	return []Launch{each("expand", n, c.In[0], c.Out[0], n, y[1], y[2])}
+	return []Launch{launchEach("expand", n, c.In[0], c.Out[0], n, y[1], y[2])}
 }
 
 func sumOver(c *Call) []Launch {
 	x, n := c.InShapes[0], c.OutShapes[0].Elements()
-	return []Launch{each("sum_over", n, c.In[0], c.Out[0], n, x[1], x[2])}
+	return []Launch{launchEach("sum_over", n, c.In[0], c.Out[0], n, x[1], x[2])}
 }
 
 // A tensor cut along a dimension is rows: one per combination of the outer indices, each of the extent along the
@@ -36,7 +36,8 @@ func concat(c *Call) []Launch {
 	var launches []Launch
 	for i, part := range c.InShapes {
 		n, w := part.Elements(), width(part, dim)
-		launches = append(launches, each("copy_rows", n, c.In[i], c.Out[0], n, w, 0, w, at, width(c.OutShapes[0], dim)))
+		launches = append(launches, launchEach("copy_rows", n, c.In[i], c.Out[0], n, w, 0, w, at, width(c.OutShapes[0],
+			dim)))
 		at += w
 	}
 	return launches
@@ -52,29 +53,29 @@ func ranged(c *Call, of graph.Shape) (part, begin, stride int) {
 func slice(c *Call) []Launch {
 	n := c.OutShapes[0].Elements()
 	part, begin, stride := ranged(c, c.InShapes[0])
-	return []Launch{each("copy_rows", n, c.In[0], c.Out[0], n, part, begin, stride, 0, part)}
+	return []Launch{launchEach("copy_rows", n, c.In[0], c.Out[0], n, part, begin, stride, 0, part)}
 }
 
 func sliceDX(c *Call) []Launch {
 	n := c.OutShapes[0].Elements()
 	part, begin, stride := ranged(c, c.OutShapes[0])
-	return []Launch{each("slice_dx", n, c.In[0], c.Out[0], n, part, begin, stride)}
+	return []Launch{launchEach("slice_dx", n, c.In[0], c.Out[0], n, part, begin, stride)}
 }
 
 func sliceAccumulate(c *Call) []Launch {
 	n := c.InShapes[1].Elements()
 	part, begin, stride := ranged(c, c.InShapes[0])
-	return []Launch{each("slice_accumulate", n, c.Out[0], c.In[1], n, part, begin, stride)}
+	return []Launch{launchEach("slice_accumulate", n, c.Out[0], c.In[1], n, part, begin, stride)}
 }
 
 func pad(c *Call) []Launch {
 	x, y := c.InShapes[0], c.OutShapes[0]
 	n := y.Elements()
-	return []Launch{each("pad", n, c.In[0], c.Out[0], n, x[2], x[3], y[2], y[3], c.Attrs.Pad[0], c.Attrs.Pad[1])}
+	return []Launch{launchEach("pad", n, c.In[0], c.Out[0], n, x[2], x[3], y[2], y[3], c.Attrs.Pad[0], c.Attrs.Pad[1])}
 }
 
 func transpose(c *Call) []Launch {
 	x := c.InShapes[0]
 	n := x.Elements()
-	return []Launch{each("transpose", n, c.In[0], c.Out[0], n, x[1], x[2], x[3])}
+	return []Launch{launchEach("transpose", n, c.In[0], c.Out[0], n, x[1], x[2], x[3])}
 }

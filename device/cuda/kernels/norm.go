@@ -31,12 +31,13 @@ func batchNormStats(c *Call) []Launch {
 
 func batchNorm(c *Call) []Launch {
 	n, ch := c.InShapes[0].Elements(), channelsOf(c.InShapes[0])
-	return []Launch{each("batch_norm", n, operands(c, n, ch.c, ch.size, c.Attrs.Epsilon)...)}
+	return []Launch{launchEach("batch_norm", n, operands(c, n, ch.c, ch.size, c.Attrs.Epsilon)...)}
 }
 
 func batchNormUpdate(c *Call) []Launch {
 	channels, n := c.InShapes[0].Elements(), float64(c.Attrs.Length)
-	return []Launch{each("batch_norm_update", channels, c.In[0], c.In[1], c.In[2], c.In[3], channels, c.Attrs.Momentum,
+	return []Launch{launchEach("batch_norm_update", channels, c.In[0], c.In[1], c.In[2], c.In[3], channels,
+		c.Attrs.Momentum,
 		n/(n-1))}
 }
 
@@ -60,7 +61,7 @@ func batchNormGrad(c *Call) []Launch {
 	if c.Out[0] == 0 {
 		return launches
 	}
-	return append(launches, each("batch_norm_dx", n, x, mean, dy, c.Out[0], factors, n, ch.c, ch.size))
+	return append(launches, launchEach("batch_norm_dx", n, x, mean, dy, c.Out[0], factors, n, ch.c, ch.size))
 }
 
 // maxRows bounds the grids whose blocks take several rows each.
@@ -89,7 +90,8 @@ func layerNormGrad(c *Call) []Launch {
 	products, sums := c.Scratch, c.Scratch+uint64(doubles(n))
 	var launches []Launch
 	if c.Out[1] != 0 || c.Out[2] != 0 {
-		launches = append(launches, each("layer_norm_columns", n, x, mean, scale, dy, products, sums, n, rows, width,
+		launches = append(launches, launchEach("layer_norm_columns", n, x, mean, scale, dy, products, sums, n, rows,
+			width,
 			partRows))
 	}
 	if c.Out[1] != 0 {
@@ -108,6 +110,7 @@ func layerNormGrad(c *Call) []Launch {
 func lrn(kernel string) func(c *Call) []Launch {
 	return func(c *Call) []Launch {
 		n, ch, a := c.InShapes[0].Elements(), channelsOf(c.InShapes[0]), c.Attrs
-		return []Launch{each(kernel, n, operands(c, n, ch.c, ch.size, a.Length/2, a.Factor, a.Exponent, a.Epsilon)...)}
+		return []Launch{launchEach(kernel, n, operands(c, n, ch.c, ch.size, a.Length/2, a.Factor, a.Exponent,
+			a.Epsilon)...)}
 	}
 }

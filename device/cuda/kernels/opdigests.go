@@ -13,9 +13,9 @@ import (
 // OpDigests are digests of what each op of a graph has written, iteration after iteration: FNV-1a of 64 bits over the
 // elements of all outputs, folded.
 type OpDigests struct {
-	Words      string // of tensile run, for the network
+	Words      string // Arguments of tensile run for the network.
 	Graph      graph.Digest
-	Seed       uint64     // of weights, data and dropout
+	Seed       uint64     // Seed of weights, data and dropout.
 	Iterations [][]uint32 // per iteration and op
 }
 

@@ -204,7 +204,7 @@ func convolutionAdditions(e example, out graph.Shape) additions {
 		}
 		// pixels a stride apart are one product, of the weights that they meet
 		s.product = func(at int) product {
-			if g.whole() {
+			if g.pixelsAreColumns() {
 				return product{m: g.c, n: g.n * g.h * g.w, k: g.k, batch: g.groups}
 			}
 			rows, r := samePhase(g.h, g.r, g.stride[0], g.pad[0], at/g.w%g.h)
@@ -289,7 +289,7 @@ func TestOrderOfSums(t *testing.T) {
 			clear(p.out[0].Written)
 			for _, q := range list {
 				clear(scratch.Written)
-				launches := q.by(splitOf(tile, q.k, parts), scratch.Address)
+				launches := q.launchSplit(splitOf(tile, q.k, parts), scratch.Address)
 				interpret(t, p.memory, launches)
 				examples[launches[0].Kernel]++
 			}

@@ -90,7 +90,7 @@ func (p *product) refuse() {
 	refuse("a product of %d rows, %d columns and %d summands, %d times, is too large", p.m, p.n, p.k, p.batch)
 }
 
-// split follows from the extents alone. It weighs the time that the blocks of each tile take on so many processors, a
+// split follows from the extents alone. It weighs the time that the blocks of each tile take on the processors, a
 // processor being faster with two blocks or more, against what adding up the parts takes.
 func (p *product) split() split {
 	var best split
@@ -130,14 +130,14 @@ func (p *product) scratch() graph.Bytes {
 	return (p.memory(s.parts) + 7) &^ 7
 }
 
-// memory is what so many parts of c take.
+// memory returns the bytes of the partial results of c.
 func (p *product) memory(parts int) graph.Bytes { return graph.Bytes(4 * p.batch * parts * p.m * p.n) }
 
 // launches makes the product with the split that follows from its extents.
-func (p *product) launches(scratch uint64) []Launch { return p.by(p.split(), scratch) }
+func (p *product) launches(scratch uint64) []Launch { return p.launchSplit(p.split(), scratch) }
 
-// by makes the product with a split.
-func (p *product) by(s split, scratch uint64) []Launch {
+// launchSplit makes the product with a split.
+func (p *product) launchSplit(s split, scratch uint64) []Launch {
 	blocks := p.batch * s.parts * ceil(p.m, s.tile.size) * ceil(p.n, s.tile.size)
 	if blocks > maxIndex || s.parts > 1 && (p.n > none || p.batch*p.m*p.n > maxIndex) {
 		p.refuse()
@@ -176,7 +176,7 @@ func (p *product) by(s split, scratch uint64) []Launch {
 		for _, v := range c.lattice {
 			args = append(args, v)
 		}
-		all = append(all, each("product_sum", p.batch*p.m*p.n, args...))
+		all = append(all, launchEach("product_sum", p.batch*p.m*p.n, args...))
 	}
 	return all
 }

@@ -137,7 +137,7 @@ func (e example) runOnce(t *testing.T, k *ptx.Kernel, argument int) error {
 	if !strings.HasPrefix(l.Kernel, "grouped") {
 		q := productsOf(&p.call)[0]
 		for _, tile := range tiles {
-			if l = q.by(splitOf(tile, q.k, 1), 0)[0]; l.Kernel == k.Name {
+			if l = q.launchSplit(splitOf(tile, q.k, 1), 0)[0]; l.Kernel == k.Name {
 				break
 			}
 		}

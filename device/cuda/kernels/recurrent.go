@@ -17,13 +17,14 @@ func operandAt(addresses []uint64, i int) uint64 {
 
 func lstm(c *Call) []Launch {
 	n := c.OutShapes[0].Elements()
-	return []Launch{each("lstm", n, c.In[0], operandAt(c.In, 1), operandAt(c.In, 2), c.Out[0], c.Out[1], n,
+	return []Launch{launchEach("lstm", n, c.In[0], operandAt(c.In, 1), operandAt(c.In, 2), c.Out[0], c.Out[1], n,
 		c.OutShapes[0][1])}
 }
 
 func lstmGrad(c *Call) []Launch {
 	state := c.OutShapes[1]
 	forward, grads := c.In[:graph.LSTMGradOperands(len(c.In))], c.In[graph.LSTMGradOperands(len(c.In)):]
-	return []Launch{each("lstm_grad", state.Elements(), c.In[0], operandAt(forward, 1), operandAt(forward, 2), grads[0],
+	return []Launch{launchEach("lstm_grad", state.Elements(), c.In[0], operandAt(forward, 1), operandAt(forward, 2),
+		grads[0],
 		operandAt(grads, 1), c.Out[0], c.Out[1], state.Elements(), state[1])}
 }

@@ -40,7 +40,7 @@ func TestShareOfFMA(t *testing.T) {
 		}
 		p := e.prepare(t)
 		q := productsOf(&p.call)[0]
-		l := q.by(splitOf(tiles[0], q.k, 1), 0)[0]
+		l := q.launchSplit(splitOf(tiles[0], q.k, 1), 0)[0]
 		f, err := kernels[l.Kernel].Run(ptx.Launch{Grid: l.Grid, Block: l.Block, Args: l.Args, Memory: p.memory})
 		if err != nil {
 			t.Fatal(err)

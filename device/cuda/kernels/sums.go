@@ -53,7 +53,7 @@ func biasDB(c *Call) []Launch {
 	if ch.size == 1 {
 		n := partsOf(ch.n) * ch.c
 		return []Launch{
-			each("column_sums", n, c.In[0], c.Scratch, n, ch.n, ch.c, partRows),
+			launchEach("column_sums", n, c.In[0], c.Scratch, n, ch.n, ch.c, partRows),
 			sumParts(c.Scratch, c.Out[0], ch.c, partsOf(ch.n)),
 		}
 	}
@@ -66,7 +66,7 @@ func biasDB(c *Call) []Launch {
 
 // sumParts adds up the sums of parts.
 func sumParts(sums, to uint64, width, parts int) Launch {
-	return each("sum_parts", width, sums, to, width, parts)
+	return launchEach("sum_parts", width, sums, to, width, parts)
 }
 
 // sumChunks adds up the sums of chunks per channel, and divides.

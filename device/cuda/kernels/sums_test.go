@@ -58,7 +58,7 @@ func columnSum(rows int, term func(r int) float64) (sum float64) {
 // at is where element i of channel k stands, elements being counted image by image.
 func (ch channels) at(k, i int) int { return (i/ch.size*ch.c+k)*ch.size + i%ch.size }
 
-// exp is exp32 of src/functions.h, and the others likewise.
+// exp is exp32 of src/functions.h, and the other names follow the same rule.
 func exp(x float32) float32 {
 	k, r := reduce(min(max(x, -105), 89))
 	half := k / 2

@@ -229,7 +229,7 @@ func TestMemory(t *testing.T) {
 			t.Errorf("after Synchronize: %v, %v", ended, err)
 		}
 	}
-	if took, err := r.d.Between(before, after); err != nil || took <= 0 {
+	if took, err := r.d.Elapsed(before, after); err != nil || took <= 0 {
 		t.Errorf("a fill took %v, %v", took, err)
 	}
 	r.do(r.d.Release(a))

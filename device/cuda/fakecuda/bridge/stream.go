@@ -83,7 +83,7 @@ func fakeEventSynchronize(e C.CUevent) C.CUresult {
 //export fakeEventElapsedTime
 func fakeEventElapsedTime(milliseconds *C.float, a, b C.CUevent) C.CUresult {
 	return inContext(func(d *fakecuda.Driver) error {
-		t, err := d.Between(number[cuda.Event](a), number[cuda.Event](b))
+		t, err := d.Elapsed(number[cuda.Event](a), number[cuda.Event](b))
 		*milliseconds = C.float(float64(t) / float64(time.Millisecond))
 		return err
 	})
