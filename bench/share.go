@@ -229,7 +229,7 @@ func (m *shared) paged(size graph.Bytes) graph.Bytes { return size / m.planner.P
 func (m *shared) unplanned() error {
 	var arenas, bases, spread, largest graph.Bytes
 	for _, p := range m.programs {
-		d, err := p.Divide(m.planner.Page, 0)
+		d, err := program.ProveGroups(p, m.planner.Page, 0)
 		if err != nil {
 			return err
 		}

@@ -114,7 +114,7 @@ func (m *realSharing) measure(copies int, progress func(float64)) (rows []RealSh
 	m.programs = planned.Programs
 	var arenas, bases, spread, largest graph.Bytes
 	for _, p := range m.programs {
-		d, err := p.Divide(on.Page, 0)
+		d, err := program.ProveGroups(p, on.Page, 0)
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"tensile/graph"
 	"tensile/graph/autodiff"
+	"tensile/plan/program"
 )
 
 // gateCost is what a gate takes of the time of the thread that issues a job: to ask, to be granted, to hold other pages
@@ -49,7 +50,7 @@ func (s *scene) pieces(paper int) (*sharingResult, error) {
 		if every > 0 {
 			page = min(page, max(every, 64<<10))
 		}
-		d, err := s.programs[0].Divide(page, every)
+		d, err := program.ProveGroups(s.programs[0], page, every)
 		if err != nil {
 			return 0, err
 		}

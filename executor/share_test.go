@@ -65,7 +65,7 @@ func (c *grantor) Wake() (time.Duration, bool) { return c.machine.Wake() }
 func least(t testing.TB, page, every graph.Bytes, all ...program.Proven) int {
 	bases, spread := 0, 0
 	for _, p := range all {
-		d, err := p.Divide(page, every)
+		d, err := program.ProveGroups(p, page, every)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,7 +278,7 @@ func leastOf(t testing.TB, page, every graph.Bytes, programs map[string][]progra
 	for _, all := range programs {
 		base := 0
 		for _, p := range all {
-			d, err := p.Divide(page, every)
+			d, err := program.ProveGroups(p, page, every)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -335,7 +335,7 @@ func TestGatesBesideOneThatStandsStill(t *testing.T) {
 	d := openEngine(t, cpu.Options{NoOpenBLAS: true, Page: smallPage})
 	stands, goes := named(t, "stands"), named(t, "goes")
 	p := goes.plan(d, "none-live", 0)
-	divided, err := p.Divide(smallPage, smallEvery)
+	divided, err := program.ProveGroups(p, smallPage, smallEvery)
 	if err != nil {
 		t.Fatal(err)
 	}

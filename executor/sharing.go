@@ -106,7 +106,7 @@ func (h *Host) divide(p program.Proven) (*program.Groups, error) {
 	case !h.pages(), p.Program().Graph.Replicas() > 1:
 		return whole(p.Program(), h.page()), nil
 	}
-	d, err := p.Divide(h.page(), h.sharing.Every)
+	d, err := program.ProveGroups(p, h.page(), h.sharing.Every)
 	return d.Groups(), err
 }
 

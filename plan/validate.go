@@ -44,8 +44,8 @@ func ValidateBy(g *graph.Graph, p *Plan, tick func(steps int)) error {
 
 const absent = -1
 
-// stepTicks is what a step of a plan and the moves behind it take about, in steps of work.
-const stepTicks = 32
+// validateTicks is what a step of a plan and the moves behind it take about, in steps of work.
+const validateTicks = 32
 
 type validator struct {
 	g        *graph.Graph
@@ -113,7 +113,7 @@ func (v *validator) form() bool {
 		if m.Storage < 0 || int(m.Storage) >= len(g.Storages) {
 			v.say(m.After, -1, ErrForm, "move %d: there is no storage %d", i, m.Storage)
 		}
-		if m.Kind.order() < 0 || m.After < -1 || m.After >= len(p.Steps) || m.Delay < 0 {
+		if m.Kind != Out && m.Kind != Drop && m.Kind != In || m.After < -1 || m.After >= len(p.Steps) || m.Delay < 0 {
 			v.say(m.After, m.Storage, ErrForm, "move %d: %s after %d delay %v with %d steps", i, m.Kind, m.After,
 				m.Delay, len(p.Steps))
 		}
@@ -161,7 +161,7 @@ func (v *validator) walk(valid []bool) []bool {
 	}
 	moves := v.moves(p.Moves, -1)
 	for slot, step := range p.Steps {
-		v.tick(stepTicks)
+		v.tick(validateTicks)
 		v.step(slot, step)
 		moves = v.moves(moves, slot)
 	}

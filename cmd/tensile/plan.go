@@ -123,7 +123,7 @@ func listCommands(d device.Device, p program.Proven, r *report.JobPlan) error {
 	if !ok {
 		return nil
 	}
-	divided, err := p.Divide(pager.Page(), 0)
+	divided, err := program.ProveGroups(p, pager.Page(), 0)
 	if err != nil {
 		return err
 	}

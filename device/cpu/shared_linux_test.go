@@ -61,7 +61,7 @@ func TestResidentUnderGates(t *testing.T) {
 	defer d.Close()
 	g := devicetest.Paged(d.Page())
 	p := devicetest.Build(t, d, g, devicetest.Freed(g), program.Options{})
-	divided, err := p.Divide(d.Page(), d.Page())
+	divided, err := program.ProveGroups(p, d.Page(), d.Page())
 	if err != nil {
 		t.Fatal(err)
 	}

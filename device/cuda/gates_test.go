@@ -75,7 +75,7 @@ func leastPages(t *testing.T, plans []program.Proven) (least, arenas int) {
 	t.Helper()
 	spread := 0
 	for _, p := range plans {
-		divided, err := p.Divide(smallPage, smallPage)
+		divided, err := program.ProveGroups(p, smallPage, smallPage)
 		if err != nil {
 			t.Fatal(err)
 		}

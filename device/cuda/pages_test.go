@@ -36,7 +36,7 @@ type cut struct {
 // byGroups divides a program, with every so many bytes of growth.
 func byGroups(t testing.TB, proven program.Proven, every graph.Bytes) cut {
 	t.Helper()
-	divided, err := proven.Divide(smallPage, every)
+	divided, err := program.ProveGroups(proven, smallPage, every)
 	if err != nil {
 		t.Fatal(err)
 	}

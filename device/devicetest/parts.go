@@ -173,7 +173,7 @@ func holds(c *crew) {
 	for seed := range uint64(10) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		proven := shuffled(c, g, seed, program.Options{Poison: seed%2 == 1})
-		d, err := proven.Divide(page, page<<r.IntN(3))
+		d, err := program.ProveGroups(proven, page, page<<r.IntN(3))
 		if err != nil {
 			c.t.Fatal(err)
 		}

@@ -19,6 +19,12 @@ var (
 	ErrPlan    = errors.New("not what the plan says")
 )
 
+// What parts of the work take about, in the steps that a tick is told of.
+const (
+	checkTableTicks = 16 // to make a table, per step of the plan
+	checkTicks      = 64 // to check a command
+)
+
 // Check proves a program without trust in Compile. It carries out Prologue, Body, Body and Epilogue in list order, and
 // Prologue and Epilogue alone, since a job may be told to stop before its first body. With a snapshot section it
 // carries out Prologue, Body, Body, Snapshot, Body and Epilogue instead, and Prologue, Snapshot, Body and Epilogue as
@@ -51,7 +57,7 @@ var (
 // changed afterwards.
 func Check(p *Program) (Proven, error) { return check(p, func(int) {}) }
 
-// check is Check with ticks as in Options.
+// check is Check for a caller who may want to stop: tick is told of every few steps of the work, and may panic.
 func check(p *Program, tick func(steps int)) (Proven, error) {
 	if err := checkTables(p); err != nil {
 		return Proven{}, fmt.Errorf("program: %w", err)
@@ -156,7 +162,7 @@ func newChecker(p *Program, tick func(steps int)) *checker {
 			c.saved = append(c.saved, Address{Region(region), offset})
 		}
 	}
-	c.tick(tableTicks * len(p.Plan.Steps))
+	c.tick(checkTableTicks * len(p.Plan.Steps))
 	c.bytes = c.newBytes()
 	return c
 }

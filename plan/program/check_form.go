@@ -10,7 +10,7 @@ import (
 // kind's unit, a kernel has the operands of its op, and anything else is about a whole storage and its host slot.
 func (c *checker) flaw(cmd *Command) string {
 	switch {
-	case cmd.Kind >= kinds:
+	case cmd.Kind >= Kinds:
 		return "no such kind"
 	case cmd.Stream < 0 || int(cmd.Stream) >= len(c.p.Streams) || c.p.Streams[cmd.Stream] != cmd.Kind.Unit():
 		return fmt.Sprintf("not on a stream of the %s unit", cmd.Kind.Unit())
@@ -61,7 +61,7 @@ func (c *checker) kernelFlaw(cmd *Command) string {
 		return "no such op"
 	}
 	op := &g.Ops[cmd.Op]
-	if cmd.Kind != executes(op) {
+	if cmd.Kind != KindOf(op) {
 		return fmt.Sprintf("a %s does not execute a %s", cmd.Kind, op.Kind)
 	}
 	if len(cmd.Inputs) != len(op.Inputs) || len(cmd.Outputs) != len(op.Outputs) {

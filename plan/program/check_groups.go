@@ -29,7 +29,7 @@ var (
 // A longer run has nothing new. Between a use and the read that follows it lies the end of a section, its begin, or
 // a whole section that does not use the byte, and in these walks each section ends before each that may follow it.
 func CheckGroups(p *Program, d *Groups) error {
-	c := &groupChecker{checker: accessOf(p), d: d}
+	c := &groupChecker{checker: &checker{p: p, g: p.Graph, last: p.Graph.LastVersions()}, d: d}
 	if c.form(); len(c.problems) == 0 {
 		c.divide()
 		if body, snapshot := &p.Body, &p.Snapshot; len(snapshot.Commands) == 0 {
@@ -108,9 +108,21 @@ func (c *groupChecker) form() {
 
 // pages checks that a set of pages is well formed and within the arena.
 func (c *groupChecker) pages(where any, pages Pages, limit int) {
-	if !pages.wellFormed(limit) {
+	if !wellFormed(pages, limit) {
 		c.say(where, ErrGroups, "%v is no ascending set of pages among the arena's %d", pages, limit)
 	}
+}
+
+// wellFormed reports whether p is a set of pages as the type demands, all from 0 to below limit.
+func wellFormed(p Pages, limit int) bool {
+	end := -1
+	for _, r := range p {
+		if r.From <= end || r.To <= r.From {
+			return false
+		}
+		end = r.To
+	}
+	return end <= limit
 }
 
 // divide divides the arena by everything that a command uses or a group needs.

@@ -21,10 +21,10 @@ func (o *checkOrder) known(p Point) []int {
 // points. It returns its place.
 func (o *checkOrder) add(run *Run, s Stream, waits []Point) Point {
 	before := o.lanes.Ended(s)
-	if run.floor == nil {
+	if floor := run.Floor(); floor == nil {
 		o.clocks[s] = append(o.clocks[s], make([]int, len(o.clocks))...)
 	} else {
-		o.clocks[s] = append(o.clocks[s], run.floor...)
+		o.clocks[s] = append(o.clocks[s], floor...)
 	}
 	at := Point{s, o.lanes.Pass(s)}
 	clock := o.known(at)
@@ -55,7 +55,7 @@ func (c *checker) after(where place, run *Run, cmd *Command) Point {
 			c.say(where, ErrCommand, "waits on stream %d", w.Stream)
 		case !c.order.lanes.Reached(run, w):
 			c.say(where, ErrOrder, "waits for %s, %d issued so far", w,
-				c.order.lanes.Ended(w.Stream)-run.origin[w.Stream])
+				c.order.lanes.Ended(w.Stream)-run.Count(Point{Stream: w.Stream}))
 		default:
 			continue
 		}

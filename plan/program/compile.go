@@ -132,7 +132,6 @@ func (c *compiler) newSection() Section {
 const (
 	tableTicks = 16 // to make a table, per step of the plan
 	stepTicks  = 64 // to compile a step of the plan and the moves behind it
-	checkTicks = 64 // to check a command
 )
 
 type compiler struct {
@@ -204,9 +203,16 @@ func (c *compiler) emit(cmd Command, n need) Point {
 // append appends a command that must come after n, and returns its place over all sections.
 func (c *compiler) append(cmd Command, n need) Point {
 	cmd.Waits = c.order.waits(cmd.Stream, n, c.origin)
-	at := c.section.append(cmd)
+	at := appendTo(&c.section, cmd)
 	at.Count += c.origin[at.Stream]
 	return at
+}
+
+// appendTo appends a command to a section and returns its place there.
+func appendTo(s *Section, c Command) Point {
+	s.Commands = append(s.Commands, c)
+	s.Counts[c.Stream]++
+	return Point{c.Stream, s.Counts[c.Stream]}
 }
 
 func (c *compiler) host(s graph.StorageID) Address { return Address{regionOf(HostMemory), c.hosts[s]} }
@@ -237,7 +243,7 @@ func (c *compiler) kernel(slot int, step plan.Step) {
 			c.sync = append(c.sync, Point{s, c.section.Counts[s] + c.origin[s]})
 		}
 	}
-	kind := executes(op)
+	kind := KindOf(op)
 	cmd := Command{Kind: kind, Stream: streamOf(kind), Slot: slot, Op: op.ID, Variant: step.Variant, Scratch: Nowhere,
 		Storage: -1}
 	for _, t := range op.Inputs {
@@ -370,7 +376,7 @@ func (c *compiler) prologue() {
 // epilogue copies out what the host does not have at the end of a body. Everything waits for the whole body.
 func (c *compiler) epilogue(section *Section) {
 	for _, s := range c.stale() {
-		section.append(Command{Kind: Out, Stream: streamOf(Out), Slot: -1, Storage: s, Bytes: c.g.Storages[s].Bytes,
+		appendTo(section, Command{Kind: Out, Stream: streamOf(Out), Slot: -1, Storage: s, Bytes: c.g.Storages[s].Bytes,
 			Device: Address{regionOf(Arena), c.l.Offsets[c.l.Stays.Entry[s]]}, Host: c.host(s)})
 	}
 }

@@ -13,14 +13,11 @@ type Content struct {
 	Uses    []int // the commands that write or read it, ascending
 }
 
-// NoStorage stands for scratch.
-const NoStorage = nothing
-
 // Contents lists what the arena holds while a section of a proven program runs; before the prologue and after the
 // epilogue that is nothing. Contents that are there at the same time share no bytes, so that the sum of those is never
 // above the arena.
 func Contents(p *Program, s *Section) []Content {
-	d := &divider{p: p, page: 1, access: accessOf(p)}
+	d := &divider{p: p, page: 1}
 	for _, s := range []*Section{&p.Body, &p.Snapshot, &p.Epilogue} {
 		d.follow(s)
 	}
@@ -31,8 +28,8 @@ func Contents(p *Program, s *Section) []Content {
 	var all []Content
 	latest := make(map[spot]int)
 	for i := range s.Commands {
-		d.eachUse(&s.Commands[i], func(u *use) {
-			k := spot{u.storage, u.at.Offset}
+		d.eachUse(&s.Commands[i], func(u arenaUse) {
+			k := spot{u.storage, u.offset}
 			at, used := latest[k]
 			if used && (!u.write || all[at].Uses[len(all[at].Uses)-1] == i) {
 				if uses := &all[at].Uses; (*uses)[len(*uses)-1] != i {
@@ -41,7 +38,7 @@ func Contents(p *Program, s *Section) []Content {
 				return
 			}
 			latest[k] = len(all)
-			all = append(all, Content{u.storage, u.at.Offset, u.size, !used && !u.write, false, []int{i}})
+			all = append(all, Content{u.storage, u.offset, u.size, !used && !u.write, false, []int{i}})
 		})
 	}
 	for k, i := range latest {

@@ -104,11 +104,11 @@ func (c *cutter) cut() Pages {
 
 // need returns the pages of the group.
 func (c *cutter) need() Pages {
-	var need Pages
+	var need []PageRange
 	for i, in := range c.in {
 		if in {
-			need = need.with(PageRange{c.bounds[i], c.bounds[i+1]})
+			need = append(need, PageRange{From: c.bounds[i], To: c.bounds[i+1]})
 		}
 	}
-	return need
+	return PagesOf(need)
 }

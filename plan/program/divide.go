@@ -21,9 +21,9 @@ func Divide(p *Program, page, every graph.Bytes) *Groups {
 	if every == 0 {
 		every = max(page, p.Arena/32)
 	}
-	d := &divider{p: p, page: page, every: every, access: accessOf(p)}
+	d := &divider{p: p, page: page, every: every}
 	d.lives()
-	return &Groups{Page: page, Base: pagesOf(slices.Clone(d.base)), Body: d.groups(&d.body),
+	return &Groups{Page: page, Base: PagesOf(slices.Clone(d.base)), Body: d.groups(&d.body),
 		Snapshot: d.groups(&d.snapshot)}
 }
 
@@ -32,7 +32,6 @@ func Divide(p *Program, page, every graph.Bytes) *Groups {
 type divider struct {
 	p           *Program
 	page, every graph.Bytes
-	access      *checker
 
 	base           []PageRange
 	crossing       []spot // with content that is read after an iteration boundary
@@ -41,7 +40,7 @@ type divider struct {
 
 // spot is a place where a storage begins.
 type spot struct {
-	storage graph.StorageID // nothing: scratch, or bytes that are filled with NaN
+	storage graph.StorageID // NoStorage: scratch, or bytes that are filled with NaN
 	offset  graph.Bytes
 }
 
@@ -66,7 +65,7 @@ func (d *divider) lives() {
 	d.follow(&p.Epilogue)
 	for _, s := range []*Section{&p.Prologue, &p.Epilogue} {
 		for i := range s.Commands {
-			d.eachUse(&s.Commands[i], func(u *use) { d.base = append(d.base, d.pagesOf(u.at.Offset, u.size)) })
+			d.eachUse(&s.Commands[i], func(u arenaUse) { d.base = append(d.base, d.pagesOf(u.offset, u.size)) })
 		}
 	}
 	for _, k := range d.crossing {
@@ -82,7 +81,7 @@ func (d *divider) lives() {
 		}
 	}
 	for _, h := range []*lifetimes{&d.body, &d.snapshot} {
-		for _, r := range pagesOf(slices.Clone(d.base)) {
+		for _, r := range PagesOf(slices.Clone(d.base)) {
 			if last := h.commands - 1; last >= 0 {
 				h.lives = append(h.lives, life{0, 0, r}, life{last, last, r})
 			}
@@ -94,17 +93,17 @@ func (d *divider) lives() {
 func (d *divider) follow(s *Section) lifetimes {
 	h := lifetimes{commands: len(s.Commands), latest: make(map[spot]int)}
 	for i := range s.Commands {
-		d.eachUse(&s.Commands[i], func(u *use) {
-			k := spot{u.storage, u.at.Offset}
+		d.eachUse(&s.Commands[i], func(u arenaUse) {
+			k := spot{u.storage, u.offset}
 			at, used := h.latest[k]
 			switch {
 			case used && (!u.write || h.lives[at].to == i): // goes on, be it by an update in place
 				h.lives[at].to = i
 				return
 			case used || u.write:
-				h.lives = append(h.lives, life{i, i, d.pagesOf(u.at.Offset, u.size)})
+				h.lives = append(h.lives, life{i, i, d.pagesOf(u.offset, u.size)})
 			default:
-				h.lives = append(h.lives, life{0, i, d.pagesOf(u.at.Offset, u.size)})
+				h.lives = append(h.lives, life{0, i, d.pagesOf(u.offset, u.size)})
 				d.crossing = append(d.crossing, k)
 			}
 			h.latest[k] = len(h.lives) - 1
@@ -114,19 +113,9 @@ func (d *divider) follow(s *Section) lifetimes {
 }
 
 // eachUse calls do for every access of a command to the arena.
-func (d *divider) eachUse(cmd *Command, do func(*use)) {
-	uses := d.access.uses(cmd, 0)
-	for i := range uses {
-		if u := &uses[i]; d.p.Regions[u.at.Region] == Arena && u.size > 0 {
-			do(u)
-		}
-	}
-}
+func (d *divider) eachUse(cmd *Command, do func(arenaUse)) { eachUse(d.p.Graph, cmd, do) }
 
 // pagesOf returns the pages that bytes lie in.
 func (d *divider) pagesOf(from, size graph.Bytes) PageRange {
 	return PageRange{int(from / d.page), int((from+size-1)/d.page) + 1}
 }
-
-// accessOf returns a checker that knows the accesses of commands, and nothing else.
-func accessOf(p *Program) *checker { return &checker{p: p, g: p.Graph, last: p.Graph.LastVersions()} }

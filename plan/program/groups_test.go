@@ -232,7 +232,7 @@ func dividedOf(t *testing.T, seed uint64) *program.Groups {
 	if err != nil {
 		t.Fatalf("%s: %v", s.name, err)
 	}
-	divided, err := proven.Divide(page, every)
+	divided, err := program.ProveGroups(proven, page, every)
 	if err != nil {
 		t.Fatalf("%s: %v", s.name, err)
 	}
@@ -279,7 +279,7 @@ func TestDivideByItself(t *testing.T) {
 			}
 		}
 	}
-	if _, err := (program.Proven{}).Divide(1, 0); err == nil {
+	if _, err := program.ProveGroups(program.Proven{}, 1, 0); err == nil {
 		t.Error("groups of no program")
 	}
 }

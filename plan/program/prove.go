@@ -14,34 +14,38 @@ type Proven struct{ program *Program }
 // Program returns the program, which must not be changed; nil for the zero value.
 func (p Proven) Program() *Program { return p.program }
 
-// Prove returns the program of a plan at the places of a layout after all checks: the plan is valid, the layout has
-// an aligned place within its arena for every residency and scratch, no two uses of the same bytes are unordered, and
-// every command finds what it should. Nothing but the graph, which must be valid, is trusted; of the layout Offsets,
-// Scratch, Arena and Align are read.
-func Prove(g *graph.Graph, p *plan.Plan, l *Placement, o Options) (Proven, error) {
+// ProveBy returns the program that compile writes of a plan at the places of a layout, after all checks: the plan is
+// valid, the layout has an aligned place within its arena for every residency and scratch, no two uses of the same bytes
+// are unordered, and every command finds what it should. compile is called once, with a valid plan and a whole layout of
+// it. Nothing but the graph, which must be valid, is trusted: neither plan nor layout, of which Offsets, Scratch, Arena
+// and Align are read, nor compile. tick is told of every few steps of the work, of some nanoseconds each, and may panic:
+// that ends the proof.
+func ProveBy(g *graph.Graph, p *plan.Plan, l *Placement, compile func(*Placement) *Program,
+	tick func(steps int)) (Proven, error) {
 	if p == nil {
 		return Proven{}, fmt.Errorf("the layout has no plan")
 	}
-	if o.Tick == nil {
-		o.Tick = func(int) {}
-	}
-	if err := plan.ValidateBy(g, p, o.Tick); err != nil {
+	if err := plan.ValidateBy(g, p, tick); err != nil {
 		return Proven{}, err
 	}
-	o.Tick(tableTicks * len(p.Steps))
+	tick(checkTableTicks * len(p.Steps))
 	placed := *l
-	placed.Stays = plan.StaysBy(g, p, o.Tick)
+	placed.Stays = plan.StaysBy(g, p, tick)
 	if len(l.Scratch) == 0 {
 		placed.Scratch = make([]graph.Bytes, len(p.Steps))
 	}
-	if err := placed.check(g, p); err != nil {
+	if err := checkLayout(g, p, &placed); err != nil {
 		return Proven{}, err
 	}
-	return check(Compile(g, p, &placed, o), o.Tick)
+	c := compile(&placed)
+	if c == nil || c.Graph != g || c.Plan != p {
+		return Proven{}, fmt.Errorf("program: %w: it was compiled of another plan", ErrPlan)
+	}
+	return check(c, tick)
 }
 
-// check reports what of a valid plan has no place in its arena.
-func (l *Placement) check(g *graph.Graph, p *plan.Plan) error {
+// checkLayout reports what of a valid plan has no place in its arena.
+func checkLayout(g *graph.Graph, p *plan.Plan, l *Placement) error {
 	if len(l.Offsets) != len(l.Stays.Residencies) || len(l.Scratch) != len(p.Steps) {
 		return fmt.Errorf("the layout has %d offsets for %d residencies and %d of scratch for %d steps",
 			len(l.Offsets), len(l.Stays.Residencies), len(l.Scratch), len(p.Steps))
@@ -52,13 +56,13 @@ func (l *Placement) check(g *graph.Graph, p *plan.Plan) error {
 	}
 	for i, r := range l.Stays.Residencies {
 		s := g.Storages[r.Storage]
-		if err := l.within(l.Offsets[i], s.Bytes, s.Name); err != nil {
+		if err := within(l, l.Offsets[i], s.Bytes, s.Name); err != nil {
 			return err
 		}
 	}
 	for slot, step := range p.Steps {
 		if step.Scratch > 0 {
-			if err := l.within(l.Scratch[slot], step.Scratch, "the scratch of "+g.Ops[step.Op].Name); err != nil {
+			if err := within(l, l.Scratch[slot], step.Scratch, "the scratch of "+g.Ops[step.Op].Name); err != nil {
 				return err
 			}
 		}
@@ -66,7 +70,7 @@ func (l *Placement) check(g *graph.Graph, p *plan.Plan) error {
 	return nil
 }
 
-func (l *Placement) within(offset, size graph.Bytes, what string) error {
+func within(l *Placement, offset, size graph.Bytes, what string) error {
 	if offset < 0 || offset%l.Align != 0 || offset > l.Arena-size {
 		return fmt.Errorf("the layout has %s of %s at byte %d of an arena of %s, want a multiple of %d within it",
 			what, size, offset, l.Arena, l.Align)
@@ -74,8 +78,8 @@ func (l *Placement) within(offset, size graph.Bytes, what string) error {
 	return nil
 }
 
-// Divided is a program that may run, in groups that may be held: CheckGroups has accepted them. Only Proven.Divide
-// makes one. The zero value holds neither.
+// Divided is a program that may run, in groups that may be held: CheckGroups has accepted them. Only ProveGroups makes
+// one. The zero value holds neither.
 type Divided struct {
 	proven Proven
 	groups *Groups
@@ -87,25 +91,16 @@ func (d Divided) Proven() Proven { return d.proven }
 // Groups returns the groups, which must not be changed; nil for the zero value.
 func (d Divided) Groups() *Groups { return d.groups }
 
-// Divide divides a program into groups, as Divide does, and proves them. An error is a mistake of Divide.
-func (p Proven) Divide(page, every graph.Bytes) (Divided, error) {
+// ProveGroupsBy returns a program with groups of it that CheckGroups accepts.
+func ProveGroupsBy(p Proven, d *Groups) (Divided, error) {
 	if p.program == nil {
 		return Divided{}, fmt.Errorf("program: there is none to divide")
 	}
-	d := Divide(p.program, page, every)
 	if err := CheckGroups(p.program, d); err != nil {
-		return Divided{}, fmt.Errorf("program: groups for pages of %s, cut every %s: %w", page, every, err)
+		return Divided{}, err
 	}
 	return Divided{p, d}, nil
 }
 
 // As is the same program of a job of another name, in another epoch, which no proof depends on.
 func (p Proven) As(job string, epoch int64) Proven { return Proven{p.program.As(job, epoch)} }
-
-// As is the same program of a job of another name, in another epoch.
-func (p *Program) As(job string, epoch int64) *Program {
-	renamed, of := *p, *p.Plan
-	of.Job, of.Epoch = job, epoch
-	renamed.Plan = &of
-	return &renamed
-}

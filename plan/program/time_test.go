@@ -89,6 +89,37 @@ func TestTimeSnapshot(t *testing.T) {
 	}
 }
 
+// TimeHome is the epilogue, the copy on the host, what is waited for of the prologue, and the gap in what iterations
+// overlap.
+func TestTimeHome(t *testing.T) {
+	for seed := range uint64(100) {
+		s := random(t, seed, randgraph.Options{})
+		d := durations(s, rand.New(rand.NewPCG(seed, 12)))
+		_, size := program.SnapshotSlots(s.g)
+		least := d.Host.Time(size)
+		for _, c := range s.c.Epilogue.Commands {
+			least += d.Out.Time(c.Bytes)
+		}
+		most := least
+		for _, c := range s.c.Prologue.Commands {
+			most += d.In.Time(c.Bytes)
+		}
+		for i := range s.c.Body.Commands {
+			switch c := &s.c.Body.Commands[i]; c.Kind {
+			case program.Kernel, program.Reduce:
+				most += d.Steps[c.Slot]
+			case program.Out:
+				most += d.Out.Time(c.Bytes)
+			case program.In:
+				most += d.In.Time(c.Bytes)
+			}
+		}
+		if got := program.TimeHome(s.c, d); got < least || got > most {
+			t.Errorf("%s: the way through Home costs %v, want %v to %v", s.name, got, least, most)
+		}
+	}
+}
+
 // longest returns the end of the last kernel of each body: the longest path to it.
 func longest(s subject, d program.Durations, bodies int) []time.Duration {
 	return longestOf(s, d, slices.Repeat([]*program.Section{&s.c.Body}, bodies))
