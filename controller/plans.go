@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"tensile/graph"
-	"tensile/plan/program"
+	planproof "tensile/plan/proof" // proof is a type here
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 )
@@ -154,7 +154,7 @@ func (m *making) of(r scheduler.Request, order []int) (*making, error) {
 	}
 	p := *m.planned
 	own := &making{planned: &p, claims: make([]*Claim, len(order))}
-	p.Jobs, p.Programs = make([]scheduler.Scheduled, len(order)), make([]program.Proven, len(order))
+	p.Jobs, p.Programs = make([]scheduler.Scheduled, len(order)), make([]planproof.Proven, len(order))
 	if p.Expected != nil {
 		expected := *p.Expected
 		expected.Jobs, expected.Iterations = slices.Clone(expected.Jobs), slices.Clone(expected.Iterations)

@@ -9,6 +9,7 @@ import (
 	"tensile/graph"
 	"tensile/models/task"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // job is one of a host's jobs and its place on the device.
@@ -17,7 +18,7 @@ type job struct {
 	graph   *graph.Graph
 	machine *Machine
 	place   device.Job
-	given   []program.Proven // to the machine: the one in force first, if there is one
+	given   []proof.Proven // to the machine: the one in force first, if there is one
 	touched graph.Bytes
 	fault   func() error    // see Spec; nil: there is none
 	trouble func() error    // likewise
@@ -28,7 +29,7 @@ type job struct {
 }
 
 // runnable checks that the device can execute a program, and that the job can change to it.
-func (h *Host) runnable(j *job, p program.Proven) error {
+func (h *Host) runnable(j *job, p proof.Proven) error {
 	if err := device.Runnable(h.device, p); err != nil {
 		return fmt.Errorf("job %s: %w", j.name, err)
 	}
@@ -57,7 +58,7 @@ func (j *job) broken(iteration int) error {
 
 // load binds a program that the machine was given to the job's place, with an arena of its size.
 func (j *job) load(p *program.Program) error {
-	i := slices.IndexFunc(j.given, func(q program.Proven) bool { return q.Program() == p })
+	i := slices.IndexFunc(j.given, func(q proof.Proven) bool { return q.Program() == p })
 	j.given = j.given[i:]
 	if err := j.place.Load(j.given[0]); err != nil {
 		return err

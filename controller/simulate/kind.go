@@ -7,13 +7,13 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/models/task"
-	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // kind is what equal jobs share: their graph, and how one of them trains alone on a device, without a plan.
 type kind struct {
 	task    task.Task
-	program program.Proven
+	program proof.Proven
 	peak    graph.Bytes   // the arena of that
 	each    time.Duration // an iteration alone
 	beside  time.Duration // what a job takes beside its iterations

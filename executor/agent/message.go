@@ -5,7 +5,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/models/task"
-	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/wire"
 )
 
@@ -169,7 +169,7 @@ type Fetch struct {
 type Fetched struct {
 	Ticket Ticket
 	Epoch  int64
-	Proven program.Proven
+	Proven proof.Proven
 	Peak   graph.Bytes // of its slots
 	Err    error
 	Again  bool
@@ -182,7 +182,7 @@ type Open struct {
 	Task   task.Task
 	Begin  *Begin // nil: with no iteration
 	Every  int    // see executor.Spec
-	Proven program.Proven
+	Proven proof.Proven
 }
 
 // Write asks for a checkpoint to be written, and the snapshot to be released then.
@@ -212,7 +212,7 @@ type Discard struct {
 // Change is another program for a job.
 type Change struct {
 	Job    string
-	Proven program.Proven
+	Proven proof.Proven
 }
 
 // Keep asks for what a job has come to, before it is removed from the host.

@@ -12,8 +12,8 @@ import (
 //
 //	Issue --> queue of its lane --> Ready --> (Hurried: no pause) --> End
 //
-// Check and Time, which go through commands in list order, need no queues: Start begins a section, Reached tells of a
-// wait, and Pass issues and ends a command at once.
+// The proof and Time, which go through commands in list order, need no queues: Start begins a section, Reached tells of
+// a wait, and Pass issues and ends a command at once.
 type Lanes struct {
 	lanes  []lane
 	newest *Run

@@ -112,7 +112,7 @@ type Command struct {
 	Kind   Kind
 	Stream Stream
 	Slot   int     // what executes an op: the step; others: the step they follow, -1 before slot 0
-	Waits  []Point // Compile writes at most one per stream
+	Waits  []Point // the compiler writes at most one per stream
 
 	// What executes an op.
 	Op           graph.OpID
