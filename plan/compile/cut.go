@@ -105,11 +105,15 @@ func (c *cutter) cut() program.Pages {
 
 // need returns the pages of the group.
 func (c *cutter) need() program.Pages {
-	var need []program.PageRange
+	var need program.Pages
 	for i, in := range c.in {
-		if in {
+		switch last := len(need) - 1; {
+		case !in:
+		case last >= 0 && need[last].To == c.bounds[i]:
+			need[last].To = c.bounds[i+1]
+		default:
 			need = append(need, program.PageRange{From: c.bounds[i], To: c.bounds[i+1]})
 		}
 	}
-	return program.PagesOf(need)
+	return need
 }
