@@ -24,7 +24,7 @@ type Options struct {
 }
 
 // Compile writes the program of a valid plan at the places of a layout. Plan, layout and graph must belong together;
-// Check proves the result.
+// proof.Check proves the result.
 func Compile(g *graph.Graph, p *plan.Plan, l *program.Placement, o Options) *program.Program {
 	out := newCompiler(g, p, l, o).program()
 	if !o.Snapshot {

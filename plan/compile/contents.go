@@ -31,7 +31,7 @@ func Contents(p *program.Program, s *program.Section) []Content {
 	var all []Content
 	latest := make(map[spot]int)
 	for i := range s.Commands {
-		d.eachUse(&s.Commands[i], func(u arenaUse) {
+		eachUse(p.Graph, &s.Commands[i], func(u arenaUse) {
 			k := spot{u.storage, u.offset}
 			at, used := latest[k]
 			if used && (!u.write || all[at].Uses[len(all[at].Uses)-1] == i) {

@@ -14,7 +14,7 @@ import (
 // could do without, and with every above all pages of the arena a section is one group. At 0 every is a 32nd of the
 // arena, or a page if that is more: most networks have 30 to 150 groups then, whatever their size.
 //
-// CheckGroups proves the result.
+// proof.CheckGroups proves the result.
 func Divide(p *program.Program, page, every graph.Bytes) *program.Groups {
 	if page <= 0 || every < 0 {
 		panic(fmt.Sprintf("program: groups for pages of %d bytes, a cut every %d bytes", page, every))
@@ -66,7 +66,7 @@ func (d *divider) lives() {
 	d.follow(&p.Epilogue)
 	for _, s := range []*program.Section{&p.Prologue, &p.Epilogue} {
 		for i := range s.Commands {
-			d.eachUse(&s.Commands[i], func(u arenaUse) { d.base = append(d.base, d.pagesOf(u.offset, u.size)) })
+			eachUse(p.Graph, &s.Commands[i], func(u arenaUse) { d.base = append(d.base, d.pagesOf(u.offset, u.size)) })
 		}
 	}
 	for _, k := range d.crossing {
@@ -94,7 +94,7 @@ func (d *divider) lives() {
 func (d *divider) follow(s *program.Section) lifetimes {
 	h := lifetimes{commands: len(s.Commands), latest: make(map[spot]int)}
 	for i := range s.Commands {
-		d.eachUse(&s.Commands[i], func(u arenaUse) {
+		eachUse(d.p.Graph, &s.Commands[i], func(u arenaUse) {
 			k := spot{u.storage, u.offset}
 			at, used := h.latest[k]
 			switch {
@@ -112,9 +112,6 @@ func (d *divider) follow(s *program.Section) lifetimes {
 	}
 	return h
 }
-
-// eachUse calls do for every access of a command to the arena.
-func (d *divider) eachUse(cmd *program.Command, do func(arenaUse)) { eachUse(d.p.Graph, cmd, do) }
 
 // pagesOf returns the pages that bytes lie in.
 func (d *divider) pagesOf(from, size graph.Bytes) program.PageRange {

@@ -26,9 +26,9 @@ const (
 	checkTicks = 64 // to check a command
 )
 
-// Check proves a program without trust in Compile. It carries out Prologue, Body, Body and Epilogue in list order, and
-// Prologue and Epilogue alone, since a job may be told to stop before its first body. With a snapshot section it
-// carries out Prologue, Body, Body, Snapshot, Body and Epilogue instead, and Prologue, Snapshot, Body and Epilogue as
+// Check proves a program without trust in what compiled it. It carries out Prologue, Body, Body and Epilogue in list
+// order, and Prologue and Epilogue alone, since a job may be told to stop before its first body. With a snapshot section
+// it carries out Prologue, Body, Body, Snapshot, Body and Epilogue instead, and Prologue, Snapshot, Body and Epilogue as
 // well. For every byte of all regions it keeps who used it last and what it holds.
 //
 //   - Every command is of a kind that its section has, on a stream of its kind's unit, and within its regions at

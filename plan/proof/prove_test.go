@@ -84,6 +84,36 @@ func TestProveTrustsNoCompiler(t *testing.T) {
 	}
 }
 
+// Of a layout Prove reads offsets, scratch, arena and alignment: stays that are missing or of another plan do no harm,
+// and where no step has scratch a layout need not say so.
+func TestProveFindsStays(t *testing.T) {
+	other := random(t, 3, randgraph.Options{})
+	for seed := range uint64(20) {
+		s := random(t, seed, randgraph.Options{})
+		for _, stays := range []*plan.Stays{nil, other.l.Stays} {
+			l := s.withLayout().l
+			l.Stays = stays
+			proven, err := compile.Prove(s.g, s.p, l, compile.Options{})
+			want := compile.Compile(s.g, s.p, s.l, compile.Options{})
+			if err != nil || proven.Program().Text() != want.Text() {
+				t.Fatalf("%s: %v", s.name, err)
+			}
+		}
+	}
+	s := network(t, "mlp", 75).withPlan()
+	for i := range s.p.Steps {
+		s.p.Steps[i].Scratch = 0
+	}
+	l, err := compile.Place(s.g, s.p, align)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Scratch = nil
+	if _, err := compile.Prove(s.g, s.p, l, compile.Options{}); err != nil {
+		t.Errorf("%s without scratch: %v", s.name, err)
+	}
+}
+
 // Groups that fail make no Divided, and neither does a program that was not proven.
 func TestProveGroupsRefuses(t *testing.T) {
 	s := random(t, 1, randgraph.Options{}).divided()
