@@ -271,6 +271,9 @@ func tellSummary(sum sidecar.Summary, joined bool, report string, say func(strin
 		say(fmt.Sprintf("%d iterations, %d by a plan: touched %s of %s planned and %s reserve; %s without a plan",
 			sum.Iterations, sum.Planned, sum.Touched, sum.Plan, sum.Reserve, sum.Unplanned))
 	}
+	if sum.Over > 0 {
+		say(fmt.Sprintf("%d iterations had more than the limit of %s", sum.Over, sum.Limit))
+	}
 	if report == "" {
 		return nil
 	}

@@ -19,6 +19,7 @@ type Summary struct {
 	Graphs     int         `json:"graphs"`
 	Plans      int         `json:"plans"`
 	Limit      graph.Bytes `json:"limit_bytes"`   // 0: none
+	Over       int         `json:"over_limit"`    // iterations that followed a plan and had more than the limit
 	Plan       graph.Bytes `json:"plan_bytes"`    // of the largest that is the newest in force for its graph; 0: none
 	Reserve    graph.Bytes `json:"reserve_bytes"` // that its allocator had beyond a plan, at most
 	Claim      graph.Bytes `json:"claim_bytes"`   // both together

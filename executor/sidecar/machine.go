@@ -155,6 +155,7 @@ func (m *Machine) iteration(i *external.Iteration) error {
 	if err != nil || p == nil || p.followed == 1 {
 		return err
 	}
+	m.exceeded(i)
 	newest := !slices.ContainsFunc(m.sent[i.Plan:], func(later sent) bool {
 		return later.graph == p.graph || later.graph == 0
 	})
@@ -163,6 +164,17 @@ func (m *Machine) iteration(i *external.Iteration) error {
 		m.want(p.graph)
 	}
 	return nil
+}
+
+// exceeded counts the iterations by a plan that had more than the limit, and says so of the first.
+func (m *Machine) exceeded(i *external.Iteration) {
+	if m.limit == 0 || i.Reserved <= m.limit {
+		return
+	}
+	if m.summary.Over++; m.summary.Over == 1 {
+		m.note("iteration %d had %s, MORE THAN THE LIMIT of %s, by what no op tells of beside a plan; plans are made lower "+
+			"by as much, if they can be", i.Iteration, i.Reserved, m.limit)
+	}
 }
 
 const (

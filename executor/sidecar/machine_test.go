@@ -97,9 +97,29 @@ func TestGraphs(t *testing.T) {
 	if fail != nil || len(sent) != 1 || sent[0].Graph != 1 || sent[0].Bytes >= plain[1].Bytes {
 		t.Fatalf("after the second: sent %v, failed with %v", sent, fail)
 	}
-	if s := m.Summary(); s.Reserve != limit+500-plain[1].Bytes || s.Graphs != 2 || s.Planned != 3 || s.Touched != 7 {
+	if s := m.Summary(); s.Reserve != limit+500-plain[1].Bytes || s.Graphs != 2 || s.Planned != 3 || s.Touched != 7 ||
+		s.Over != 2 {
 		t.Errorf("summary %+v", s)
 	}
+	if notes := strings.Join(notesOf(m, much), "; "); notes != "" {
+		t.Errorf("said again: %s", notes)
+	}
+	m = NewMachine(Terms{Limit: limit})
+	talk(m, hello, recorded(1, 1), external.Applied{Plan: 2}, external.Iteration{Iteration: 5, Graph: 1, Plan: 2})
+	if notes := strings.Join(notesOf(m, much), "; "); !strings.Contains(notes, "iteration 5 had "+much.Reserved.String()+
+		", MORE THAN THE LIMIT of "+limit.String()) {
+		t.Errorf("of an iteration above the limit it says %q", notes)
+	}
+}
+
+// notesOf are the lines for people that a message leads to.
+func notesOf(m *Machine, message external.Message) (notes []string) {
+	for _, out := range m.Step(Input{Message: message}) {
+		if out.Note != "" {
+			notes = append(notes, out.Note)
+		}
+	}
+	return notes
 }
 
 // TestComesBack shows that each of several shapes of iterations keeps its plan, whatever comes in turn, and also if

@@ -79,6 +79,7 @@ class Recorder:
         self.device = device  # of the storages that are planned
         self.figures = figures  # of CUDA's allocator
         self.times = Times(device)
+        self.lent = {}  # id -> Weak, of storages that something else reads or writes by their address
         self.known = {}  # id -> Seen, of those that live
         self.young = {}  # those of the last two cycles, which are polled before each op
         self.at = 0
@@ -134,6 +135,8 @@ class Recorder:
         if s is None:
             storage = storage_of(tensor)
             s = Seen(storage, self.at, made, not lies(storage, self.device))
+            if i in self.lent and not self.lent[i].expired():
+                s.stays = s.unseen = True
             self.known[i] = self.young[i] = s
         return s
 

@@ -18,7 +18,7 @@ from .kinds import Kinds
 from .load import load
 from .player import Differs, Larger, Player
 from .program import PlanError, Program
-from .storages import Unsupported, Untyped, Weak, arguments, identity, resizable, storage_of, view
+from .storages import Unsupported, Untyped, Weak, arguments, identity, lent, resizable, storage_of, view
 
 
 TRIES = 2
@@ -73,6 +73,7 @@ class Session(TorchDispatchMode):
         self.device = parameters[0].device if parameters else torch.device("cpu")
         self.figures = Figures(self.device) if self.device.type == "cuda" else None
         self.recorder = Recorder(self.device, self.figures)
+        self.recorder.lent = lent(parameters)
         self.course = self._record
         self.probes = False  # the cycle that is recorded
         self.cycles = {}  # digest -> first op's number, records and whether it was probed, of those that may come again

@@ -4,6 +4,9 @@ A storage is known by the address of its StorageImpl. A Weak keeps that address 
 and keeps no memory.
 """
 
+import gc
+import sys
+
 import torch
 
 Tensor = torch.Tensor
@@ -45,6 +48,50 @@ class Weak:
 
     def __del__(self, free=Untyped._free_weak_ref):
         free(self.pointer)
+
+
+def lent(of):
+    """Returns a Weak of each storage, by its id, that something may read or write of which no op tells: what is no tensor of
+    Python holds it, such as a capsule of DLPack or a graph of autograd, or it is one of the given tensors' and what the collector
+    of Python does not see, such as an array of numpy, holds a tensor of it."""
+    count = getattr(torch._C, "_storage_Use_Count", None)
+    if count is None:
+        return {}
+    alive = {id(t): t for t in gc.get_objects() if issubclass(type(t), Tensor) and t.layout == torch.strided}
+    alive.update((id(t._base), t._base) for t in list(alive.values()) if t._base is not None)  # which the view holds
+    tensors = {}  # id of a storage -> its tensors
+    for t in alive.values():
+        try:
+            tensors.setdefault(identity(t), []).append(t)
+        except (NotImplementedError, RuntimeError):  # of a wrapper, which has none
+            continue
+    of = {identity(t) for t in of if t.layout == torch.strided}
+    unsure = [t for i in of for t in tensors.get(i, ()) if not t.requires_grad or len(tensors[i]) > 1 and not t.is_leaf]
+    hidden = _hidden(unsure)
+    return {i: Weak(storage_of(ts[0])) for i, ts in tensors.items()
+            if count(i) > len(ts) + 1 or any(id(t) in hidden for t in ts)}
+
+
+def _hidden(tensors):
+    """Returns the ids of tensors to which there are more references than from objects that the collector and the frames
+    of running functions show."""
+    tensors = [*tensors, torch.empty(0)]  # the last is held by this list alone
+    frame, shown = sys._getframe(1), []
+    while frame is not None:
+        if frame.f_locals is not frame.f_globals:
+            shown.append(frame.f_locals)  # copies, until Python 3.13, which the collector shows beside the variables
+        frame = frame.f_back
+    seen = {id(t): 0 for t in tensors}
+    variables = [x for names in shown for x in names.values() if id(x) in seen]
+    for x in variables:
+        seen[id(x)] += 1
+    for holder in gc.get_referrers(*tensors):
+        for x in gc.get_referents(holder):
+            if id(x) in seen:
+                seen[id(x)] += 1
+    del x
+    unseen = {id(t): sys.getrefcount(t) - seen[id(t)] for t in tensors}
+    return {i for i, n in unseen.items() if n > unseen[id(tensors[-1])]}
 
 
 def leaves(value, into):

@@ -5,7 +5,8 @@ random plans, and prints a line for each:
 
 TENSILE is the binary. The scripts start in a server that forks, in which torch is imported once. At the end a line counts
 them: those that end otherwise than alone ("crash"), have other bits, had more than their limit ("over"), had a plan in 8 of 10
-iterations after the tenth ("planned"), and were passive. The exit status is 1 if one has crashed or has other bits.
+iterations after the tenth ("planned"), and were passive. The exit status is 1 if one has crashed, has other bits, has passed its
+limit without a line, or was not planned and is not in UNPLANNED.
 """
 
 import json
@@ -23,6 +24,21 @@ SEEDS = 2
 AFTER = 10  # iterations, from which on ten are looked at
 SHARE = 0.6
 LIMIT_S = 300  # of one script
+
+UNPLANNED = {  # why -> the scripts that have no plan in 8 of 10 iterations after the tenth
+    "what torch compiles has ops that cannot be seen":
+        "compile_inplace_before compile_inplace_after compile_sub compile_wrapped_after compile_wrapped_joined "
+        "compile_inductor_after compile_loss compile_opt cond_hop passive_then_compile",
+    "training over several processes": "ddp fsdp2",
+    "a sparse tensor has no storage": "sparse_embedding",
+    "another thread computes on what the script trains": "threads thread_reads bwd_other_thread",
+    "another optimizer than the one that has joined trains the parameters": "foreign_sgd",
+    "no two iterations are alike": "lbfgs lstm_packed",
+    "one op needs more than 60 %":
+        "adamw_foreach adamw_fused sgd_fused sgd_foreach adagrad_fused tensor_lr_fused orthogonal sdpa_math sdpa_flash conv_bn",
+    "another kind of iteration begins within the ten, and has a plan from its fifth on":
+        "gradscaler_inf todtype_after save_load freeze_later module_data_swap",
+}
 
 # Runs one script in the server; as h.py does, and prints which of its iterations had a plan.
 CASE = """
@@ -153,6 +169,7 @@ def look(runner, name):
         report = done[5]
         row["limit"], row["touched"] = limit, report.get("touched_bytes")
         row["over"] = (report.get("touched_bytes") or 0) > limit
+        row["silent"] = row["over"] and not any("MORE THAN THE LIMIT" in line for line in lines)
     window = each[AFTER:AFTER + 10]
     row["planned"], row["of"], row["all"] = sum(window), len(window), f"{sum(each)}/{len(each)}"
     row["lines"] = lines
@@ -193,11 +210,16 @@ def main():
             print(text(rows[-1]), flush=True)
     finally:
         runner.close()
+    reasons = {name: why for why, names in UNPLANNED.items() for name in names.split()}
+    wrong = [f"{r['case']} passed its limit without a line" for r in rows if r.get("silent")]
+    wrong += [f"{r['case']} was not planned" for r in rows if not r["alone"] and not planned(r) and r["case"] not in reasons]
+    for line in wrong:
+        print("WRONG " + line)
     count = {"crash": sum(bool(r["crash"]) for r in rows), "bits": sum(bool(r["bits"]) for r in rows),
              "over": sum(r["over"] for r in rows), "planned": sum(map(planned, rows)),
              "passive": sum(bool(r.get("passive")) for r in rows)}
     print(f"{len(rows)} scripts: " + ", ".join(f"{k} {v}" for k, v in count.items()))
-    sys.exit(bool(count["crash"] or count["bits"]))
+    sys.exit(bool(count["crash"] or count["bits"] or wrong))
 
 
 if __name__ == "__main__":

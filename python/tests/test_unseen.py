@@ -9,7 +9,7 @@ import unittest
 import torch
 from plans import random_plan, shelved
 from scripts import Planner, differs, execute
-from tensile.storages import storage_of
+from tensile.storages import identity, lent, storage_of
 
 torch.set_num_threads(1)
 
@@ -177,6 +177,55 @@ class Unseen(unittest.TestCase):
                 self.assertTrue(p.iterations[-1][1], "no plan is followed")
                 self.assertEqual([len(said), p.lines], [1, []])
                 self.assertRegex(said[0], "a tensor of 3072 bytes stays where it is")
+
+
+def network():
+    return torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(3)))
+
+
+@unittest.skipUnless(hasattr(torch._C, "_storage_Use_Count"), "this PyTorch does not tell who holds a storage")
+class TestLent(unittest.TestCase):
+    """What something else has the address of before the script joins stays where it is; nothing else does."""
+
+    def found(self, model):
+        ids = lent(model.parameters())
+        return [name for name, p in model.named_parameters() if identity(p) in ids]
+
+    def test_nothing(self):
+        model = network()
+        alias, state = model[0].weight.data, model.state_dict()
+        for p in model.parameters():
+            p.grad = torch.zeros_like(p)
+        self.assertEqual(self.found(model), [])
+        model(torch.ones(2, 8)).sum().backward()
+        model[2].weight = model[1].weight
+        self.assertEqual([self.found(model), len(state), alias.numel()], [[], 6, 64])
+
+    def test_dlpack(self):
+        model = network()
+        capsule = torch.utils.dlpack.to_dlpack(model[1].weight.detach())
+        self.assertEqual(self.found(model), ["1.weight"])
+        del capsule
+        self.assertEqual(self.found(model), [])
+
+    def test_numpy(self):
+        model = network()
+        try:
+            array = model[1].bias.detach().numpy()
+        except RuntimeError as e:
+            self.skipTest(str(e))
+        self.assertEqual(self.found(model), ["1.bias"])
+        del array
+        self.assertEqual(self.found(model), [])
+
+    def test_buffer_of_an_array(self):
+        model, buffer = network(), torch.zeros(64)
+        model[0].weight.data = buffer.view(8, 8)
+        try:
+            array = buffer.numpy()
+        except RuntimeError as e:
+            self.skipTest(str(e))
+        self.assertEqual([self.found(model), array.size], [["0.weight"], 64])
 
 
 if __name__ == "__main__":
