@@ -27,9 +27,9 @@ const (
 )
 
 // Check proves a program without trust in what compiled it. It carries out Prologue, Body, Body and Epilogue in list
-// order, and Prologue and Epilogue alone, since a job may be told to stop before its first body. With a snapshot section
-// it carries out Prologue, Body, Body, Snapshot, Body and Epilogue instead, and Prologue, Snapshot, Body and Epilogue as
-// well. For every byte of all regions it keeps who used it last and what it holds.
+// order, and Prologue and Epilogue alone, since a job may be told to stop before its first body. With a snapshot
+// section it carries out Prologue, Body, Body, Snapshot, Body and Epilogue instead, and Prologue, Snapshot, Body and
+// Epilogue as well. For every byte of all regions it keeps who used it last and what it holds.
 //
 //   - Every command is of a kind that its section has, on a stream of its kind's unit, and within its regions at
 //     aligned places. Loads are of inputs, reads of outputs. An update in place writes where it reads. No copy is held

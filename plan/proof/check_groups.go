@@ -16,10 +16,10 @@ var (
 )
 
 // CheckGroups proves groups of a program that Check accepts, without trust in what made them. It carries out Prologue,
-// Body, Body and Epilogue in list order, with a snapshot section Prologue, Body, Body, Snapshot, Snapshot, Body and Epilogue
-// as well as Prologue, Snapshot and Epilogue, while a job holds the pages of one group after the other. In prologue and
-// epilogue and between two iterations it holds Base. For every byte of the arena CheckGroups keeps since when the job
-// has held its page, and when it was used last.
+// Body, Body and Epilogue in list order, with a snapshot section Prologue, Body, Body, Snapshot, Snapshot, Body and
+// Epilogue as well as Prologue, Snapshot and Epilogue, while a job holds the pages of one group after the other. In
+// prologue and epilogue and between two iterations it holds Base. For every byte of the arena CheckGroups keeps since
+// when the job has held its page, and when it was used last.
 //
 //   - Pages have a size, and sets of them are well formed and within the arena.
 //   - The groups of a section are its commands in list order, none is empty, and the first and the last need Base.
