@@ -143,7 +143,7 @@ func (s *rig) with(ctx context.Context, dir string, share float64, measure func(
 	ready, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		cancel(controller.Run(ctx, s.conn, controller.Options{Config: config, On: s.on,
+		cancel(controller.Run(ctx, s.conn, controller.Options{Config: config, PlanDevice: s.on,
 			Events: s.event, Ready: func() { close(ready) }}))
 	}()
 	defer func() {
@@ -185,7 +185,7 @@ func (s *rig) config(ctx context.Context, share float64) (controller.Config, err
 	budget := graph.Bytes(share * float64(planned.Arena))
 	c := controller.Config{Budget: budget, Policy: "tensile", Horizon: 1 << 20, Silence: time.Hour}
 	if s.eager {
-		c.Alpha, c.Settle = 1, 1
+		c.Alpha, c.SettleReports = 1, 1
 	}
 	return c, nil
 }

@@ -37,7 +37,7 @@ type ReplanReport struct {
 type ReplanSeries struct {
 	Changes   int     `json:"changes"`
 	Jobs      [2]int  `json:"jobs"`             // the fewest and the most that there were
-	Arrival   float64 `json:"arrival_cpu_ms"`   // of an errand in the mean
+	Arrival   float64 `json:"arrival_cpu_ms"`   // of answering a plan request, in the mean
 	Departure float64 `json:"departure_cpu_ms"` // likewise
 	Anew      float64 `json:"anew_cpu_ms"`      // likewise, if all jobs are planned for anew
 	Kept      float64 `json:"kept"`             // part of the jobs that keep their plans, in the mean
@@ -49,12 +49,12 @@ type ReplanSeries struct {
 // crowd is a controller's machine with one executor that has all jobs, whose plans are made in this goroutine.
 type crowd struct {
 	machine *controller.Machine
-	planner controller.Planner
+	planner controller.PlanWorker
 	now     time.Duration
 	number  int64
-	cpu     time.Duration    // of the errands so far
-	changed int              // layouts that these brought
-	errand  *controller.Plan // the last
+	cpu     time.Duration           // of the plan requests so far
+	changed int                     // layouts that these brought
+	request *controller.PlanRequest // the last
 }
 
 // MeasureReplans plans for jobs of TENSILE's five networks on a simulated device of a budget, equally many of each, and
@@ -70,9 +70,10 @@ func MeasureReplans(ctx context.Context, jobs, batch int, budget graph.Bytes, sh
 	defer d.Close()
 	on := planner.Of(d, planner.Roofline(facts))
 	config := controller.Config{Device: on.Identity, Name: "sim", Align: on.Align, Out: on.Out, In: on.In,
-		Sharing: facts.Sharing(), Budget: budget, MemorySharing: sharing, Page: on.Page, Policy: "tensile", Share: true}
+		Sharing: facts.Sharing(), Budget: budget, MemorySharing: sharing, Page: on.Page, Policy: "tensile",
+		OneExecutor: true}
 	c := &crowd{machine: controller.NewMachine(config), now: time.Hour,
-		planner: controller.Planner{Config: config, On: config.Shared(on)}}
+		planner: controller.PlanWorker{Config: config, PlanDevice: config.SharedDevice(on)}}
 	graphs := make(map[string]*graph.Graph)
 	var list []controller.Submission
 	for i := range jobs {
@@ -148,12 +149,12 @@ func (c *crowd) series(ctx context.Context, list []controller.Submission, change
 		}
 		r.Jobs = [2]int{min(r.Jobs[0], len(there)), max(r.Jobs[1], len(there))}
 		r.Kept += 1 - float64(c.changed)/float64(len(there))
-		errand := *c.errand
-		errand.Weigh = true
-		near := slowdowns(c.planner.Plan(ctx, &errand))
-		errand.Near = false
+		request := *c.request
+		request.WantSlowdowns = true
+		near := slowdowns(c.planner.Plan(ctx, &request))
+		request.Incremental = false
 		before := processorTime()
-		worse := near/slowdowns(c.planner.Plan(ctx, &errand)) - 1
+		worse := near/slowdowns(c.planner.Plan(ctx, &request)) - 1
 		r.Anew += report.Milliseconds(processorTime() - before)
 		r.Worse, r.Worst = r.Worse+worse, max(r.Worst, worse)
 	}
@@ -164,7 +165,7 @@ func (c *crowd) series(ctx context.Context, list []controller.Submission, change
 }
 
 // slowdowns adds up those of all jobs.
-func slowdowns(p *controller.Planned) (sum float64) {
+func slowdowns(p *controller.PlanResult) (sum float64) {
 	for _, j := range p.Jobs {
 		sum += j.Slowdown
 	}
@@ -181,17 +182,17 @@ func (c *crowd) step(ctx context.Context, in controller.Input) error {
 			switch {
 			case o.Answer != nil && o.Answer.Error != "":
 				return fmt.Errorf("the controller: %s", o.Answer.Error)
-			case o.Plan != nil:
+			case o.PlanRequest != nil:
 				before := processorTime()
-				planned := c.planner.Plan(ctx, o.Plan)
+				planned := c.planner.Plan(ctx, o.PlanRequest)
 				c.cpu += processorTime() - before
-				c.errand = o.Plan
+				c.request = o.PlanRequest
 				for i := range planned.Jobs {
 					if planned.Jobs[i].Layout != nil {
 						c.changed++
 					}
 				}
-				next = append(next, controller.Input{Planned: planned})
+				next = append(next, controller.Input{PlanResult: planned})
 			case o.Launch != "":
 				next = append(next, controller.Input{Status: c.status(o.Launch, nil)})
 			case o.Orders != nil:
@@ -208,7 +209,7 @@ func (c *crowd) step(ctx context.Context, in controller.Input) error {
 // status is what the executor says when it has done what it was told.
 func (c *crowd) status(executor string, o *wire.Orders) *wire.Status {
 	c.number++
-	s := &wire.Status{Executor: executor, Number: c.number, Life: "1", Device: c.planner.On.Identity,
+	s := &wire.Status{Executor: executor, Number: c.number, Life: "1", Device: c.planner.PlanDevice.Identity,
 		Jobs: []wire.JobStatus{}}
 	if o == nil {
 		return s

@@ -257,7 +257,7 @@ func (m *shared) unplanned() error {
 		if !m.options.Schedulers {
 			continue
 		}
-		for _, way := range []string{byShift, byPairs} {
+		for _, way := range []string{byZico, byWaterwave} {
 			if err := m.gates(way, m.programs, capacity, least); err != nil {
 				return err
 			}

@@ -91,7 +91,7 @@ func TestShareSchedulers(t *testing.T) {
 		t.Fatal(err)
 	}
 	took := make(map[float64]string)
-	for i, want := range []string{"none", "slices", "gates", "shift", "pairs"} {
+	for i, want := range []string{"none", "slices", "gates", "zico", "waterwave"} {
 		row := r.Rows[i]
 		if row.Sharing != want || row.Touched > row.Capacity || i >= 2 && (row.Alternating < 1 || row.Gate <= 0) {
 			t.Errorf("row %d: %+v, want %s", i, row, want)

@@ -33,7 +33,7 @@ func zicoBudgets(b *sharingBench) (*sharingResult, error) {
 	}
 	r := &sharingResult{}
 	all := make(map[string][]budgetPhase)
-	ways := []string{byShift, byGates}
+	ways := []string{byZico, byGates}
 	for _, way := range ways {
 		s, err := b.scene("zico-10", zicoSmall, percent(zicoSmall, 100), n)
 		if err != nil {

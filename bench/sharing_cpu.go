@@ -91,7 +91,7 @@ func MeasureRealSharing(ctx context.Context, d device.Device, o RealSharingOptio
 }
 
 // realWays are the ways to share, and whether each job has an arena then.
-var realWays = []string{ownArenas, takingTurns, byGates, byShift, byPairs}
+var realWays = []string{ownArenas, takingTurns, byGates, byZico, byWaterwave}
 
 func (m *realSharing) measure(copies int, progress func(float64)) (rows []RealSharingRow, err error) {
 	name := fmt.Sprintf("%s:%d", m.options.Network, copies)
@@ -150,7 +150,7 @@ func (m *realSharing) measure(copies int, progress func(float64)) (rows []RealSh
 			case takingTurns:
 				sharing.Turns, capacity = true, largest
 				sharing.Lease = lease.NewMachine(lease.Options{Still: alone / time.Duration(2*len(m.tasks))})
-			case byShift, byPairs:
+			case byZico, byWaterwave:
 				sharing.Method = way
 			}
 			run, bits, err := m.train(0, len(m.tasks), sharing, capacity)

@@ -21,10 +21,10 @@ import (
 
 // The ways to share memory of the papers beside ours.
 const (
-	temporally = "temporal" // one job after the other, iteration by iteration, without a pause
-	withMPS    = "mps"      // arenas of their own; in unified memory, if they do not fit
-	byShift    = "shift"    // Zico
-	byPairs    = "pairs"    // Waterwave
+	temporally  = "temporal" // one job after the other, iteration by iteration, without a pause
+	withMPS     = "mps"      // arenas of their own; in unified memory, if they do not fit
+	byZico      = "zico"
+	byWaterwave = "waterwave"
 )
 
 // pageFault is what a page of unified memory costs beside its copy. It is calibrated by one number: two ResNet-50 that

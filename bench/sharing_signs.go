@@ -65,7 +65,7 @@ func zicoSeventySigns(rows []SharingRow) []Sign {
 
 // zicoSameSigns are what section 7.1 says of figures 5 to 7.
 func zicoSameSigns(rows []SharingRow) (signs []Sign) {
-	for _, way := range []string{byShift, byGates} {
+	for _, way := range []string{byZico, byGates} {
 		vs := func(model string) []float64 { return chosen{"zico-5", model, way, vsTemporal}.values(rows) }
 		low := least(chosen{"zico-5", "", way, vsTemporal}.values(rows))
 		signs = append(signs, Sign{Claim: way + ": faster than temporal sharing, all networks, all batches",
@@ -108,7 +108,7 @@ func zicoSameSigns(rows []SharingRow) (signs []Sign) {
 
 // zicoMixedSigns are what section 7.2 says of figures 8 and 9.
 func zicoMixedSigns(rows []SharingRow) (signs []Sign) {
-	for _, way := range []string{byShift, byGates} {
+	for _, way := range []string{byZico, byGates} {
 		vs := func(jobs string) float64 { return mean(chosen{"zico-8", jobs, way, vsTemporal}.values(rows)) }
 		rhGT, nnGT, btGT, nnRN := vs("rhn:1 gnmt"), vs("nasnet-mobile:1 gnmt"), vs("bert:1 gnmt"),
 			vs("nasnet-mobile:1 resnet110")
@@ -144,7 +144,7 @@ func zicoMixedSigns(rows []SharingRow) (signs []Sign) {
 
 // zicoBudgetSigns are what section 7.3 says of figure 10.
 func zicoBudgetSigns(rows []SharingRow) (signs []Sign) {
-	for _, way := range []string{byShift, byGates} {
+	for _, way := range []string{byZico, byGates} {
 		gap := chosen{"zico-10", "", way, ""}.of(rows)
 		if len(gap) != 4 {
 			continue

@@ -11,11 +11,11 @@ import (
 const (
 	waveLarge, waveSmall = "v100", "p100"
 
-	waterwave = "Waterwave (IEEE TPDS 2023)"
+	waterwavePaper = "Waterwave (IEEE TPDS 2023)"
 )
 
 // byHalves is Waterwave-s: an iteration is two node groups, up to its peak and from there on.
-const byHalves = "pairs-s"
+const byHalves = "waterwave-s"
 
 var waterwaveTables = []sharingTable{
 	{"waterwave-2", waterwave + ", figure 2: the most memory of an iteration of ResNet-50, by when blocks are freed. " +
@@ -32,11 +32,11 @@ var waterwaveTables = []sharingTable{
 
 // waveSameSums are those that section 5.3 gives.
 var waveSameSums = []sharingSum{
-	{figure: "waterwave-7", jobs: "resnet152", way: byPairs, most: true, paper: 1.1427},
-	{figure: "waterwave-7", jobs: "tacotron2", way: byPairs, most: true, paper: 1.49},
-	{figure: "waterwave-7", jobs: "resnet50", way: byPairs, most: true, mps: true, paper: 12},
-	{figure: "waterwave-7", jobs: "bert", way: byPairs, most: true, mps: true, paper: 6.8},
-	{figure: "waterwave-7", jobs: "tacotron2", way: byPairs, most: true, mps: true, paper: 3.1}}
+	{figure: "waterwave-7", jobs: "resnet152", way: byWaterwave, most: true, paper: 1.1427},
+	{figure: "waterwave-7", jobs: "tacotron2", way: byWaterwave, most: true, paper: 1.49},
+	{figure: "waterwave-7", jobs: "resnet50", way: byWaterwave, most: true, mps: true, paper: 12},
+	{figure: "waterwave-7", jobs: "bert", way: byWaterwave, most: true, mps: true, paper: 6.8},
+	{figure: "waterwave-7", jobs: "tacotron2", way: byWaterwave, most: true, mps: true, paper: 3.1}}
 
 // waveModel is a network of Waterwave's with the largest batches that table 1 has: alone, Waterwave-s, Waterwave.
 type waveModel struct {
@@ -86,7 +86,7 @@ func waveLargest(quick bool) (scenes []sharingScene) {
 			scenes = append(scenes, func(b *sharingBench) (*sharingResult, error) {
 				known := m.known(device)
 				return b.largestOf(device, m, 2, map[string]*float64{byHalves: pointer(known[1] / known[0]),
-					byPairs: pointer(known[2] / known[0])})
+					byWaterwave: pointer(known[2] / known[0])})
 			})
 		}
 	}
@@ -94,7 +94,7 @@ func waveLargest(quick bool) (scenes []sharingScene) {
 		copies := 3 + i
 		scenes = append(scenes, func(b *sharingBench) (*sharingResult, error) {
 			m := waveModels[0]
-			return b.largestOf(waveLarge, m, copies, map[string]*float64{byPairs: pointer(batch / m.v100[0])})
+			return b.largestOf(waveLarge, m, copies, map[string]*float64{byWaterwave: pointer(batch / m.v100[0])})
 		})
 	}
 	return scenes
@@ -118,7 +118,7 @@ func (b *sharingBench) largestOf(device string, m waveModel, copies int, paper m
 	if copies == 2 {
 		r.rows = append(r.rows, row)
 	}
-	ways := []string{byHalves, byPairs, byGates}
+	ways := []string{byHalves, byWaterwave, byGates}
 	if copies > 2 {
 		ways = ways[1:]
 	}
@@ -141,7 +141,7 @@ func (b *sharingBench) largestOf(device string, m waveModel, copies int, paper m
 		if err != nil {
 			return nil, err
 		}
-		more, err := s.rows(temporally, byPairs, byGates)
+		more, err := s.rows(temporally, byWaterwave, byGates)
 		if err != nil {
 			return nil, err
 		}
@@ -177,8 +177,8 @@ func waveTwo(quick bool) (scenes []sharingScene) {
 				alone[i], names = n, append(names, w.model+":1")
 			}
 			r := &sharingResult{}
-			for _, way := range []string{byPairs, byGates} {
-				share, err := largest(100, way == byPairs, func(percents int) (bool, error) { // of both
+			for _, way := range []string{byWaterwave, byGates} {
+				share, err := largest(100, way == byWaterwave, func(percents int) (bool, error) { // of both
 					var jobs []*memorized
 					for _, n := range alone {
 						n.batch = max(1, n.batch*percents/100)
@@ -197,7 +197,7 @@ func waveTwo(quick bool) (scenes []sharingScene) {
 					row := waveRow("waterwave-t2", waveLarge, strings.Join(names, " "), way, alone[i].batch*share/100,
 						alone[i].batch, nil)
 					row.Measure = "largest batch of " + waveModels[m].model + ", of alone"
-					if way == byPairs {
+					if way == byWaterwave {
 						row.Paper = pointer(pair.paper[i] / waveModels[m].v100[0])
 					}
 					r.rows = append(r.rows, row)
@@ -233,9 +233,9 @@ func waveSame(quick bool) (scenes []sharingScene) {
 					return nil, err
 				}
 				r := &sharingResult{}
-				r.rows, err = s.rows(temporally, withMPS, ownArenas, byPairs, byGates)
+				r.rows, err = s.rows(temporally, withMPS, ownArenas, byWaterwave, byGates)
 				for k := range r.rows {
-					if m.model == "resnet152" && i == 0 && r.rows[k].Sharing == byPairs {
+					if m.model == "resnet152" && i == 0 && r.rows[k].Sharing == byWaterwave {
 						r.rows[k].Paper = pointer(1.1427)
 					}
 				}

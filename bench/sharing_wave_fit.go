@@ -95,7 +95,7 @@ func splitsOf(way string) (splits []int64) {
 
 // together returns the largest batch of some copies that fit in a way.
 func (b *sharingBench) together(device, way string, splits []int64, n trained, alone int) (int, error) {
-	return largest(alone, way == byPairs, func(batch int) (bool, error) {
+	return largest(alone, way == byWaterwave, func(batch int) (bool, error) {
 		n.batch = batch
 		m, err := b.memory(device, n)
 		if err != nil {

@@ -32,7 +32,7 @@ func waveSplits(quick bool) (scenes []sharingScene) {
 			}
 			r := &sharingResult{}
 			for _, gb := range sizes {
-				batch, err := b.together(waveLarge, byPairs, []int64{int64(gb) * 1e9}, n, alone.batch)
+				batch, err := b.together(waveLarge, byWaterwave, []int64{int64(gb) * 1e9}, n, alone.batch)
 				if err != nil {
 					return nil, err
 				}
@@ -43,7 +43,7 @@ func waveSplits(quick bool) (scenes []sharingScene) {
 					return nil, err
 				}
 				run := round([]*streamed{j.streamed, j.streamed}, int64(percent(waveLarge, 100)), int64(gb)*1e9)
-				row := waveRow("waterwave-8", waveLarge, m.model+":2", byPairs, batch, alone.batch, nil)
+				row := waveRow("waterwave-8", waveLarge, m.model+":2", byWaterwave, batch, alone.batch, nil)
 				row.Measure = fmt.Sprintf("largest batch, of alone, split %d GB (%d pairs, %d forced syncs)", gb,
 					run.Pairs, run.Forced)
 				row.Gates = pointer(float64(gates) / float64(alone.batch))

@@ -29,7 +29,7 @@ func waveLargestSigns(rows []SharingRow) (signs []Sign) {
 	low := math.Inf(1)
 	for _, m := range waveModels {
 		jobs := m.model + ":2"
-		p := of(waveLarge, jobs, byPairs)
+		p := of(waveLarge, jobs, byWaterwave)
 		if math.IsNaN(p) { // it was not measured
 			continue
 		}
@@ -40,21 +40,21 @@ func waveLargestSigns(rows []SharingRow) (signs []Sign) {
 			low, lowest = p, m.model
 		}
 	}
-	signs = append(signs, Sign{Claim: "pairs: a batch of .77 to .97 of that alone", Holds: slices.Min(all) > .7,
+	signs = append(signs, Sign{Claim: "waterwave: a batch of .77 to .97 of that alone", Holds: slices.Min(all) > .7,
 		Got: fmt.Sprintf("%.3f to %.3f", slices.Min(all), slices.Max(all))},
-		Sign{Claim: "pairs: least for Tacotron2", Holds: lowest == "tacotron2",
+		Sign{Claim: "waterwave: least for Tacotron2", Holds: lowest == "tacotron2",
 			Got: fmt.Sprintf("%s, %.3f", lowest, low)},
-		Sign{Claim: "pairs: about 1.5 times the batch of two node groups (pairs-s)", Holds: gain > 1.2,
+		Sign{Claim: "waterwave: about 1.5 times the batch of two node groups (waterwave-s)", Holds: gain > 1.2,
 			Got: fmt.Sprintf("at least %.2f times", gain)},
-		Sign{Claim: "gates: at least the batch of pairs, all networks", Holds: above, Got: "every row"})
-	if small := of(waveSmall, "bert:2", byPairs); !math.IsNaN(small) {
-		signs = append(signs, Sign{Claim: "pairs: less on 16 GB than on 32 GB for BERT (.800, .899)",
-			Holds: small < of(waveLarge, "bert:2", byPairs),
-			Got:   fmt.Sprintf("%.3f, %.3f", small, of(waveLarge, "bert:2", byPairs))})
+		Sign{Claim: "gates: at least the batch of waterwave, all networks", Holds: above, Got: "every row"})
+	if small := of(waveSmall, "bert:2", byWaterwave); !math.IsNaN(small) {
+		signs = append(signs, Sign{Claim: "waterwave: less on 16 GB than on 32 GB for BERT (.800, .899)",
+			Holds: small < of(waveLarge, "bert:2", byWaterwave),
+			Got:   fmt.Sprintf("%.3f, %.3f", small, of(waveLarge, "bert:2", byWaterwave))})
 	}
-	two, three, four := of(waveLarge, "resnet50:2", byPairs), of(waveLarge, "resnet50:3", byPairs),
-		of(waveLarge, "resnet50:4", byPairs)
-	return append(signs, Sign{Claim: "pairs: the batch falls with 2, 3 and 4 ResNet-50 (.916, .828, .764)",
+	two, three, four := of(waveLarge, "resnet50:2", byWaterwave), of(waveLarge, "resnet50:3", byWaterwave),
+		of(waveLarge, "resnet50:4", byWaterwave)
+	return append(signs, Sign{Claim: "waterwave: the batch falls with 2, 3 and 4 ResNet-50 (.916, .828, .764)",
 		Holds: two >= three && three >= four, Got: fmt.Sprintf("%.3f, %.3f, %.3f", two, three, four)},
 		Sign{Claim: "gates: four ResNet-50 have .98 of the batch alone",
 			Holds: of(waveLarge, "resnet50:4", byGates) >= .98,
@@ -67,15 +67,15 @@ func waveTwoSigns(rows []SharingRow) []Sign {
 	for _, r := range rows {
 		above = above && *r.Gates >= r.Value-.001
 	}
-	low := least(chosen{"", "", byPairs, ""}.values(rows))
-	return []Sign{{Claim: "pairs: about the batches of two equal networks", Holds: low > .7,
+	low := least(chosen{"", "", byWaterwave, ""}.values(rows))
+	return []Sign{{Claim: "waterwave: about the batches of two equal networks", Holds: low > .7,
 		Got: fmt.Sprintf("at least %.2f of alone", low)},
-		{Claim: "gates: at least the batches of pairs", Holds: above, Got: "every row"}}
+		{Claim: "gates: at least the batches of waterwave", Holds: above, Got: "every row"}}
 }
 
 // waveSameSigns are what section 5.3 says of figure 7.
 func waveSameSigns(rows []SharingRow) (signs []Sign) {
-	for _, way := range []string{byPairs, byGates} {
+	for _, way := range []string{byWaterwave, byGates} {
 		best := func(model string) float64 {
 			return slices.Max(append(chosen{"", model, way, vsTemporal}.values(rows), 0))
 		}

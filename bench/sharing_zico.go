@@ -13,7 +13,7 @@ import (
 const (
 	zicoLarge, zicoSmall = "v100", "rtx2080ti"
 
-	zico = "Zico (USENIX ATC 2021)"
+	zicoPaper = "Zico (USENIX ATC 2021)"
 )
 
 var zicoTables = []sharingTable{
@@ -36,19 +36,19 @@ var zicoTables = []sharingTable{
 // The sums that sections 7.1 and 7.2 give.
 var (
 	zicoSameSums = []sharingSum{
-		{figure: "zico-5", jobs: "nasnet-mobile", way: byShift, paper: 1.35},
-		{figure: "zico-5", jobs: "gnmt", way: byShift, paper: 1.37},
-		{figure: "zico-5", way: byShift, most: true, mps: true, paper: 4.7}}
+		{figure: "zico-5", jobs: "nasnet-mobile", way: byZico, paper: 1.35},
+		{figure: "zico-5", jobs: "gnmt", way: byZico, paper: 1.37},
+		{figure: "zico-5", way: byZico, most: true, mps: true, paper: 4.7}}
 	zicoMixedSums = []sharingSum{
-		{figure: "zico-8", jobs: "rhn:1 gnmt", way: byShift, paper: 1.42},
-		{figure: "zico-8", jobs: "nasnet-mobile:1 gnmt", way: byShift, paper: 1.46},
-		{figure: "zico-8", jobs: "bert:1 gnmt", way: byShift, paper: 1.27},
-		{figure: "zico-8", jobs: "nasnet-mobile:1 resnet110", way: byShift, paper: 1.15},
-		{figure: "zico-8", way: byShift, mps: true, paper: 5.7},
-		{figure: "zico-8", jobs: "rhn:1 gnmt", way: byShift, most: true, mps: true, paper: 5.1},
-		{figure: "zico-8", jobs: "nasnet-mobile:1 gnmt", way: byShift, most: true, mps: true, paper: 8.3},
-		{figure: "zico-8", jobs: "bert:1 gnmt", way: byShift, most: true, mps: true, paper: 6},
-		{figure: "zico-8", jobs: "nasnet-mobile:1 resnet110", way: byShift, most: true, mps: true, paper: 6.5}}
+		{figure: "zico-8", jobs: "rhn:1 gnmt", way: byZico, paper: 1.42},
+		{figure: "zico-8", jobs: "nasnet-mobile:1 gnmt", way: byZico, paper: 1.46},
+		{figure: "zico-8", jobs: "bert:1 gnmt", way: byZico, paper: 1.27},
+		{figure: "zico-8", jobs: "nasnet-mobile:1 resnet110", way: byZico, paper: 1.15},
+		{figure: "zico-8", way: byZico, mps: true, paper: 5.7},
+		{figure: "zico-8", jobs: "rhn:1 gnmt", way: byZico, most: true, mps: true, paper: 5.1},
+		{figure: "zico-8", jobs: "nasnet-mobile:1 gnmt", way: byZico, most: true, mps: true, paper: 8.3},
+		{figure: "zico-8", jobs: "bert:1 gnmt", way: byZico, most: true, mps: true, paper: 6},
+		{figure: "zico-8", jobs: "nasnet-mobile:1 resnet110", way: byZico, most: true, mps: true, paper: 6.5}}
 )
 
 func oneScene(scene sharingScene) func(bool) []sharingScene {
@@ -56,7 +56,7 @@ func oneScene(scene sharingScene) func(bool) []sharingScene {
 }
 
 // zicoWays are the ways of figures 5 and 8, and ours.
-var zicoWays = []string{temporally, withMPS, ownArenas, byShift, byGates}
+var zicoWays = []string{temporally, withMPS, ownArenas, byZico, byGates}
 
 // percent returns a share of the memory of a device.
 func percent(device string, share int) graph.Bytes {
@@ -176,7 +176,7 @@ func (s *scene) zicoFigures(draw bool) (*sharingResult, error) {
 	if r.rows, err = s.rows(zicoWays...); err != nil {
 		return nil, err
 	}
-	for _, way := range []string{byShift, byGates} {
+	for _, way := range []string{byZico, byGates} {
 		row, err := s.row(way)
 		if err != nil {
 			return nil, err
@@ -191,7 +191,7 @@ func (s *scene) zicoFigures(draw bool) (*sharingResult, error) {
 		row.Figure, row.Measure = "zico-7", "wait of an iteration, of its time alone"
 		row.Value = s.ways[way].gate * 1e6 / float64(s.solo[0])
 		row.Gates = pointer(s.ways[byGates].gate * 1e6 / float64(s.solo[0]))
-		if s.networks[0].model == "resnet110-cifar" && way == byShift {
+		if s.networks[0].model == "resnet110-cifar" && way == byZico {
 			row.Paper = pointer(0) // TimeShift is about 0
 		}
 		r.rows = append(r.rows, *row)
@@ -281,7 +281,7 @@ func (s *scene) zicoPair(p zicoPair, draw bool) (r *sharingResult, err error) {
 	}
 	ofFirst := func(run *sharedRun) float64 { return float64(2*s.solo[0]) / float64(run.iteration[0]) }
 	ratio := func(run *sharedRun) float64 { return float64(run.iteration[0]) / float64(run.iteration[1]) }
-	for _, way := range []string{ownArenas, byShift, byGates} {
+	for _, way := range []string{ownArenas, byZico, byGates} {
 		row, err := s.row(way)
 		if err != nil {
 			return nil, err

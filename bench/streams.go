@@ -3,7 +3,7 @@ package bench
 import (
 	"time"
 
-	"tensile/device/lease/pairs"
+	"tensile/device/lease/waterwave"
 	"tensile/graph"
 	"tensile/plan"
 	"tensile/plan/compile"
@@ -175,7 +175,7 @@ func round(jobs []*streamed, capacity, split int64) (r pairedRun) {
 func paired(jobs []*streamed, capacity, split, shrink int64) pairedRun {
 	a := pool.NewStreams(capacity, 2)
 	limit := capacity
-	shapes, ends := make([]pairs.Shape, len(jobs)), make([][]int, len(jobs))
+	shapes, ends := make([]waterwave.Shape, len(jobs)), make([][]int, len(jobs))
 	places := make([][]int64, len(jobs))
 	for i, s := range jobs {
 		var stays int64
@@ -188,7 +188,7 @@ func paired(jobs []*streamed, capacity, split, shrink int64) pairedRun {
 		limit -= stays
 		var grow int
 		ends[i], grow = s.cut(split, shrink)
-		shapes[i] = pairs.Shape{Groups: len(ends[i]), Grow: grow, Peak: int(s.peak - stays)}
+		shapes[i] = waterwave.Shape{Groups: len(ends[i]), Grow: grow, Peak: int(s.peak - stays)}
 		places[i] = make([]int64, len(s.sizes))
 	}
 	schedule := func(job, step, stream int) bool {
@@ -205,7 +205,7 @@ func paired(jobs []*streamed, capacity, split, shrink int64) pairedRun {
 		}
 		return true
 	}
-	list := pairs.Pairs(shapes, int(limit), int(split))
+	list := waterwave.Pairs(shapes, int(limit), int(split))
 	if len(jobs) == 1 {
 		for step := range jobs[0].steps {
 			if !schedule(0, step, 0) {
@@ -218,7 +218,7 @@ func paired(jobs []*streamed, capacity, split, shrink int64) pairedRun {
 		a.Sync()
 		var next, to [2]int
 		for stream, g := range pair {
-			if g == pairs.None {
+			if g == waterwave.None {
 				continue
 			}
 			if to[stream] = ends[g.Job][g.Group]; g.Group > 0 {

@@ -70,14 +70,14 @@ func (s *stage) try(tasks []task.Task, c controller.Config) (*trial, error) {
 		t.jobs[i].plans = make(map[int64]planFigures)
 	}
 	d := s.device()
-	on := c.Shared(planner.Of(d, planner.Roofline(d.Facts())))
-	p := &controller.Planner{Config: c, On: on}
+	on := c.SharedDevice(planner.Of(d, planner.Roofline(d.Facts())))
+	p := &controller.PlanWorker{Config: c, PlanDevice: on}
 	demanded := endless
 	if s.whole {
 		demanded = s.iterations
 	}
 	run, err := local.Train(ctx, d, on, tasks, local.Options{Config: c, Iterations: demanded,
-		Plan: func(ctx context.Context, q *controller.Plan) *controller.Planned {
+		Plan: func(ctx context.Context, q *controller.PlanRequest) *controller.PlanResult {
 			runtime.LockOSThread()
 			since := threadTime()
 			planned := p.Plan(ctx, q)
@@ -125,17 +125,17 @@ func (s *stage) try(tasks []task.Task, c controller.Config) (*trial, error) {
 }
 
 // refusal says why jobs that have come cannot be trained together; "": they can.
-func refusal(q *controller.Plan, p *controller.Planned) string {
+func refusal(q *controller.PlanRequest, p *controller.PlanResult) string {
 	if q.Admitted == len(q.Jobs) {
 		return "" // all train: these were to be better plans
 	}
 	for i := range q.Jobs {
-		if why, never := p.Never[i]; never {
+		if why, never := p.NeverFit[i]; never {
 			return reworded(why)
 		}
 	}
-	if p.Why != nil {
-		return reworded(p.Why.Why)
+	if p.NoPlan != nil {
+		return reworded(p.NoPlan.Why)
 	}
 	return ""
 }
@@ -144,7 +144,7 @@ func refusal(q *controller.Plan, p *controller.Planned) string {
 // why".
 func reworded(why string) string {
 	if _, rest, ok := strings.Cut(why, "even alone: "); ok {
-		why = strings.TrimSuffix(rest, "; "+controller.Smaller) // the rest is about any job
+		why = strings.TrimSuffix(rest, "; "+controller.SmallerHint) // the rest is about any job
 		if need, rest, ok := strings.Cut(why, " and the budget is "); ok {
 			_, because, _ := strings.Cut(rest, "; ")
 			return strings.TrimSuffix(strings.TrimPrefix(need, "it ")+": "+because, ": ")
@@ -188,10 +188,10 @@ func swapped(g *graph.Graph, p *plan.Plan) (sum graph.Bytes) {
 
 // held is what the jobs claim together that have trained, by the plans of their last iterations.
 func (t *trial) held() graph.Bytes {
-	var sum controller.Together
+	var sum controller.ClaimSum
 	for i := range t.jobs {
 		if j := &t.jobs[i]; len(j.iterations) > 0 {
-			sum = sum.With(j.plans[j.iterations[len(j.iterations)-1].epoch].claim)
+			sum = sum.Add(j.plans[j.iterations[len(j.iterations)-1].epoch].claim)
 		}
 	}
 	return sum.Bytes()
@@ -242,7 +242,7 @@ type figures struct {
 // figures compares the trial with one without a plan.
 func (t *trial) figures(phase string, vanilla *trial) figures {
 	var f figures
-	var claims controller.Together
+	var claims controller.ClaimSum
 	known := true
 	for i := range t.jobs {
 		j, v := &t.jobs[i], &vanilla.jobs[i]
@@ -264,7 +264,7 @@ func (t *trial) figures(phase string, vanilla *trial) figures {
 		f.recompute += report.Milliseconds(again) / float64(len(of))
 		f.stall += report.Milliseconds(stall) / float64(len(of))
 		f.wall += took / float64(time.Millisecond)
-		claims = claims.With(j.plans[of[0].epoch].claim)
+		claims = claims.Add(j.plans[of[0].epoch].claim)
 	}
 	if !known {
 		return figures{}

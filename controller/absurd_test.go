@@ -13,12 +13,12 @@ func TestAbsurdReports(t *testing.T) {
 	w := calmWorld(t, 1, 0)
 	w.submit("first", endless)
 	w.run(5)
-	j := w.machine.find("first")
+	j := w.machine.findJob("first")
 	for i := 1; i <= 60; i++ {
 		r := wire.Report{Executor: j.record.Executor, Job: "first", Incarnation: 1, Epoch: j.record.Applied,
 			Iteration: i,
 			Wall:      math.MaxInt64}
-		for range j.newest().Wire.Plan.Steps {
+		for range j.newestLayout().Wire.Plan.Steps {
 			r.Steps = append(r.Steps, math.MaxInt64)
 		}
 		w.step(Input{Report: &r})
@@ -32,7 +32,7 @@ func TestAbsurdReports(t *testing.T) {
 	}
 	w.submit("second", endless)
 	w.run(20)
-	if s := w.machine.find("second"); s.record.State != wire.Training {
+	if s := w.machine.findJob("second"); s.record.State != wire.Training {
 		t.Errorf("the second job is %s: %s", s.record.State, s.record.Why)
 	}
 }

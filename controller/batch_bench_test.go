@@ -36,7 +36,7 @@ func BenchmarkCopies(b *testing.B) {
 							submit(b, m, list[i:i+1])
 						}
 					}
-					if n := len(m.own.active()); n != len(list) {
+					if n := len(m.ownDomain.activeJobs()); n != len(list) {
 						b.Fatalf("%d of %d jobs were admitted", n, len(list))
 					}
 				}
@@ -48,15 +48,15 @@ func BenchmarkCopies(b *testing.B) {
 // submit has a machine take jobs, and makes the plans that it wants.
 func submit(b *testing.B, m *Machine, list []Submission) {
 	for in := (Input{Submit: list}); ; {
-		var p *Plan
+		var p *PlanRequest
 		for _, o := range m.Step(0, in) {
-			if o.Plan != nil {
-				p = o.Plan
+			if o.PlanRequest != nil {
+				p = o.PlanRequest
 			}
 		}
 		if p == nil {
 			return
 		}
-		in = Input{Planned: plannerOf(m.own.config, signedProfile).Plan(b.Context(), p)}
+		in = Input{PlanResult: plannerOf(m.ownDomain.config, signedProfile).Plan(b.Context(), p)}
 	}
 }

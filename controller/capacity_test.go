@@ -44,8 +44,8 @@ func TestCapacityFollowsPlans(t *testing.T) {
 		}
 		w.run(5)
 		contexts := 4 * w.config.Context
-		all := w.machine.own.claims().Bytes() + contexts
-		if got := w.machine.own.lease; got.Capacity != 0 || got.Sharing != wire.Gates {
+		all := w.machine.ownDomain.totalClaims().Bytes() + contexts
+		if got := w.machine.ownDomain.lease; got.Capacity != 0 || got.Sharing != wire.Gates {
 			t.Fatalf("seed %d: without a budget the lease is %+v", seed, got)
 		}
 		var told []wire.Lease
@@ -56,7 +56,7 @@ func TestCapacityFollowsPlans(t *testing.T) {
 			for range 8 {
 				if told = lent(w, told); len(told) > 0 {
 					now := told[len(told)-1]
-					needs := w.machine.own.promised()
+					needs := w.machine.ownDomain.grantedBytes()
 					if now.Capacity < min(needs, all-contexts) || now.Capacity > max(budget-contexts, needs) {
 						t.Fatalf("seed %d: a capacity of %s, plans need %s, the budget is %s", seed, now.Capacity,
 							needs, budget)
@@ -67,7 +67,7 @@ func TestCapacityFollowsPlans(t *testing.T) {
 				}
 				w.run(1)
 			}
-			if w.machine.own.promised() > budget-contexts {
+			if w.machine.ownDomain.grantedBytes() > budget-contexts {
 				break // they cannot shrink so far
 			}
 			if told = lent(w, told); told[len(told)-1].Capacity != budget-contexts {
@@ -101,7 +101,7 @@ func TestCapacityOutOfReach(t *testing.T) {
 	m := NewMachine(Config{MemorySharing: wire.Gates, Page: 64, Budget: 1000})
 	train := func(base, arena graph.Bytes) *job {
 		l := &ProvenLayout{Wire: &wire.Layout{Arena: arena}, Claim: &Claim{base, arena}}
-		j := &job{domain: m.own, record: wire.Record{State: wire.Training},
+		j := &job{domain: m.ownDomain, record: wire.Record{State: wire.Training},
 			layouts: []*layout{{ProvenLayout: *l, granted: true}}}
 		m.jobs = append(m.jobs, j)
 		return j
@@ -111,24 +111,24 @@ func TestCapacityOutOfReach(t *testing.T) {
 	number := int64(0)
 	lends := func(what string, want graph.Bytes) {
 		t.Helper()
-		if m.own.lend(); m.own.lease.Capacity != want || m.own.lease.Number < number {
-			t.Errorf("%s: the lease is %+v after number %d, want %s", what, m.own.lease, number, want)
+		if m.ownDomain.updateLease(); m.ownDomain.lease.Capacity != want || m.ownDomain.lease.Number < number {
+			t.Errorf("%s: the lease is %+v after number %d, want %s", what, m.ownDomain.lease, number, want)
 		}
-		number = m.own.lease.Number
+		number = m.ownDomain.lease.Number
 	}
 	lends("the budget", 1000)
-	m.own.config.Budget = 600
+	m.ownDomain.config.Budget = 600
 	lends("a smaller one", 800)
 	a.layouts, a.record.State = nil, wire.Queued
 	a.record.Held = []wire.Holding{{Executor: "x1", Bytes: 700}}
 	lends("what a has is out of reach", 800)
-	before := Stored{Orders: map[string]wire.Orders{"x2": {Lease: &m.own.lease}}}
-	again := Restore(m.own.config, before)
+	before := Stored{Orders: map[string]wire.Orders{"x2": {Lease: &m.ownDomain.lease}}}
+	again := Restore(m.ownDomain.config, before)
 	again.jobs, m = m.jobs, again
 	for _, j := range m.jobs {
-		j.domain = m.own
+		j.domain = m.ownDomain
 	}
-	m.own.config.Budget = 500
+	m.ownDomain.config.Budget = 500
 	lends("another controller, a smaller budget", 800)
 	a.record.Held = nil
 	lends("it is back", 500)
@@ -147,18 +147,18 @@ func TestStandsStill(t *testing.T) {
 		w.calm = false
 		w.submit("a", endless)
 		w.calm = true
-		w.machine.find("a").record.Spec.Restarts = 3
+		w.machine.findJob("a").record.Spec.Restarts = 3
 		w.run(3)
 		if r := w.recordOf("a"); r.State != wire.Training {
 			t.Fatalf("a is %s", r.State)
 		}
 		w.executors["x1"].cut = true
-		base := w.machine.find("a").claim().Base
+		base := w.machine.findJob("a").claim().Base
 		for range 6 {
 			w.clock += 4 * time.Second
 			w.step(Input{Tick: &Tick{}})
 		}
-		j := w.machine.find("a")
+		j := w.machine.findJob("a")
 		if want := shared; (j.record.State == wire.Unknown) != want {
 			t.Errorf("shared %v: a is %s", shared, j.record.State)
 		}
@@ -205,10 +205,10 @@ func TestOtherSharing(t *testing.T) {
 	c.MemorySharing = wire.NoSharing
 	const want = "is held: it runs with memory sharing gates, and this controller is for none: start it with " +
 		"--memory-sharing gates"
-	if why := Restore(c, s).jobs[0].hurt; !strings.HasPrefix(why, want) {
+	if why := Restore(c, s).jobs[0].damage; !strings.HasPrefix(why, want) {
 		t.Errorf("%q, want %s", why, want)
 	}
-	if got := c.inForce(s.Records).MemorySharing; got != wire.Gates {
+	if got := c.keepSharing(s.Records).MemorySharing; got != wire.Gates {
 		t.Errorf("what is in force is %s", got)
 	}
 }

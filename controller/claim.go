@@ -8,83 +8,85 @@ import (
 )
 
 // Claim is what a job may have of the device: Base from when it leaves Home until it is back, and up to Arena within an
-// iteration. Jobs take what lies between the two in turns where gates share memory; where nothing does, Base is Arena.
+// iteration. Where gates share memory, jobs take turns in what lies between the two; elsewhere Base is Arena.
 type Claim struct {
 	Base  graph.Bytes `json:"base_bytes"`
 	Arena graph.Bytes `json:"arena_bytes"`
 }
 
-// whole is the claim of what has an arena for itself.
-func whole(arena graph.Bytes) Claim { return Claim{arena, arena} }
+// exclusiveClaim is the claim of a job that has an arena for itself.
+func exclusiveClaim(arena graph.Bytes) Claim { return Claim{arena, arena} }
 
 // ClaimOf is what a job claims by its record.
 func ClaimOf(r *wire.Record) Claim {
 	if r.Sharing == wire.NoSharing {
-		return whole(r.Claim)
+		return exclusiveClaim(r.Claim)
 	}
 	return Claim{r.Base, r.Claim}
 }
 
-// or is the claim of a job that has the one or the other: together with others it takes what the worse of the two
-// would, whatever these claim.
-func (c Claim) or(d Claim) Claim { return Claim{max(c.Base, d.Base), max(c.Arena, d.Arena)} }
+// union is the claim of a job that has the one or the other. Beside other jobs it takes what the worse of the two
+// would.
+func (c Claim) union(d Claim) Claim { return Claim{max(c.Base, d.Base), max(c.Arena, d.Arena)} }
 
-// within reports whether a job that claims d may have c at once.
-func (c Claim) within(d Claim) bool { return c.Base <= d.Base && c.Arena <= d.Arena }
+// fitsIn reports whether a job that claims d may have c at once.
+func (c Claim) fitsIn(d Claim) bool { return c.Base <= d.Base && c.Arena <= d.Arena }
 
-func (c Claim) none() bool { return c == Claim{} }
+// isZero reports whether the job claims nothing.
+func (c Claim) isZero() bool { return c == Claim{} }
 
-func (c Claim) rest() graph.Bytes { return c.Arena - c.Base }
+// headroom is what the job's largest group needs above the base.
+func (c Claim) headroom() graph.Bytes { return c.Arena - c.Base }
 
-// Together adds claims: jobs that share a device take the sum of their bases, and the largest of the rests.
-type Together struct {
-	base          graph.Bytes
-	largest, next graph.Bytes // rests
+// ClaimSum adds claims. Jobs that share a device take the sum of their bases, and the largest headroom of one of them.
+type ClaimSum struct {
+	base            graph.Bytes
+	largest, second graph.Bytes // the two largest headrooms
 }
 
-// With is the sum with one more claim.
-func (t Together) With(c Claim) Together {
+// Add returns the sum with one more claim.
+func (t ClaimSum) Add(c Claim) ClaimSum {
 	t.base += c.Base
-	switch rest := c.rest(); {
+	switch rest := c.headroom(); {
 	case rest > t.largest:
-		t.largest, t.next = rest, t.largest
-	case rest > t.next:
-		t.next = rest
+		t.largest, t.second = rest, t.largest
+	case rest > t.second:
+		t.second = rest
 	}
 	return t
 }
 
-// Without is the sum without one of its claims. Another cannot be taken out of that.
-func (t Together) Without(c Claim) Together {
+// Remove returns the sum without one of its claims. No second claim can be removed from the result.
+func (t ClaimSum) Remove(c Claim) ClaimSum {
 	t.base -= c.Base
-	if c.rest() == t.largest {
-		t.largest = t.next
+	if c.headroom() == t.largest {
+		t.largest = t.second
 	}
 	return t
 }
 
-// Used is what jobs, contexts and executors out of reach may have of all devices and of their hosts, by the answer to a
-// request for all jobs.
-func Used(a *wire.Answer) (device, host graph.Bytes) {
+// UsedBytes is how many bytes jobs, contexts and executors out of reach may have of all devices and of their hosts, by
+// the answer to a request for all jobs.
+func UsedBytes(a *wire.Answer) (device, host graph.Bytes) {
 	if len(a.Devices) > 1 { // each has claims of its own
 		for i := range a.Devices {
 			device, host = device+a.Devices[i].Used, host+a.Devices[i].HostUsed
 		}
 		return device, host
 	}
-	var claims Together
+	var claims ClaimSum
 	for i := range a.Jobs {
 		r := &a.Jobs[i]
-		claims, host = claims.With(ClaimOf(r)), host+r.Host
+		claims, host = claims.Add(ClaimOf(r)), host+r.Host
 		for _, h := range r.Held {
-			claims, host = claims.With(whole(h.Bytes)), host+h.Host
+			claims, host = claims.Add(exclusiveClaim(h.Bytes)), host+h.Host
 		}
 	}
 	return claims.Bytes() + a.Contexts.Sum(), host
 }
 
-// Devices are those of an answer to a request for all jobs: the controller's own first. Of a controller of the release
-// before, which names none, it is the one of its process.
+// Devices are those of an answer to a request for all jobs, the controller's own first. An answer that lists none is of
+// the device of the controller's process.
 func Devices(a *wire.Answer) []wire.DeviceState {
 	if len(a.Devices) > 0 || a.Device == "" {
 		return a.Devices
@@ -92,12 +94,12 @@ func Devices(a *wire.Answer) []wire.DeviceState {
 	d := wire.DeviceState{Own: true, Device: wire.Device{Name: a.Device, Identity: a.Device, Budget: a.Budget,
 		HostMemory: a.HostMemory, Context: a.Contexts.Each}}
 	d.Facts.Out.Rate, d.Facts.In.Rate = a.Link.Out, a.Link.In
-	d.Used, d.HostUsed = Used(a)
+	d.Used, d.HostUsed = UsedBytes(a)
 	return []wire.DeviceState{d}
 }
 
-// On is which of the devices a job is planned for on; -1: none is known yet.
-func On(devices []wire.DeviceState, r *wire.Record) int {
+// DeviceIndex is the index of the device that a job is planned for. -1: no device is chosen yet.
+func DeviceIndex(devices []wire.DeviceState, r *wire.Record) int {
 	if r.On != "" {
 		return slices.IndexFunc(devices, func(d wire.DeviceState) bool { return !d.Own && d.Name == r.On })
 	}
@@ -107,14 +109,14 @@ func On(devices []wire.DeviceState, r *wire.Record) int {
 	return 0
 }
 
-// ClaimsOn is what jobs claim of one of the devices together, and what executors out of reach may have of it. What is
-// used beside these are processes, which have it open.
-func ClaimsOn(a *wire.Answer, devices []wire.DeviceState, device int) (claims Together, held graph.Bytes) {
+// DeviceClaims is what jobs claim together of one of the devices, and what executors out of reach may have of it.
+// Contexts are not among these.
+func DeviceClaims(a *wire.Answer, devices []wire.DeviceState, device int) (claims ClaimSum, held graph.Bytes) {
 	d := &devices[device]
 	for i := range a.Jobs {
 		r := &a.Jobs[i]
-		if On(devices, r) == device {
-			claims = claims.With(ClaimOf(r))
+		if DeviceIndex(devices, r) == device {
+			claims = claims.Add(ClaimOf(r))
 		}
 		for _, h := range r.Held {
 			if d.Own && h.On == "" || !d.Own && h.On == d.Name {
@@ -126,4 +128,4 @@ func ClaimsOn(a *wire.Answer, devices []wire.DeviceState, device int) (claims To
 }
 
 // Bytes is what the claims take together.
-func (t Together) Bytes() graph.Bytes { return t.base + t.largest }
+func (t ClaimSum) Bytes() graph.Bytes { return t.base + t.largest }

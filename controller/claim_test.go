@@ -16,10 +16,10 @@ func TestTogether(t *testing.T) {
 		base := graph.Bytes(rng.IntN(6))
 		return Claim{base, base + graph.Bytes(rng.IntN(6))}
 	}
-	sum := func(claims ...Claim) Together {
-		var s Together
+	sum := func(claims ...Claim) ClaimSum {
+		var s ClaimSum
 		for _, c := range claims {
-			s = s.With(c)
+			s = s.Add(c)
 		}
 		return s
 	}
@@ -34,16 +34,16 @@ func TestTogether(t *testing.T) {
 			t.Fatalf("%v take %d, want %d", claims, got, bases+rest)
 		}
 		others := slices.Delete(slices.Clone(claims), 0, 1)
-		if got, want := sum(claims...).Without(claims[0]).Bytes(), sum(others...).Bytes(); got != want {
+		if got, want := sum(claims...).Remove(claims[0]).Bytes(), sum(others...).Bytes(); got != want {
 			t.Fatalf("%v without the first take %d, want %d", claims, got, want)
 		}
 		c, d := random(), random()
-		worse := max(sum(others...).With(c).Bytes(), sum(others...).With(d).Bytes())
-		if got := sum(others...).With(c.or(d)).Bytes(); got != worse {
+		worse := max(sum(others...).Add(c).Bytes(), sum(others...).Add(d).Bytes())
+		if got := sum(others...).Add(c.union(d)).Bytes(); got != worse {
 			t.Fatalf("%v beside %v or %v take %d, the worse of the two is %d", others, c, d, got, worse)
 		}
-		if c.within(d) != (sum(others...).With(c.or(d)) == sum(others...).With(d) && c.or(d) == d) {
-			t.Fatalf("%v within %v: %v", c, d, c.within(d))
+		if c.fitsIn(d) != (sum(others...).Add(c.union(d)) == sum(others...).Add(d) && c.union(d) == d) {
+			t.Fatalf("%v within %v: %v", c, d, c.fitsIn(d))
 		}
 	}
 }

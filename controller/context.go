@@ -7,50 +7,51 @@ import (
 	"tensile/wire"
 )
 
-// Each process that has the device open takes Config.Context of its memory: this one, and every executor, whether it
-// trains or not, until it is known to have ended. These contexts come off the budget. Plans are made for the processes
-// that stay and those that are to be started; layouts are granted, and executors started, only when there is room
-// beside the processes that there are.
+// Each process that has the device open takes Config.Context of its memory: this process, and every executor, whether
+// it trains or not, until it is known to have ended. These contexts come off the budget. Plans are made for the
+// processes that stay and for those that are to be started. Layouts are granted, and executors started, only when there
+// is room beside the present processes.
 
 // contexts are those of this process and of all executors that are not known to have ended.
 func (d *domain) contexts() wire.Contexts {
 	if d.config.Context == 0 {
 		return wire.Contexts{}
 	}
-	c := d.staying()
+	c := d.stayingContexts()
 	for x := range d.executors() {
-		if d.leaves(x) {
+		if d.isLeaving(x) {
 			c.Processes++
 		}
 	}
-	c.Processes += d.outOfReach().Processes
+	c.Processes += d.unreachableContexts().Processes
 	return c
 }
 
-// staying are the contexts of this process and of the executors that can be reached and are not about to leave.
-func (d *domain) staying() wire.Contexts {
+// stayingContexts are those of this process and of the executors that can be reached and are not about to leave.
+func (d *domain) stayingContexts() wire.Contexts {
 	if d.config.Context == 0 {
 		return wire.Contexts{}
 	}
 	c := wire.Contexts{Each: d.config.Context}
-	if d.brought == nil {
+	if d.registered == nil {
 		c.Processes = 1
 	}
 	for x := range d.executors() {
-		if !x.gone && !x.silent && !d.leaves(x) {
+		if !x.gone && !x.silent && !d.isLeaving(x) {
 			c.Processes++
 		}
 	}
 	return c
 }
 
-// leaves reports whether an executor that can be reached ends by itself, or as soon as it hears that it is to.
-func (d *domain) leaves(x *executor) bool {
-	return !x.gone && !x.silent && !d.m.busy(x.name) && (x.leaving || x.own && (!d.config.Share || x.orders.Leave))
+// isLeaving reports whether an executor that can be reached ends by itself, or as soon as its orders arrive.
+func (d *domain) isLeaving(x *executor) bool {
+	return !x.gone && !x.silent && !d.m.hasJobs(x.name) && (x.leaving || x.forJobs && (!d.config.OneExecutor ||
+		x.orders.Leave))
 }
 
-// outOfReach are the contexts of processes that cannot be reached.
-func (d *domain) outOfReach() wire.Contexts {
+// unreachableContexts are those of processes that cannot be reached.
+func (d *domain) unreachableContexts() wire.Contexts {
 	if d.config.Context == 0 {
 		return wire.Contexts{}
 	}
@@ -63,7 +64,7 @@ func (d *domain) outOfReach() wire.Contexts {
 	}
 	for _, j := range d.m.jobs {
 		for _, h := range j.record.Held {
-			if h.On != d.on() {
+			if h.On != d.recordName() {
 				continue
 			}
 			if x := d.m.executors[h.Executor]; x == nil || x.life != h.Life {
@@ -74,34 +75,34 @@ func (d *domain) outOfReach() wire.Contexts {
 	return wire.Contexts{Processes: len(away), Each: d.config.Context}
 }
 
-// starts says of each of some jobs whether an executor is to be started for it, which takes a context: where it has
-// none and none is vacant.
-func (d *domain) starts(jobs []*job) []bool {
+// needExecutors says, for each of some jobs, whether an executor is to be started for it, which takes a context: the
+// job has none and none is vacant.
+func (d *domain) needExecutors(jobs []*job) []bool {
 	starts := make([]bool, len(jobs))
 	if d.config.Context == 0 {
 		return starts
 	}
 	taken := make(map[string]bool)
-	shared := false // an executor is started that takes the others, too
+	shared := false // one executor is started for all jobs
 	for i, j := range jobs {
 		if j.record.Executor != "" {
 			continue
 		}
-		name := d.vacant(j, taken)
+		name := d.vacantExecutor(j, taken)
 		starts[i] = name == "" && !shared
-		taken[name] = !d.config.Share
-		shared = shared || starts[i] && d.config.Share
+		taken[name] = !d.config.OneExecutor
+		shared = shared || starts[i] && d.config.OneExecutor
 	}
 	return starts
 }
 
-// toStart are the contexts of executors that are to be started for jobs that are admitted.
-func (d *domain) toStart() wire.Contexts {
+// startingContexts are those of executors that are to be started for jobs that are admitted.
+func (d *domain) startingContexts() wire.Contexts {
 	if d.config.Context == 0 {
 		return wire.Contexts{}
 	}
 	c := wire.Contexts{Each: d.config.Context}
-	for _, start := range d.starts(d.active()) {
+	for _, start := range d.needExecutors(d.activeJobs()) {
 		if start {
 			c.Processes++
 		}
@@ -109,37 +110,38 @@ func (d *domain) toStart() wire.Contexts {
 	return c
 }
 
-// mayStart reports whether there is room for what a job's executor takes, if one is to be started for it.
-func (d *domain) mayStart(j *job) bool {
-	return d.config.Context == 0 || d.config.Budget == 0 || d.vacant(j, nil) != "" ||
-		d.taken()+d.config.Context <= d.config.Budget
+// hasRoomForExecutor reports whether the budget has room for the context of a job's executor, if one is to be started
+// for it.
+func (d *domain) hasRoomForExecutor(j *job) bool {
+	return d.config.Context == 0 || d.config.Budget == 0 || d.vacantExecutor(j, nil) != "" ||
+		d.takenBytes()+d.config.Context <= d.config.Budget
 }
 
-// taken is what jobs and contexts have of the budget.
-func (d *domain) taken() graph.Bytes { return d.claims().Bytes() + d.contexts().Sum() }
+// takenBytes is what jobs and contexts take of the budget.
+func (d *domain) takenBytes() graph.Bytes { return d.totalClaims().Bytes() + d.contexts().Sum() }
 
-// recount has jobs planned for again when more processes have the device open than before, beside which plans do not
-// fit, or when fewer have.
-func (d *domain) recount() {
-	if d.config.Context == 0 || d.config.Budget == 0 || d.errand != nil { // whose plans are to come first
+// replanForContexts has jobs planned for again when more processes than before have the device open, so that plans do
+// not fit beside them, or when fewer have.
+func (d *domain) replanForContexts() {
+	if d.config.Context == 0 || d.config.Budget == 0 || d.request != nil { // the plans of the open request come first
 		return
 	}
-	now := d.staying()
-	now.Processes += d.toStart().Processes + d.outOfReach().Processes
-	before := d.opened
-	d.opened = now.Processes
-	more := now.Processes > before && d.overfull()
+	now := d.stayingContexts()
+	now.Processes += d.startingContexts().Processes + d.unreachableContexts().Processes
+	before := d.openContexts
+	d.openContexts = now.Processes
+	more := now.Processes > before && d.isOverfull()
 	fewer := now.Processes < before
 	if fewer {
-		d.want.admission = true
+		d.pending.admission = true
 	}
-	if d.want.better.none() && (more || fewer && !d.config.NoReplan) {
-		d.want.better = because(Processes, "the device has %s now", now)
+	if d.pending.replan.isZero() && (more || fewer && !d.config.NoReplan) {
+		d.pending.replan = newReason(Processes, "the device has %s now", now)
 	}
 }
 
-// with is what a message about the budget says of contexts: nothing where there are none.
-func with(c wire.Contexts) string {
+// contextSuffix is what a message about the budget says of contexts. "": there are none.
+func contextSuffix(c wire.Contexts) string {
 	if c.Sum() == 0 {
 		return ""
 	}

@@ -18,10 +18,10 @@ import (
 func TestPlannerContexts(t *testing.T) {
 	g := randgraph.New(rand.New(rand.NewPCG(1, 1)), randgraph.Options{Ops: 3})
 	p := plannerOf(Config{Policy: "none-live", Align: 64}, profile)
-	ask := func(q Plan, jobs int) (*Planned, []graph.Bytes) {
+	ask := func(q PlanRequest, jobs int) (*PlanResult, []graph.Bytes) {
 		for i := range jobs {
 			q.Jobs = append(q.Jobs, Candidate{Spec: wire.Spec{Name: string('a' + rune(i)), Iterations: 1},
-				Graph: g, Epoch: 1, Fresh: true, Starts: i != 1})
+				Graph: g, Epoch: 1, Unchecked: true, StartsProcess: i != 1})
 		}
 		var budgets []graph.Bytes
 		p.Known = func(r scheduler.Request) *planner.Planned {
@@ -30,21 +30,21 @@ func TestPlannerContexts(t *testing.T) {
 		}
 		return p.Plan(t.Context(), &q), budgets
 	}
-	one, _ := ask(Plan{}, 1)
+	one, _ := ask(PlanRequest{}, 1)
 	arena := one.Jobs[0].Layout.Wire.Arena
 	const context = 100
 	contexts := wire.Contexts{Processes: 2, Each: context}
 	all := 2*arena + 3*context
-	got, budgets := ask(Plan{Budget: all, Contexts: contexts}, 2)
-	if len(got.Jobs) != 2 || got.Why != nil || budgets[0] != 2*arena {
-		t.Errorf("got plans for %d jobs within %v, want 2 within %v; %+v", len(got.Jobs), budgets, 2*arena, got.Why)
+	got, budgets := ask(PlanRequest{Budget: all, Contexts: contexts}, 2)
+	if len(got.Jobs) != 2 || got.NoPlan != nil || budgets[0] != 2*arena {
+		t.Errorf("got plans for %d jobs within %v, want 2 within %v; %+v", len(got.Jobs), budgets, 2*arena, got.NoPlan)
 	}
-	got, budgets = ask(Plan{Budget: all, Contexts: contexts}, 4) // the third and fourth have contexts, too
+	got, budgets = ask(PlanRequest{Budget: all, Contexts: contexts}, 4) // the third and fourth have contexts, too
 	if len(got.Jobs) != 2 || budgets[0] != 2*arena-2*context {
 		t.Errorf("got plans for %d jobs within %v", len(got.Jobs), budgets)
 	}
 	want := NoPlan{Need: 3*arena + 4*context, Budget: all, Contexts: wire.Contexts{Processes: 4, Each: context}}
-	why := *got.Why
+	why := *got.NoPlan
 	if text := "(the budget but for 4 contexts of 100B each)"; !strings.HasSuffix(why.Why, text) {
 		t.Errorf("got %q, want %q", why.Why, text)
 	}
@@ -52,17 +52,18 @@ func TestPlannerContexts(t *testing.T) {
 		t.Errorf("got %+v, want %+v", why, want)
 	}
 	// Those that cannot be reached leave less; what is told is of what is left.
-	got, budgets = ask(Plan{Budget: all, Contexts: contexts, Reserved: 64}, 2)
-	if budgets[0] != 2*arena-64 || got.Why.Need != all || got.Why.Budget != all-64 {
-		t.Errorf("got %v, %+v", budgets, got.Why)
+	got, budgets = ask(PlanRequest{Budget: all, Contexts: contexts, Reserved: 64}, 2)
+	if budgets[0] != 2*arena-64 || got.NoPlan.Need != all || got.NoPlan.Budget != all-64 {
+		t.Errorf("got %v, %+v", budgets, got.NoPlan)
 	}
 	// A job is alone with the controller, whatever other processes there are.
-	got, _ = ask(Plan{Budget: arena + 2*context - 1, Contexts: contexts}, 1)
-	if text := ", with 2 contexts of 100B each, and the budget is "; !strings.Contains(got.Never[0], text) ||
-		!strings.Contains(got.Never[0], "it needs "+(arena+2*context).String()) {
-		t.Errorf("got %q, want %q", got.Never[0], text)
+	got, _ = ask(PlanRequest{Budget: arena + 2*context - 1, Contexts: contexts}, 1)
+	if text := ", with 2 contexts of 100B each, and the budget is "; !strings.Contains(got.NeverFit[0], text) ||
+		!strings.Contains(got.NeverFit[0], "it needs "+(arena+2*context).String()) {
+		t.Errorf("got %q, want %q", got.NeverFit[0], text)
 	}
-	if got, _ = ask(Plan{Budget: arena + 2*context, Contexts: contexts}, 1); len(got.Never) > 0 || got.Why.Need == 0 {
+	if got, _ = ask(PlanRequest{Budget: arena + 2*context, Contexts: contexts}, 1); len(got.NeverFit) > 0 ||
+		got.NoPlan.Need == 0 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -73,8 +74,9 @@ func TestPlannerLimit(t *testing.T) {
 	for err, need := range map[error]graph.Bytes{
 		over: 530, &scheduler.WorkLimitError{Work: 1, Last: over}: 530, &scheduler.WorkLimitError{Work: 1}: 0,
 		&scheduler.WorkLimitError{Work: 1, Last: &scheduler.OverBudgetError{Need: 10, Budget: 9}}: 521} {
-		w := work{Planner: &Planner{}, plan: &Plan{Budget: 520, Contexts: wire.Contexts{Processes: 5, Each: 100}}}
-		if got := w.noPlan(err); got.Need != need || need > 0 && got.Budget != 520 {
+		w := planJob{PlanWorker: &PlanWorker{}, message: &PlanRequest{Budget: 520,
+			Contexts: wire.Contexts{Processes: 5, Each: 100}}}
+		if got := w.explainNoPlan(err); got.Need != need || need > 0 && got.Budget != 520 {
 			t.Errorf("after %q got %+v, want that it needs %s", err, got, need)
 		}
 	}
@@ -88,11 +90,11 @@ func TestRevoke(t *testing.T) {
 		j.layouts = append(j.layouts, &layout{ProvenLayout: *l, granted: epoch < 2})
 	}
 	j.record.Granted = 2
-	j.revoke()
+	j.revokeGrant()
 	if first, last := j.record.Epochs(); first <= last {
 		t.Errorf("the layouts from %d to %d may be in force, want none", first, last)
 	}
-	j.record.Granted = j.newest().epoch()
+	j.record.Granted = j.newestLayout().epoch()
 	if first, last := j.record.Epochs(); first != 3 || last != 3 {
 		t.Errorf("the layouts from %d to %d may be in force, want the third", first, last)
 	}
@@ -104,10 +106,11 @@ func TestPlannerPages(t *testing.T) {
 	g := randgraph.New(rand.New(rand.NewPCG(1, 1)), randgraph.Options{Ops: 3})
 	for budget, page := range map[graph.Bytes]graph.Bytes{20 * graph.KiB: graph.MiB, 968: 512, 1000: 512} {
 		p := plannerOf(Config{Policy: "none-live", Align: 64, MemorySharing: wire.Slices, Page: page}, profile)
-		got := p.Plan(t.Context(), &Plan{Budget: budget, Contexts: wire.Contexts{Processes: 1, Each: 200},
+		got := p.Plan(t.Context(), &PlanRequest{Budget: budget, Contexts: wire.Contexts{Processes: 1, Each: 200},
 			Jobs: []Candidate{{Spec: wire.Spec{Name: "a", Iterations: 1}, Graph: g, Epoch: 1}}})
-		if got.Why == nil || got.Why.Need <= got.Why.Budget {
-			t.Errorf("budget %s, pages of %s: got %+v, want that it needs more than the budget", budget, page, got.Why)
+		if got.NoPlan == nil || got.NoPlan.Need <= got.NoPlan.Budget {
+			t.Errorf("budget %s, pages of %s: got %+v, want that it needs more than the budget", budget, page,
+				got.NoPlan)
 		}
 	}
 }

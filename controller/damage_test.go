@@ -72,7 +72,7 @@ func TestUnreadable(t *testing.T) {
 			f.stop()
 			defer f.bus.Close()
 			must(t, f.bus.Put(t.Context(), key, []byte("{}")))
-			o := Options{Config: f.planner.Config, On: f.planner.On, Plan: f.plan,
+			o := Options{Config: f.planner.Config, PlanDevice: f.planner.PlanDevice, Plan: f.plan,
 				Log: slog.New(slog.DiscardHandler)}
 			err := Run(t.Context(), f.bus, o)
 			want := "what is stored at " + key + " cannot be read: "
@@ -89,7 +89,7 @@ func TestPlanPanics(t *testing.T) {
 		f := newOffice(t)
 		defer f.close()
 		f.stop()
-		f.planner.On.Profile = func(*graph.Graph) (planner.Profile, error) { panic("a bug of a test") }
+		f.planner.PlanDevice.Profile = func(*graph.Graph) (planner.Profile, error) { panic("a bug of a test") }
 		f.begin(f.planner.Config)
 		answer := f.submit("a", 1)
 		<-f.plans

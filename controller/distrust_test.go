@@ -32,7 +32,7 @@ func TestInventedEpoch(t *testing.T) {
 	w := calmWorld(t, 3, 0)
 	w.submit("a", endless)
 	w.run(5)
-	j := w.machine.find("a")
+	j := w.machine.findJob("a")
 	claim, applied := j.claim().Arena, j.record.Applied
 	if j.record.State != wire.Training || claim == 0 {
 		t.Fatalf("job a is %s with %s", j.record.State, claim)

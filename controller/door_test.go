@@ -79,9 +79,10 @@ func newDoor(t *testing.T, seed uint64) *door {
 	d := &door{t: t, rng: rand.New(rand.NewPCG(seed, 38)), bus: &asking{Bus: localbus.New()},
 		number:  map[string]int64{},
 		brought: map[string]*wire.Device{}, sent: map[string]int{}, read: map[string]int{}}
-	c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", Budget: 40_000, Settle: 1,
+	c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", Budget: 40_000, SettleReports: 1,
 		Options: scheduler.Options{Work: 20_000, Pack: "greedy"}}
-	d.options = Options{Config: c, On: plannerOf(c, profile).On, Log: slog.New(slog.NewTextHandler(&d.log, nil)),
+	d.options = Options{Config: c, PlanDevice: plannerOf(c, profile).PlanDevice,
+		Log:         slog.New(slog.NewTextHandler(&d.log, nil)),
 		Credentials: func(executor string) string { return executor },
 		Describe: func(b *wire.Device) (planner.Device, error) {
 			on := planner.Of(sim.New(b.Facts, sim.Options{}), planner.Roofline(b.Facts))

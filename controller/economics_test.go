@@ -19,18 +19,18 @@ func tightJob(t *testing.T, seed uint64) (*world, *job) {
 	w.graphs[g.Digest()] = g
 	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
 	w.run(3)
-	if j := w.machine.find("a"); j != nil && j.record.State == wire.Training {
+	if j := w.machine.findJob("a"); j != nil && j.record.State == wire.Training {
 		return w, j
 	}
 	return nil, nil
 }
 
-// errand is the answer to the errand that a machine has after an input; nil: it has none.
-func (w *world) errand(in Input) *Planned {
+// answerRequest is the answer to the plan request that a machine has after an input. nil: it has none.
+func (w *world) answerRequest(in Input) *PlanResult {
 	w.clock += time.Minute // whatever rest there was is over
 	for _, o := range w.machine.Step(w.clock, in) {
-		if o.Plan != nil {
-			return plannerOf(w.machine.own.config, w.profile).Plan(w.t.Context(), o.Plan)
+		if o.PlanRequest != nil {
+			return plannerOf(w.machine.ownDomain.config, w.profile).Plan(w.t.Context(), o.PlanRequest)
 		}
 	}
 	return nil
@@ -47,13 +47,13 @@ func TestPlansRepayTheChange(t *testing.T) {
 				break
 			}
 			m := w.machine
-			m.own.config.Horizon = horizon
+			m.ownDomain.config.Horizon = horizon
 			for op := range j.latency {
 				j.latency[op] /= 10 // so that copies are late
 			}
-			m.own.want.better = because(Drifted, "a test")
-			planned := w.errand(Input{Tick: &Tick{}})
-			if planned.Why != nil {
+			m.ownDomain.pending.replan = newReason(Drifted, "a test")
+			planned := w.answerRequest(Input{Tick: &Tick{}})
+			if planned.NoPlan != nil {
 				break // copies that are late fit no plan of this budget
 			}
 			gain, transition := planned.Jobs[0].Gain, planned.Jobs[0].Transition
@@ -61,7 +61,7 @@ func TestPlansRepayTheChange(t *testing.T) {
 				continue
 			}
 			epoch := j.record.Epoch
-			w.step(Input{Planned: planned})
+			w.step(Input{PlanResult: planned})
 			switch changed := j.record.Epoch != epoch; {
 			case changed != (gain > transition):
 				t.Errorf("seed %d, horizon %d: plans that gain %v with a transition of %v: adopted %v", seed, horizon,
@@ -85,11 +85,11 @@ func TestThreshold(t *testing.T) {
 		w, j = tightJob(t, seed)
 	}
 	m := w.machine
-	m.own.config.Threshold, m.own.config.Alpha, m.own.config.Settle = 0.1, 1, 1
+	m.ownDomain.config.Threshold, m.ownDomain.config.Alpha, m.ownDomain.config.SettleReports = 0.1, 1, 1
 	// report has every step take its latency times a factor, from when the job was planned last.
 	planned := append([]time.Duration(nil), j.latency...)
-	j.assumed = planned
-	steps := j.newest().Wire.Plan.Steps
+	j.plannedLatency = planned
+	steps := j.newestLayout().Wire.Plan.Steps
 	seen := make(map[graph.OpID]bool)
 	for _, s := range steps {
 		seen[s.Op] = true
@@ -102,27 +102,27 @@ func TestThreshold(t *testing.T) {
 		for i, s := range steps {
 			r.Steps = append(r.Steps, time.Duration(float64(planned[s.Op])*[2]float64{factor, other}[i%2]))
 		}
-		w.errand(Input{Report: r})
-		m.own.errand = nil // no matter what came of it
+		w.answerRequest(Input{Report: r})
+		m.ownDomain.request = nil // no matter what came of it
 	}
 	report := func(factor float64) { mixed(factor, factor) }
-	before := j.assumed
+	before := j.plannedLatency
 	for _, factor := range []float64{1, 1.09, 0.91, 1.09} {
-		if report(factor); !slices.Equal(j.assumed, before) {
+		if report(factor); !slices.Equal(j.plannedLatency, before) {
 			t.Fatalf("planned again after a change by a factor of %v", factor)
 		}
 	}
-	if report(1.12); slices.Equal(j.assumed, before) {
+	if report(1.12); slices.Equal(j.plannedLatency, before) {
 		t.Error("not planned again after a change by a factor of 1.12")
 	}
-	before, planned = j.assumed, append([]time.Duration(nil), j.latency...)
-	steps = j.newest().Wire.Plan.Steps
-	if report(0.88); slices.Equal(j.assumed, before) {
+	before, planned = j.plannedLatency, append([]time.Duration(nil), j.latency...)
+	steps = j.newestLayout().Wire.Plan.Steps
+	if report(0.88); slices.Equal(j.plannedLatency, before) {
 		t.Error("not planned again after a change by a factor of 0.88")
 	}
-	before, planned = j.assumed, append([]time.Duration(nil), j.latency...)
-	steps = j.newest().Wire.Plan.Steps
-	if mixed(1.2, 0.8); slices.Equal(j.assumed, before) {
+	before, planned = j.plannedLatency, append([]time.Duration(nil), j.latency...)
+	steps = j.newestLayout().Wire.Plan.Steps
+	if mixed(1.2, 0.8); slices.Equal(j.plannedLatency, before) {
 		t.Error("not planned again after some steps became slower and others faster")
 	}
 }

@@ -9,42 +9,72 @@ import (
 	"tensile/wire"
 )
 
-// EventKind is what has happened.
+// EventKind says what has happened.
 type EventKind string
 
+// The fields of Event that a kind sets stand beside it.
 const (
-	Joined     EventKind = "joined"     // Executor
-	SentAway   EventKind = "sent-away"  // Executor; Reason
-	Opened     EventKind = "opened"     // Device of Host, with Budget, is planned for; Reason: its identity
-	Closed     EventKind = "closed"     // nobody has Device any more
-	Left       EventKind = "left"       // the process of Executor has ended, or another takes its name; Why
-	OutOfReach EventKind = "silent"     // Executor cannot be reached, and may be training; Why
-	Back       EventKind = "back"       // Executor is heard of again
-	Killed     EventKind = "killed"     // the process of Executor is ended, since others wait for its memory; Why
-	Freed      EventKind = "freed"      // what Executor may have had is free; Why
-	Doubled    EventKind = "doubled"    // Executor has a second process, at Host
-	Repelled   EventKind = "repelled"   // the second process of Executor, at Host; Reason
-	Queued     EventKind = "queued"     // Job waits for Bytes; Reason
-	Adopted    EventKind = "adopted"    // Plans are new; Reason, Cause; Gain and Transition if these decided
-	Shared     EventKind = "shared"     // jobs share memory; Reason is how fast they are expected to be
-	Unplanned  EventKind = "unplanned"  // there are no new plans; Reason, Cause: what they were wanted for; Why
-	Granted    EventKind = "granted"    // Job may train with the layout of Epoch in Bytes
-	Moved      EventKind = "moved"      // Job, which had not begun, gets another executor; Why
-	Moves      EventKind = "moves"      // Job leaves for Device; Gain of the next Iterations and Transition, or Why
-	Disproved  EventKind = "disproved"  // the move of Job to Device has Saved less than its Gain: Host, or two, Rests
-	Restarted  EventKind = "restarted"  // Job goes on from its checkpoint after Iterations; Why
-	Rested     EventKind = "rested"     // Job is parked after Iterations
-	Preempted  EventKind = "preempted"  // Job is parked for a job of higher priority, or of another tenant: Reason; Why
-	Troubled   EventKind = "troubled"   // Job goes on in spite of Why
-	Ended      EventKind = "ended"      // Job is over: State, Iterations, Epoch of its last layout; Why
-	Budgeted   EventKind = "budgeted"   // which budget counts after a restart: Reason
-	Rebudgeted EventKind = "rebudgeted" // all jobs are planned for again: Reason
-	Shrinking  EventKind = "shrinking"  // jobs and Contexts hold Bytes of Budget, and are to give some back
-	Stuck      EventKind = "stuck"      // jobs and Contexts hold Bytes of Budget, and cannot shrink; Why
+	// Joined: Executor is heard of for the first time.
+	Joined EventKind = "joined"
+	// SentAway: Executor is refused for Reason.
+	SentAway EventKind = "sent-away"
+	// Opened: Device of Host is planned for, with Budget; Reason is its identity.
+	Opened EventKind = "opened"
+	// Closed: no executor has Device any more.
+	Closed EventKind = "closed"
+	// Left: the process of Executor has ended, or another takes its name; Why.
+	Left EventKind = "left"
+	// OutOfReach: Executor cannot be reached, and may be training; Why.
+	OutOfReach EventKind = "silent"
+	// Back: Executor is heard of again.
+	Back EventKind = "back"
+	// Killed: the process of Executor is ended, because others wait for its memory; Why.
+	Killed EventKind = "killed"
+	// Freed: the memory that Executor may have had is free; Why.
+	Freed EventKind = "freed"
+	// Doubled: a second process has the name Executor, at Host.
+	Doubled EventKind = "doubled"
+	// Repelled: the second process of Executor, at Host, is refused; Reason.
+	Repelled EventKind = "repelled"
+	// Queued: Job waits for Bytes; Reason.
+	Queued EventKind = "queued"
+	// Adopted: Plans jobs have new plans; Reason, Cause, and Gain and Transition if these decided.
+	Adopted EventKind = "adopted"
+	// Shared: jobs share memory; Reason says how fast they are expected to be.
+	Shared EventKind = "shared"
+	// Unplanned: there are no new plans; Reason and Cause say what they were wanted for, Why what is missing.
+	Unplanned EventKind = "unplanned"
+	// Granted: Job may train with the layout of Epoch, in Bytes.
+	Granted EventKind = "granted"
+	// Moved: Job, which had not begun, gets another executor; Why.
+	Moved EventKind = "moved"
+	// Moves: Job migrates to Device; Gain of the next Iterations and Transition, or Why.
+	Moves EventKind = "moves"
+	// Disproved: the migration of Job to Device has Saved less than its Gain. No job migrates on Host, which may name
+	// two, for Rest.
+	Disproved EventKind = "disproved"
+	// Restarted: Job goes on from its checkpoint after Iterations; Why.
+	Restarted EventKind = "restarted"
+	// Rested: Job is parked after Iterations.
+	Rested EventKind = "rested"
+	// Preempted: Job is parked for the job that Reason names, of higher priority or of another tenant; Why.
+	Preempted EventKind = "preempted"
+	// Troubled: Job goes on in spite of Why.
+	Troubled EventKind = "troubled"
+	// Ended: Job is over, with State, Iterations and the Epoch of its last layout; Why.
+	Ended EventKind = "ended"
+	// Budgeted: Reason says which budget counts after a restart of the controller.
+	Budgeted EventKind = "budgeted"
+	// Rebudgeted: all jobs are planned for again, because of the budget that Reason names.
+	Rebudgeted EventKind = "rebudgeted"
+	// Shrinking: jobs and Contexts have Bytes of Budget, and are to give some back.
+	Shrinking EventKind = "shrinking"
+	// Stuck: jobs and Contexts have Bytes of Budget, and cannot shrink; Why.
+	Stuck EventKind = "stuck"
 )
 
-// Event is something that a machine has decided or been told, for logs and counters. Which fields are set stands beside
-// its kind.
+// Event is a fact for logs and counters: what a machine has decided or been told. The comment of its kind says which
+// fields are set.
 type Event struct {
 	Kind       EventKind     `json:"kind"`
 	Job        string        `json:"job,omitzero"`
@@ -75,17 +105,17 @@ func (e Event) String() string {
 	case SentAway:
 		return fmt.Sprintf("executor %s is sent away: %s", e.Executor, e.Reason)
 	case Opened:
-		return fmt.Sprintf("device %s%s is planned for: %s, budget %s", e.Device, where(e.Host), e.Reason,
-			words(e.Budget))
+		return fmt.Sprintf("device %s%s is planned for: %s, budget %s", e.Device, hostSuffix(e.Host), e.Reason,
+			budgetText(e.Budget))
 	case Closed:
 		return fmt.Sprintf("device %s is not planned for any more: nobody has it", e.Device)
 	case Left:
 		return fmt.Sprintf("executor %s has gone: %s", e.Executor, e.Why)
 	case Doubled:
 		return fmt.Sprintf("a second process of executor %s has come%s; it has to go if the first is heard again",
-			e.Executor, where(e.Host))
+			e.Executor, hostSuffix(e.Host))
 	case Repelled:
-		return fmt.Sprintf("a second process of executor %s%s is refused: %s", e.Executor, where(e.Host), e.Reason)
+		return fmt.Sprintf("a second process of executor %s%s is refused: %s", e.Executor, hostSuffix(e.Host), e.Reason)
 	case OutOfReach:
 		return fmt.Sprintf("executor %s cannot be reached: %s; what it may have stays reserved", e.Executor, e.Why)
 	case Back:
@@ -125,9 +155,9 @@ func (e Event) String() string {
 	case Moved:
 		return fmt.Sprintf("job %s had not begun: %s; it gets another executor", e.Job, e.Why)
 	case Moves:
-		return fmt.Sprintf("job %s %s", e.Job, e.moves())
+		return fmt.Sprintf("job %s %s", e.Job, e.migrationText())
 	case Disproved:
-		return e.disproved()
+		return e.inVainText()
 	case Troubled:
 		return fmt.Sprintf("job %s: %s", e.Job, e.Why)
 	case Ended:
@@ -141,10 +171,10 @@ func (e Event) String() string {
 	case Rebudgeted:
 		return e.Reason + ": all jobs are planned for again"
 	case Shrinking:
-		return fmt.Sprintf("jobs hold %s of %s%s; they shrink", e.Bytes, e.Budget, with(e.Contexts))
+		return fmt.Sprintf("jobs hold %s of %s%s; they shrink", e.Bytes, e.Budget, contextSuffix(e.Contexts))
 	case Stuck:
 		return fmt.Sprintf("jobs hold %s of %s%s, and cannot shrink that far; nothing else begins until some have "+
-			"ended: %s", e.Bytes, e.Budget, with(e.Contexts), e.Why)
+			"ended: %s", e.Bytes, e.Budget, contextSuffix(e.Contexts), e.Why)
 	}
 	panic("controller: an event of unknown kind " + string(e.Kind))
 }

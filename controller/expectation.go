@@ -12,112 +12,118 @@ import (
 	"tensile/scheduler/planner"
 )
 
-// kind is what a profile and working sets depend on, and what is learnt of a graph but for the differences between
-// devices of one kind.
-type kind struct {
+// profileKey is what a profile and working sets depend on, and what is learnt of a graph. Devices of equal facts share
+// it.
+type profileKey struct {
 	identity string
 	align    graph.Bytes
 	facts    cost.Facts
 	graph    graph.Digest
 }
 
-// expectation is what a job is planned for with on a device.
+// expectation is what plans for a job on a device reckon with.
 type expectation struct {
-	profile  *planner.Profile
-	latency  []time.Duration // per op, as if it ran alone; nobody changes it
-	slack    []time.Duration
+	profile *planner.Profile
+	// latency holds, per op, how long it takes alone. Nobody may change it.
+	latency []time.Duration
+	// slack holds, per op, by how much latency may be off. It may be nil.
+	slack []time.Duration
+	// measured says that latency follows measurements.
 	measured bool
 }
 
-// known is what is known of a kind.
-type known struct {
+// knownProfile is what is known of a graph on devices of one kind.
+type knownProfile struct {
 	profile *planner.Profile
-	need    graph.Bytes       // the largest working set of an op
-	used    [][]time.Duration // latencies that jobs were planned for with, at most mostUsed, oldest first
+	// workingSet is the largest working set of an op, in bytes.
+	workingSet graph.Bytes
+	// usedLatencies are those that jobs were planned for with, oldest first, at most maxUsedLatencies.
+	usedLatencies [][]time.Duration
 }
 
-// mostUsed is how many latencies of a kind are kept.
-const mostUsed = 16
+// maxUsedLatencies is how many sets of latencies are kept per knownProfile.
+const maxUsedLatencies = 16
 
-// know takes down the profile of a graph on a device, for all of its kind. The controller's own device has one profile
-// per job: what others use of it while it is made may be in it.
-func (d *domain) know(j *job, p planner.Profile) {
-	if d.brought == nil {
+// rememberProfile keeps the profile of a graph on a device for all jobs and devices of its key. The controller's own
+// device has one profile per job: what other programs used of it while the profile was made may be in it.
+func (d *domain) rememberProfile(j *job, p planner.Profile) {
+	if d.registered == nil {
 		return
 	}
-	k := d.kind(j)
-	if d.m.kinds[k] == nil {
-		latency, _, _ := expected(j.graph, &p, d.corrects(), d.learnt.find)
-		d.m.kinds[k] = &known{profile: &p, used: [][]time.Duration{latency},
-			need: scheduler.WorkingSetOf(p.Job("", 0, j.graph), d.config.Align).Bytes}
+	k := d.profileKeyOf(j)
+	if d.m.profiles[k] == nil {
+		latency, _, _ := expectedLatencies(j.graph, &p, d.lineOrEqual(), d.learnt.latencyOf)
+		d.m.profiles[k] = &knownProfile{profile: &p, usedLatencies: [][]time.Duration{latency},
+			workingSet: scheduler.WorkingSetOf(p.Job("", 0, j.graph), d.config.Align).Bytes}
 	}
 }
 
-func (d *domain) kind(j *job) kind {
-	return kind{d.brought.Identity, d.config.Align, d.brought.Facts, j.record.Spec.Graph}
+// profileKeyOf is the key of a job's graph on the device.
+func (d *domain) profileKeyOf(j *job) profileKey {
+	return profileKey{d.registered.Identity, d.config.Align, d.registered.Facts, j.record.Spec.Graph}
 }
 
-// forgetKinds drops what is known of a graph that no job has any more.
-func (m *Machine) forgetKinds(digest graph.Digest) {
-	maps.DeleteFunc(m.kinds, func(k kind, _ *known) bool { return k.graph == digest })
+// forgetProfiles drops what is known of a graph that no job has any more.
+func (m *Machine) forgetProfiles(digest graph.Digest) {
+	maps.DeleteFunc(m.profiles, func(k profileKey, _ *knownProfile) bool { return k.graph == digest })
 }
 
-// expectation is what a job is planned for with on a device, where it is or where it may come, and whether that is
-// known.
-func (d *domain) expectation(j *job) (expectation, bool) {
+// expectationOf is what plans for a job on the device reckon with, whether the job is there or may come, and whether
+// that is known.
+func (d *domain) expectationOf(j *job) (expectation, bool) {
 	var e expectation
 	if j.domain == d && j.profile != nil {
-		e.profile, e.latency, e.slack, e.measured = j.profile, d.steady(j), j.slack(), j.learnt
+		e.profile, e.latency, e.slack, e.measured = j.profile, d.plannedLatencies(j), j.slack(), j.measured
 		return e, true
 	}
-	if d.brought == nil {
+	if d.registered == nil {
 		return e, false
 	}
-	k := d.m.kinds[d.kind(j)]
+	k := d.m.profiles[d.profileKeyOf(j)]
 	if k == nil {
 		return e, false
 	}
 	e.profile = k.profile
-	e.latency, e.slack, e.measured = expected(j.graph, e.profile, d.corrects(), d.learnt.find)
-	e.latency = d.usual(k, e.latency)
+	e.latency, e.slack, e.measured = expectedLatencies(j.graph, e.profile, d.lineOrEqual(), d.learnt.latencyOf)
+	e.latency = d.canonicalLatencies(k, e.latency)
 	if e.measured {
 		e.slack = nil
 	}
 	return e, true
 }
 
-// steady are the latencies that a job is planned for with: those of before, until they have changed by more than is
-// even.
-func (d *domain) steady(j *job) []time.Duration {
-	if d.brought == nil {
+// plannedLatencies are the latencies that a job is planned for with: those of the last request, until they have changed
+// by more than nearlyEqual allows.
+func (d *domain) plannedLatencies(j *job) []time.Duration {
+	if d.registered == nil {
 		return slices.Clone(j.latency)
 	}
-	if len(j.assumed) == len(j.latency) && d.even(j.latency, j.assumed) {
-		return j.assumed
+	if len(j.plannedLatency) == len(j.latency) && d.nearlyEqual(j.latency, j.plannedLatency) {
+		return j.plannedLatency
 	}
-	if k := d.m.kinds[d.kind(j)]; k != nil {
-		return d.usual(k, j.latency)
+	if k := d.m.profiles[d.profileKeyOf(j)]; k != nil {
+		return d.canonicalLatencies(k, j.latency)
 	}
 	return slices.Clone(j.latency)
 }
 
-// usual returns latencies with which jobs of a kind were planned for and that are as good as some, or else a copy of
-// these, which are used from then on: so what differs little, by noise or by the jobs beside it, leaves equal jobs
-// equal, and plans for them too.
-func (d *domain) usual(k *known, latency []time.Duration) []time.Duration {
-	for _, used := range k.used {
-		if d.even(latency, used) {
+// canonicalLatencies returns latencies that jobs of the same profile were planned for with and that are nearly equal to
+// some, or else a copy of these, which is used from then on. So small differences, by noise or by the jobs beside,
+// leave equal jobs equal, and their plans too.
+func (d *domain) canonicalLatencies(k *knownProfile, latency []time.Duration) []time.Duration {
+	for _, used := range k.usedLatencies {
+		if d.nearlyEqual(latency, used) {
 			return used
 		}
 	}
-	if len(k.used) == mostUsed {
-		k.used = slices.Delete(k.used, 1, 2) // the first are of the profile
+	if len(k.usedLatencies) == maxUsedLatencies {
+		k.usedLatencies = slices.Delete(k.usedLatencies, 1, 2) // those at index 0 follow from the profile, and stay
 	}
-	k.used = append(k.used, slices.Clone(latency))
-	return k.used[len(k.used)-1]
+	k.usedLatencies = append(k.usedLatencies, slices.Clone(latency))
+	return k.usedLatencies[len(k.usedLatencies)-1]
 }
 
-// even reports whether latencies are as good as others: they differ by no more than half of what has plans made again.
-func (d *domain) even(now, before []time.Duration) bool {
+// nearlyEqual reports whether latencies differ by no more than half of the drift that has plans made again.
+func (d *domain) nearlyEqual(now, before []time.Duration) bool {
 	return correct.Drift(now, before) <= d.config.Threshold/2
 }

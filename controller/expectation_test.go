@@ -12,17 +12,18 @@ func TestUsualLatencies(t *testing.T) {
 	of := func(percent int) []time.Duration {
 		return []time.Duration{time.Duration(percent) * time.Millisecond, time.Duration(percent) * time.Microsecond}
 	}
-	k := &known{used: [][]time.Duration{of(100)}}
+	k := &knownProfile{usedLatencies: [][]time.Duration{of(100)}}
 	for _, step := range []struct{ now, want int }{{100, 100}, {104, 100}, {96, 100}, {120, 120}, {101, 100},
 		{117, 120}, {110, 110}, {105, 100}} {
-		if got := d.usual(k, of(step.now)); got[0] != of(step.want)[0] {
+		if got := d.canonicalLatencies(k, of(step.now)); got[0] != of(step.want)[0] {
 			t.Errorf("latencies of %d %% are planned for as %v, want those of %d %%", step.now, got, step.want)
 		}
 	}
-	for percent := 200; len(k.used) < mostUsed || percent < 10_000; percent += percent / 4 {
-		d.usual(k, of(percent))
+	for percent := 200; len(k.usedLatencies) < maxUsedLatencies || percent < 10_000; percent += percent / 4 {
+		d.canonicalLatencies(k, of(percent))
 	}
-	if len(k.used) != mostUsed || k.used[0][0] != of(100)[0] || d.usual(k, of(120))[0] != of(120)[0] {
-		t.Errorf("%d latencies are kept, the first %v", len(k.used), k.used[0])
+	if len(k.usedLatencies) != maxUsedLatencies || k.usedLatencies[0][0] != of(100)[0] || d.canonicalLatencies(k,
+		of(120))[0] != of(120)[0] {
+		t.Errorf("%d latencies are kept, the first %v", len(k.usedLatencies), k.usedLatencies[0])
 	}
 }

@@ -16,82 +16,94 @@ import (
 	"tensile/wire"
 )
 
-// Question is what tensile explain asks of a job: an errand as a Plan is, whose answer changes nothing.
-type Question struct {
-	To      int64        `json:"to"` // Input.From
+// ExplainRequest is what tensile explain asks of a job. It is answered by plans, as a [PlanRequest] is, but its answer
+// changes nothing.
+type ExplainRequest struct {
+	// To is Input.From of whoever asks.
+	To      int64        `json:"to"`
 	Request wire.Request `json:"request"`
-	Job     *explain.Job `json:"job"`            // without times and plans
-	At      int          `json:"at"`             // of the job among the candidates
-	Plan    *Plan        `json:"plan,omitempty"` // what is planned for, up to the job; nil: that is not planned for
-	Ranks   []int64      `json:"ranks"`          // of the candidates, by which those that wait are in order
+	// Job has the facts that need no work: times and plans are missing.
+	Job *explain.Job `json:"job"`
+	// At is the index of the job among the candidates of Plan. -1: it is not among them.
+	At int `json:"at"`
+	// Plan is the request for plans for the admitted jobs and those that wait, up to the job. nil: the job is not
+	// planned for.
+	Plan *PlanRequest `json:"plan,omitempty"`
+	// Ranks are those of the candidates. Those that wait are in the order of these.
+	Ranks []int64 `json:"ranks"`
 
-	Stands  explain.Standing `json:"-"` // of the plan that it has
-	Graph   *graph.Graph     `json:"-"`
-	Has     *ProvenLayout    `json:"-"` // in force, or else the newest; nil: it has none
-	Told    *wire.Report     `json:"-"` // the newest with that; nil: none has come
-	Profile *planner.Profile `json:"-"` // nil: it was not made yet
-	Latency []time.Duration  `json:"-"` // per op, as if it ran alone; nil without a profile
+	// Stands says whether Current is in force.
+	Stands explain.Standing `json:"-"`
+	Graph  *graph.Graph     `json:"-"`
+	// Current is the plan in force, or else the newest. nil: the job has none.
+	Current *ProvenLayout `json:"-"`
+	// LastReport is the newest report of an iteration with Current. nil: none has come.
+	LastReport *wire.Report `json:"-"`
+	// Profile is nil if it was not made yet.
+	Profile *planner.Profile `json:"-"`
+	// Latency holds, per op, how long it takes alone. It is nil without a profile.
+	Latency []time.Duration `json:"-"`
 }
 
-// explain has a question about a job answered beside the machine.
+// explain has a question about a job answered outside the machine.
 func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 	if j.record.State.Over() {
 		m.reply(from, fmt.Errorf("job %s is %s: there is nothing to explain any more; tensile jobs has its times",
 			q.Job, j.record.State))
 		return
 	}
-	if j.hurt != "" {
-		m.reply(from, fmt.Errorf("job %s %s", q.Job, j.hurt))
+	if j.damage != "" {
+		m.reply(from, fmt.Errorf("job %s %s", q.Job, j.damage))
 		return
 	}
 	if j.domain == nil {
 		m.reply(from, fmt.Errorf("job %s %s: plans explain it once it has a device", q.Job, j.record.Why))
 		return
 	}
-	o := &Question{To: from, Request: *q, Job: m.facts(j), At: -1, Graph: j.graph, Profile: j.profile}
+	o := &ExplainRequest{To: from, Request: *q, Job: m.explainFacts(j), At: -1, Graph: j.graph, Profile: j.profile}
 	o.Latency = slices.Clone(j.latency)
-	if l := j.newest(); l != nil && !j.stale(l) {
-		o.Has, o.Stands = &l.ProvenLayout, explain.ToCome
+	if l := j.newestLayout(); l != nil && !j.isStale(l) {
+		o.Current, o.Stands = &l.ProvenLayout, explain.ToCome
 	}
-	for _, l := range j.given() {
+	for _, l := range j.deliveredLayouts() {
 		if l.epoch() == j.record.Applied {
-			o.Has, o.Stands = &l.ProvenLayout, explain.InForce
+			o.Current, o.Stands = &l.ProvenLayout, explain.InForce
 		}
 	}
-	if o.Has != nil && o.Has.program == nil { // a script's, of a graph that is over
-		o.Has = nil
+	if o.Current != nil && o.Current.program == nil { // it is a script's, of its former graph
+		o.Current = nil
 	}
-	if o.Has != nil && j.told != nil && j.told.Epoch == o.Has.epoch() {
-		o.Told = j.told
+	if o.Current != nil && j.lastReport != nil && j.lastReport.Epoch == o.Current.epoch() {
+		o.LastReport = j.lastReport
 	}
 	d := j.domain
-	jobs := d.reachable()
+	jobs := d.reachableJobs()
 	admitted := len(jobs)
 	if j.record.State == wire.Queued {
-		waiting := d.waiting()
+		waiting := d.waitingJobs()
 		if at := slices.Index(waiting, j); at >= 0 {
 			waiting = waiting[:at]
 		}
 		jobs = append(append(jobs, waiting...), j)
 	}
 	if o.At = slices.Index(jobs, j); o.At >= 0 {
-		o.Plan = d.planFor(jobs, admitted)
+		o.Plan = d.planRequestFor(jobs, admitted)
 		for i, other := range jobs {
 			o.Ranks = append(o.Ranks, m.rank(other))
-			o.Plan.Jobs[i].Fresh = other == j && j.fresh // another that can never run does not matter here
+			o.Plan.Jobs[i].Unchecked = other == j && j.unchecked // whether others can ever run does not matter here
 		}
 	}
-	m.say(Output{Ask: o})
+	m.emit(Output{Explain: o})
 }
 
-// facts are what a job's answer says that needs no work.
-func (m *Machine) facts(j *job) *explain.Job {
+// explainFacts are the parts of an explanation that need no work.
+func (m *Machine) explainFacts(j *job) *explain.Job {
 	r, d := &j.record, j.domain
 	e := &explain.Job{Job: r.Spec.Name, Model: r.Spec.Model, Device: d.config.Device, State: string(r.State),
-		Why: r.Why, Iteration: r.Iteration, Of: r.Spec.Iterations, Budget: d.config.Budget, Taken: d.taken(),
-		Shared: d.config.shares(), Holders: []explain.Holder{}, Plans: []explain.Alternative{}}
+		Why: r.Why, Iteration: r.Iteration, Of: r.Spec.Iterations, Budget: d.config.Budget, Taken: d.takenBytes(),
+		Shared: d.config.sharesMemory(), Holders: []explain.Holder{}, Plans: []explain.Alternative{}}
 	for _, other := range m.jobs {
-		if c := other.claim(); other.domain == d && !c.none() {
+		if c := other.claim(); other.domain == d && !c.isZero() {
 			h := explain.Holder{Job: other.record.Spec.Name, State: string(other.record.State),
 				Priority: other.priority(), Bytes: c.Arena}
 			if e.Shared {
@@ -99,7 +111,7 @@ func (m *Machine) facts(j *job) *explain.Job {
 			}
 			e.Holders = append(e.Holders, h)
 		}
-		if held, _ := d.heldBy(other); held > 0 {
+		if held, _ := d.reservationsOf(other); held > 0 {
 			e.Holders = append(e.Holders, explain.Holder{Job: other.record.Spec.Name, Bytes: held, Away: true})
 		}
 	}
@@ -110,68 +122,69 @@ func (m *Machine) facts(j *job) *explain.Job {
 	return e
 }
 
-// maxAsked is how many explanations may be asked for at the same time. One is worked out at a time.
+// maxAsked is how many explanations may be asked for at the same time. One at a time is worked out.
 const maxAsked = 16
 
 // explainTime is how long the plans of one explanation may take: less than a command line waits.
 const explainTime = 45 * time.Second
 
-// explain answers a question beside all else.
-func (r *runner) explain(q *Question) {
-	answer := r.waiting[q.To]
-	delete(r.waiting, q.To)
+// explain answers an explain request on a goroutine of its own.
+func (r *runner) explain(q *ExplainRequest) {
+	answer := r.answers[q.To]
+	delete(r.answers, q.To)
 	if answer == nil {
-		return // nobody waits, as in a replay
+		return // nobody waits for the answer, as in a replay
 	}
 	select {
-	case r.asked <- struct{}{}:
+	case r.explanations <- struct{}{}:
 	default:
 		answer <- wire.Answer{Error: fmt.Sprintf("%d explanations are worked out already: try again in a few seconds",
 			maxAsked)}
 		return
 	}
-	r.errands.Go(func() {
-		defer func() { <-r.asked }()
+	r.background.Go(func() {
+		defer func() { <-r.explanations }()
 		select {
-		case r.planning <- struct{}{}:
+		case r.explaining <- struct{}{}:
 		case <-r.ctx.Done():
-			return // whoever waits hears that the controller ends
+			return // those who wait are told that the controller ends
 		}
 		ctx, cancel := context.WithTimeout(r.ctx, explainTime)
 		defer cancel()
-		answer <- r.planner(q.Plan).Explain(ctx, q)
-		<-r.planning
+		answer <- r.workerFor(q.Plan).Explain(ctx, q)
+		<-r.explaining
 	})
 }
 
-// Explain answers a question. Plans that are not made when ctx is done are said to be missing.
-func (p *Planner) Explain(ctx context.Context, q *Question) wire.Answer {
-	e := &explaining{planner: p, ctx: ctx, Question: q}
+// Explain answers an explain request. The answer says which plans are missing because ctx was done before they were
+// made.
+func (p *PlanWorker) Explain(ctx context.Context, q *ExplainRequest) wire.Answer {
+	e := &explaining{planner: p, ctx: ctx, ExplainRequest: q}
 	if q.Request.Storage != "" {
-		life, err := e.storage()
+		life, err := e.explainStorage()
 		if err != nil {
 			return wire.Answer{Error: err.Error()}
 		}
 		return wire.Answer{Storage: life}
 	}
-	return wire.Answer{Explained: e.job()}
+	return wire.Answer{Explained: e.explainJob()}
 }
 
-// explaining is a question that is being answered.
+// explaining is an explain request that is being answered.
 type explaining struct {
-	planner *Planner
+	planner *PlanWorker
 	ctx     context.Context
-	*Question
+	*ExplainRequest
 }
 
-// job says where the time of the job goes, and what other settings would change.
-func (e *explaining) job() *explain.Job {
+// explainJob says where the time of the job goes, and what other settings would change.
+func (e *explaining) explainJob() *explain.Job {
 	j := *e.Job
-	j.Has = e.has()
-	if e.Has != nil && e.Told != nil && e.Profile != nil {
-		e.times(&j)
+	j.Has = e.currentPlan()
+	if e.Current != nil && e.LastReport != nil && e.Profile != nil {
+		e.addTimes(&j)
 	}
-	var base *Planned
+	var base *PlanResult
 	if e.Plan != nil {
 		var first explain.Alternative
 		first, base = e.alternative(e.Plan.Budget, 0)
@@ -191,8 +204,8 @@ func (e *explaining) job() *explain.Job {
 	return &j
 }
 
-// budgets are those to compare the present one with: a GiB more and less, or a quarter of one below 2 GiB. Where there
-// is none, a GiB less than what is taken.
+// budgets are those to compare the present budget with: a GiB more and less, or a quarter more and less if it is below
+// 2 GiB. Where there is no limit, it is a GiB less than what is taken.
 func (e *explaining) budgets() []graph.Bytes {
 	budget, taken := e.Plan.Budget, e.Job.Taken
 	switch {
@@ -206,21 +219,21 @@ func (e *explaining) budgets() []graph.Bytes {
 	return []graph.Bytes{budget + graph.GiB, budget - graph.GiB}
 }
 
-// has is the plan that the job has, as it was when it was made; nil: it has none, or one that does not say how it was
-// made.
-func (e *explaining) has() *explain.Plan {
-	if e.Has == nil || e.Has.Wire.Reasons == nil {
+// currentPlan is the plan that the job has, as it was when it was made. nil: the job has none, or the plan does not say
+// how it was made.
+func (e *explaining) currentPlan() *explain.Plan {
+	if e.Current == nil || e.Current.Wire.Reasons == nil {
 		return nil
 	}
-	r := e.Has.Wire.Reasons
-	return &explain.Plan{Epoch: e.Has.epoch(), Stands: e.Stands,
-		Outcome: outcome(e.Job.Job, e.Has.program, r.Out, r.In, r.Unplanned, r.Speed)}
+	r := e.Current.Wire.Reasons
+	return &explain.Plan{Epoch: e.Current.epoch(), Stands: e.Stands,
+		Outcome: outcomeOf(e.Job.Job, e.Current.program, r.Out, r.In, r.Unplanned, r.Speed)}
 }
 
-// times says where the time of the newest iteration has gone.
-func (e *explaining) times(j *explain.Job) {
-	t := explain.TimeOf(e.Has.Wire.Plan, explain.Measured{Number: e.Told.Iteration, Steps: e.Told.Steps,
-		Stall: e.Told.Stall, Gate: e.Told.Gate, Wall: e.Told.Wall},
+// addTimes says where the time of the newest iteration has gone.
+func (e *explaining) addTimes(j *explain.Job) {
+	t := explain.TimeOf(e.Current.Wire.Plan, explain.Measured{Number: e.LastReport.Iteration, Steps: e.LastReport.Steps,
+		Stall: e.LastReport.Stall, Gate: e.LastReport.Gate, Wall: e.LastReport.Wall},
 		func(op graph.OpID, variant string, first bool) time.Duration {
 			if first {
 				return e.Latency[op]
@@ -228,26 +241,26 @@ func (e *explaining) times(j *explain.Job) {
 			return e.Profile.Variant(op, variant).Takes(e.Latency[op])
 		})
 	j.Time = &t
-	out, in := e.link()
-	stalls, _ := explain.Stalls(e.Has.program, program.Durations{Steps: e.Told.Steps, Out: out, In: in})
+	out, in := e.linkShare()
+	stalls, _ := explain.Stalls(e.Current.program, program.Durations{Steps: e.LastReport.Steps, Out: out, In: in})
 	for _, s := range stalls[min(len(stalls), explain.MaxStalls):] {
 		j.StallsRest += s.Stall
 	}
 	j.Stalls = stalls[:min(len(stalls), explain.MaxStalls)]
 }
 
-// link is the share of the link with which the plan was made that the job has; the whole link, of a plan that does not
-// say.
-func (e *explaining) link() (out, in cost.Link) {
-	if r := e.Has.Wire.Reasons; r != nil {
+// linkShare is the share of the link with which the job's plan was made. A plan that does not say counts with the whole
+// link.
+func (e *explaining) linkShare() (out, in cost.Link) {
+	if r := e.Current.Wire.Reasons; r != nil {
 		return r.Out, r.In
 	}
 	return e.planner.Out, e.planner.In
 }
 
-// alternative plans within a budget and, if that is not 0, with another priority of the job. It returns the plans, too;
-// nil if there are none.
-func (e *explaining) alternative(budget graph.Bytes, priority int) (explain.Alternative, *Planned) {
+// alternative plans within a budget and, if priority is not 0, with another priority of the job. It also returns the
+// result; nil if there is none.
+func (e *explaining) alternative(budget graph.Bytes, priority int) (explain.Alternative, *PlanResult) {
 	own := &e.Plan.Jobs[e.At].Spec
 	q := *e.Plan
 	q.Budget, q.Jobs = budget, slices.Clone(e.Plan.Jobs)
@@ -257,52 +270,53 @@ func (e *explaining) alternative(budget graph.Bytes, priority int) (explain.Alte
 		ranks := slices.Clone(e.Ranks)
 		ranks[e.At] += int64(priority - max(1, own.Priority))
 		q.Jobs[e.At].Spec.Priority = priority
-		q.Jobs = e.ordered(q.Jobs, ranks)
+		q.Jobs = e.reordered(q.Jobs, ranks)
 	}
 	p := e.planner.Plan(e.ctx, &q)
-	if len(p.Jobs) == 0 && q.Admitted > 0 && q.Admitted < len(q.Jobs) { // nobody who waits fits beside those
-		why, never := p.Why, p.Never
+	if len(p.Jobs) == 0 && q.Admitted > 0 && q.Admitted < len(q.Jobs) { // no queued job fits beside the admitted ones
+		why, never := p.NoPlan, p.NeverFit
 		alone := q
 		alone.Jobs = q.Jobs[:q.Admitted]
-		if p = e.planner.Plan(e.ctx, &alone); p.Why == nil {
-			p.Why = why
+		if p = e.planner.Plan(e.ctx, &alone); p.NoPlan == nil {
+			p.NoPlan = why
 		}
-		p.Never = never
+		p.NeverFit = never
 	}
 	if e.ctx.Err() != nil {
 		a.Error = "the plan was not ready in time"
 		return a, nil
 	}
 	for i, j := range p.Jobs {
-		m := j.made
-		a.Jobs = append(a.Jobs, outcome(q.Jobs[i].Spec.Name, m.program, m.Out, m.In, m.Unplanned, j.Speed))
+		m := j.details
+		a.Jobs = append(a.Jobs, outcomeOf(q.Jobs[i].Spec.Name, m.program, m.Out, m.In, m.Unplanned, j.Speed))
 		a.Same = a.Same || q.Jobs[i].Spec.Name == own.Name && j.Layout == nil
 	}
 	for i, c := range q.Jobs[len(p.Jobs):] {
 		a.Waiting = append(a.Waiting, c.Spec.Name)
 		if c.Spec.Name == own.Name {
-			a.Error = missing(p, len(p.Jobs)+i, q.Jobs[len(p.Jobs)].Spec.Name, i)
+			a.Error = whyNoPlan(p, len(p.Jobs)+i, q.Jobs[len(p.Jobs)].Spec.Name, i)
 		}
 	}
 	return a, p
 }
 
-// missing says why a candidate has no plan, that so many others without one are before, the first of them called so.
-func missing(p *Planned, candidate int, first string, before int) string {
-	if never := p.Never[candidate]; never != "" {
+// whyNoPlan says why a candidate has no plan. before is how many others without a plan come before it, and first is the
+// name of the first of them.
+func whyNoPlan(p *PlanResult, candidate int, first string, before int) string {
+	if never := p.NeverFit[candidate]; never != "" {
 		return never
 	}
-	if p.Why == nil {
+	if p.NoPlan == nil {
 		return ""
 	}
 	if before > 0 && len(p.Jobs) > 0 {
-		return fmt.Sprintf("job %s is before it in the queue, and waits: %s", first, p.Why.Why)
+		return fmt.Sprintf("job %s is before it in the queue, and waits: %s", first, p.NoPlan.Why)
 	}
-	return p.Why.Why
+	return p.NoPlan.Why
 }
 
-// ordered are candidates with those that wait in the order of other ranks.
-func (e *explaining) ordered(jobs []Candidate, ranks []int64) []Candidate {
+// reordered are the candidates with the queued ones in the order of other ranks.
+func (e *explaining) reordered(jobs []Candidate, ranks []int64) []Candidate {
 	order := make([]int, len(jobs))
 	for i := range order {
 		order[i] = i
@@ -315,9 +329,10 @@ func (e *explaining) ordered(jobs []Candidate, ranks []int64) []Candidate {
 	return all
 }
 
-// outcome is what a plan makes of a job, with its share of the link. Without a plan an iteration takes unplanned, and
-// beside others speed is expected of it.
-func outcome(job string, p *program.Program, out, in cost.Link, unplanned time.Duration,
+// outcomeOf is what a plan makes of a job, with its share of the link. Without a plan an iteration takes the time
+// unplanned. Beside other jobs the job is expected to have the given speed, as a share of its speed alone; 0: nothing
+// is expected.
+func outcomeOf(job string, p *program.Program, out, in cost.Link, unplanned time.Duration,
 	speed float64) explain.Outcome {
 	t := program.Time(p, program.Durations{Steps: p.Plan.Made, Out: out, In: in})
 	o := explain.Outcome{Job: job, Arena: p.Arena, Iteration: t.Iteration, Stall: t.Stall,
@@ -328,33 +343,33 @@ func outcome(job string, p *program.Program, out, in cost.Link, unplanned time.D
 	return o
 }
 
-// storage is the life of a storage under the plan that the job has, or, where it has none, under the one that would be
-// made now.
-func (e *explaining) storage() (*explain.Storage, error) {
+// explainStorage is the life of a storage under the plan that the job has or, where it has none, under the one that
+// would be made now.
+func (e *explaining) explainStorage() (*explain.Storage, error) {
 	name := e.Request.Storage
 	at := slices.IndexFunc(e.Graph.Storages, func(s graph.Storage) bool { return s.Name == name })
 	if at < 0 {
-		return nil, fmt.Errorf("job %s has no storage %s%s", e.Job.Job, name, alike(e.Graph, name))
+		return nil, fmt.Errorf("job %s has no storage %s%s", e.Job.Job, name, similarNames(e.Graph, name))
 	}
 	var measured []time.Duration
-	if e.Told != nil {
-		measured = e.Told.Steps
+	if e.LastReport != nil {
+		measured = e.LastReport.Steps
 	}
-	if e.Has == nil {
+	if e.Current == nil {
 		if err := e.planNow(); err != nil {
 			return nil, err
 		}
 	}
-	l, steps := e.Has.Wire, e.Has.Wire.Plan.Made
-	if len(steps) == 0 { // of a plan that does not say
+	l, steps := e.Current.Wire, e.Current.Wire.Plan.Made
+	if len(steps) == 0 { // the plan does not say
 		steps = measured
 	}
 	if len(steps) == 0 {
 		return nil, fmt.Errorf("nothing is known yet of the times of job %s: ask again when it has trained", e.Job.Job)
 	}
-	out, in := e.link()
+	out, in := e.linkShare()
 	id := graph.StorageID(at)
-	life := explain.LifeOf(e.Has.program, program.Durations{Steps: steps, Out: out, In: in}, id, measured)
+	life := explain.LifeOf(e.Current.program, program.Durations{Steps: steps, Out: out, In: in}, id, measured)
 	life.Job, life.Stands = e.Job.Job, e.Stands
 	if life.Unsaid = l.Reasons == nil || len(l.Reasons.Decisions) == 0; !life.Unsaid {
 		for _, d := range l.Reasons.About(id) {
@@ -364,20 +379,20 @@ func (e *explaining) storage() (*explain.Storage, error) {
 	return &life, nil
 }
 
-// planNow has the plan made that the job would have.
+// planNow makes the plan that the job would get now.
 func (e *explaining) planNow() error {
 	if e.Plan != nil {
 		_, base := e.alternative(e.Plan.Budget, 0)
 		if base != nil && e.At < len(base.Jobs) && base.Jobs[e.At].Layout != nil {
-			e.Has, e.Stands = base.Jobs[e.At].Layout, explain.Now
+			e.Current, e.Stands = base.Jobs[e.At].Layout, explain.Now
 			return nil
 		}
 	}
 	return fmt.Errorf("job %s has no plan now: %s", e.Job.Job, cmp.Or(e.Job.Why, "it is "+e.Job.State))
 }
 
-// alike names storages whose names hold another name, for an error's line.
-func alike(g *graph.Graph, name string) string {
+// similarNames names storages whose names contain another name, for the line of an error.
+func similarNames(g *graph.Graph, name string) string {
 	const shown = 5
 	var names []string
 	for _, s := range g.Storages {

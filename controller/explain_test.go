@@ -22,13 +22,13 @@ func (w *world) explained(q wire.Request) wire.Answer {
 	before := w.machine.Records()
 	q.Verb = wire.Explain
 	outputs := w.machine.Step(w.clock, Input{From: 1, By: "anybody", Request: &q})
-	if len(outputs) != 1 || outputs[0].Ask == nil {
+	if len(outputs) != 1 || outputs[0].Explain == nil {
 		w.t.Fatalf("a question has the machine want %+v", outputs)
 	}
 	if after := w.machine.Records(); !reflect.DeepEqual(after, before) {
 		w.t.Errorf("a question has changed %+v to %+v", before, after)
 	}
-	a := plannerOf(w.config, w.profile).Explain(w.t.Context(), outputs[0].Ask)
+	a := plannerOf(w.config, w.profile).Explain(w.t.Context(), outputs[0].Explain)
 	if _, err := wire.DecodeAs[wire.Answer](wire.Encode(a)); err != nil {
 		w.t.Errorf("the answer cannot be read: %v", err)
 	}
@@ -38,8 +38,8 @@ func (w *world) explained(q wire.Request) wire.Answer {
 // inPlans are the newest plans of jobs that have one: arenas by name, and epochs.
 func (w *world) inPlans() (arenas map[string]graph.Bytes, epochs map[string]int64) {
 	arenas, epochs = make(map[string]graph.Bytes), make(map[string]int64)
-	for _, j := range w.machine.own.active() {
-		if l := j.newest(); l != nil {
+	for _, j := range w.machine.ownDomain.activeJobs() {
+		if l := j.newestLayout(); l != nil {
 			arenas[j.record.Spec.Name], epochs[j.record.Spec.Name] = l.Wire.Arena, l.epoch()
 		}
 	}
@@ -119,7 +119,7 @@ func TestExplain(t *testing.T) {
 func (w *world) holds(seed uint64, name string, e *explain.Job) (adopted int) {
 	w.t.Helper()
 	for _, a := range e.Plans[2:] {
-		copied := *w.machine.find(name)
+		copied := *w.machine.findJob(name)
 		set := &wire.Request{Verb: wire.SetBudget, Budget: a.Budget}
 		undo := &wire.Request{Verb: wire.SetBudget, Budget: e.Budget}
 		if a.Priority != e.Plans[0].Priority {
@@ -157,7 +157,7 @@ func TestExplainStorage(t *testing.T) {
 				s := &j.graph.Storages[i]
 				a := w.explained(wire.Request{Job: j.record.Spec.Name, Storage: s.Name})
 				if a.Storage == nil {
-					if w.machine.find(j.record.Spec.Name).newest() != nil {
+					if w.machine.findJob(j.record.Spec.Name).newestLayout() != nil {
 						t.Errorf("seed %d: storage %s of job %s: %s", seed, s.Name, j.record.Spec.Name, a.Error)
 					}
 					continue
@@ -191,7 +191,7 @@ func TestExplainReasons(t *testing.T) {
 	others, decided := 0, 0
 	for seed := range uint64(6) {
 		w := training(t, seed)
-		w.machine.own.config.Budget = 0 // other plans would be made now
+		w.machine.ownDomain.config.Budget = 0 // other plans would be made now
 		for _, when := range []string{"before a restart", "after it"} {
 			for _, j := range w.machine.jobs {
 				name := j.record.Spec.Name
@@ -236,7 +236,7 @@ func TestExplainInTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	outputs := w.machine.Step(w.clock, Input{From: 1, Request: &wire.Request{Verb: wire.Explain, Job: "a"}})
-	e := plannerOf(w.config, w.profile).Explain(ctx, outputs[0].Ask).Explained
+	e := plannerOf(w.config, w.profile).Explain(ctx, outputs[0].Explain).Explained
 	if len(e.Plans) == 0 || e.Plans[0].Error != "the plan was not ready in time" {
 		t.Errorf("without time: %+v", e.Plans)
 	}

@@ -185,8 +185,8 @@ func (w *world) settleFleet(seed uint64) {
 		}
 	}
 	for _, d := range w.machine.domains {
-		if used := d.claims().Bytes(); used > 0 {
-			w.t.Fatalf("seed %d: %s of device %q are promised to nobody", seed, used, d.on())
+		if used := d.totalClaims().Bytes(); used > 0 {
+			w.t.Fatalf("seed %d: %s of device %q are promised to nobody", seed, used, d.recordName())
 		}
 	}
 }
@@ -206,8 +206,8 @@ func (w *world) checkDevices() {
 	}
 	had := make(map[string]graph.Bytes)
 	for _, d := range w.machine.domains {
-		on, budget := d.on(), d.config.Budget
-		claims := d.claims().Bytes()
+		on, budget := d.recordName(), d.config.Budget
+		claims := d.totalClaims().Bytes()
 		if had[on] = claims; arenas[on] > max(budget, claims) || claims > max(budget, w.had[on]) {
 			for _, e := range w.events[max(0, len(w.events)-12):] {
 				w.t.Log(e)

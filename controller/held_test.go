@@ -9,15 +9,16 @@ import (
 
 // Of jobs that are over the oldest are forgotten, but none of which something may still be at an executor.
 func TestRetire(t *testing.T) {
-	m := NewMachine(Config{Device: "model", Keep: 1})
+	m := NewMachine(Config{Device: "model", KeepJobs: 1})
 	for _, name := range []string{"held", "old", "new"} {
-		m.jobs = append(m.jobs, &job{domain: m.own, record: wire.Record{State: wire.Done,
+		m.jobs = append(m.jobs, &job{domain: m.ownDomain, record: wire.Record{State: wire.Done,
 			Spec: wire.Spec{Name: name, Graph: graph.Digest(name)}}})
 	}
 	m.jobs[0].record.Held = []wire.Holding{{Executor: "lab1"}}
-	m.retire()
-	if len(m.jobs) != 2 || m.find("held") == nil || m.find("new") == nil {
-		t.Errorf("%d jobs are left: held %v, old %v, new %v", len(m.jobs), m.find("held"), m.find("old"), m.find("new"))
+	m.forgetOldJobs()
+	if len(m.jobs) != 2 || m.findJob("held") == nil || m.findJob("new") == nil {
+		t.Errorf("%d jobs are left: held %v, old %v, new %v", len(m.jobs), m.findJob("held"), m.findJob("old"),
+			m.findJob("new"))
 	}
 }
 
@@ -25,9 +26,9 @@ func TestRetire(t *testing.T) {
 // ended, and no other of its name.
 func TestHolds(t *testing.T) {
 	m := NewMachine(Config{Device: "model"})
-	x := &executor{name: "lab1", domain: m.own, life: "1", joined: true, orders: wire.Orders{Number: 5}}
+	x := &executor{name: "lab1", domain: m.ownDomain, life: "1", joined: true, orders: wire.Orders{Number: 5}}
 	m.executors["lab1"] = x
-	j := &job{domain: m.own, record: wire.Record{Spec: wire.Spec{Name: "one", ID: 7}, State: wire.Queued}}
+	j := &job{domain: m.ownDomain, record: wire.Record{Spec: wire.Spec{Name: "one", ID: 7}, State: wire.Queued}}
 	m.jobs = []*job{j}
 	held := wire.Holding{Executor: "lab1", Life: "1", ID: 7, Incarnation: 1, Bytes: 64}
 	has := []wire.JobStatus{{Name: "one", ID: 7, Incarnation: 1}}
@@ -45,19 +46,19 @@ func TestHolds(t *testing.T) {
 	} {
 		held.Life = c.life
 		j.record.Held = []wire.Holding{held}
-		if m.holds(x, &c.status); (len(j.record.Held) == 0) != c.free {
+		if m.settleReservations(x, &c.status); (len(j.record.Held) == 0) != c.free {
 			t.Errorf("%s: held are %v", c.what, j.record.Held)
 		}
 	}
 	x.orders.Jobs = []wire.Assignment{{Spec: j.record.Spec, Incarnation: 1}}
 	j.record.Held = []wire.Holding{held}
-	if m.holds(x, &wire.Status{Orders: 5}); len(j.record.Held) == 0 {
+	if m.settleReservations(x, &wire.Status{Orders: 5}); len(j.record.Held) == 0 {
 		t.Error("what it is ordered to have is free")
 	}
-	if m.died("lab1", "0", "it has ended"); x.gone || len(j.record.Held) == 0 {
+	if m.processEnded("lab1", "0", "it has ended"); x.gone || len(j.record.Held) == 0 {
 		t.Errorf("an older process has ended: gone %v, held are %v", x.gone, j.record.Held)
 	}
-	if m.died("lab1", "1", "it has ended"); !x.gone || len(j.record.Held) > 0 {
+	if m.processEnded("lab1", "1", "it has ended"); !x.gone || len(j.record.Held) > 0 {
 		t.Errorf("it has ended: gone %v, held are %v", x.gone, j.record.Held)
 	}
 }

@@ -10,11 +10,11 @@ import (
 )
 
 // Host memory is claimed as arenas are: a job counts with the most that it may have there by what it was granted. From
-// its first grant on it keeps Home there, and room for a snapshot if it takes checkpoints; what its plan copies out
+// its first grant on it keeps Home there, and room for a snapshot if it takes checkpoints. What its plan copies out
 // within an iteration comes on top. A job that is parked in memory keeps Home.
 
-// Snapshot is what checkpoints of a job at such an interval need beside its host slots: its persistent storages once
-// more.
+// Snapshot is how many bytes checkpoints of a job at such an interval need beside its host slots: its persistent
+// storages once more.
 func Snapshot(every wire.Interval, g *graph.Graph) graph.Bytes {
 	if every == (wire.Interval{}) {
 		return 0
@@ -23,52 +23,52 @@ func Snapshot(every wire.Interval, g *graph.Graph) graph.Bytes {
 	return program.HostBytes(size)
 }
 
-// findHome works out what the job has on the host wherever it is, whatever its plan, and what a script's graph takes of
-// the device without one.
-func (j *job) findHome() {
-	j.beside = Snapshot(j.record.Spec.Checkpoint, j.graph)
+// measureHome computes what the job has on the host whatever its plan, and what a script's graph takes of the device
+// without one.
+func (j *job) measureHome() {
+	j.snapshotBytes = Snapshot(j.record.Spec.Checkpoint, j.graph)
 	_, kept := program.HostSlots(j.graph)
-	j.home = kept + j.beside
+	j.homeBytes = kept + j.snapshotBytes
 	if j.record.Spec.Script {
-		j.need = external.Need(j.graph)
+		j.scriptNeed = external.Need(j.graph)
 	}
 }
 
-// onHost is what the job has on the host under a layout.
-func (j *job) onHost(l *layout) graph.Bytes { return l.Host + j.beside }
+// hostBytes is what the job has on the host under a layout.
+func (j *job) hostBytes(l *layout) graph.Bytes { return l.Host + j.snapshotBytes }
 
-// hostClaim is what the job counts with on the host.
+// hostClaim is what the job claims on the host.
 func (j *job) hostClaim() graph.Bytes {
 	var largest graph.Bytes
 	switch {
 	case j.record.State.Over():
 		return 0
-	case j.rests():
-		largest = j.home
+	case j.restsInMemory():
+		largest = j.homeBytes
 	}
 	for _, l := range j.layouts {
 		if l.granted {
-			largest = max(largest, j.onHost(l))
+			largest = max(largest, j.hostBytes(l))
 		}
 	}
 	return largest
 }
 
-// rests reports whether the job is parked in memory, or waits there to go on.
-func (j *job) rests() bool {
+// restsInMemory reports whether the job is parked in memory, or waits there to go on.
+func (j *job) restsInMemory() bool {
 	return j.record.Executor != "" && j.record.Park == wire.InMemory
 }
 
-// hostClaims is what all jobs count with on the host, and what executors out of reach may have there.
-func (d *domain) hostClaims() (sum graph.Bytes) {
+// totalHostClaims is what all jobs claim on the host, and what executors out of reach may have there.
+func (d *domain) totalHostClaims() (sum graph.Bytes) {
 	for j := range d.jobs() {
 		sum += j.hostClaim()
 	}
-	_, held := d.held()
+	_, held := d.reservations()
 	return sum + held
 }
 
-// hostReserved is the part of the budget of host memory that jobs have which are not among those that are planned for.
+// hostReserved is the part of host memory that is claimed by others than the jobs that are planned for.
 func (d *domain) hostReserved(planned []*job) (sum graph.Bytes) {
 	among := make(map[*job]bool, len(planned))
 	for _, j := range planned {
@@ -79,39 +79,39 @@ func (d *domain) hostReserved(planned []*job) (sum graph.Bytes) {
 			sum += j.hostClaim()
 		}
 	}
-	_, held := d.held()
+	_, held := d.reservations()
 	return sum + held
 }
 
-// hostFull reports whether the newest plans of all jobs do not fit the host together.
-func (d *domain) hostFull() bool {
+// isHostOverfull reports whether the newest plans of all jobs do not fit the host together.
+func (d *domain) isHostOverfull() bool {
 	if d.config.HostMemory == 0 {
 		return false
 	}
-	planned := d.reachable()
+	planned := d.reachableJobs()
 	sum := d.hostReserved(planned)
 	for _, j := range planned {
-		if l := j.newest(); l != nil {
-			sum += j.onHost(l)
+		if l := j.newestLayout(); l != nil {
+			sum += j.hostBytes(l)
 		}
 	}
 	return sum > d.config.HostMemory
 }
 
-// untie parks a job whose plan takes more of one memory and less of the other, while another waits for what it has and
-// has what it waits for. It goes on with the plans that are made then.
-func (d *domain) untie() {
-	if d.config.HostMemory == 0 || d.errand != nil {
+// breakDeadlock parks a job whose new plan takes more of one memory and less of the other, while another job waits for
+// the memory that it has and has the memory that it waits for. It goes on with the plans that are made then.
+func (d *domain) breakDeadlock() {
+	if d.config.HostMemory == 0 || d.request != nil {
 		return
 	}
 	var tied, other *job
-	for _, j := range d.active() {
-		l := j.newest()
+	for _, j := range d.activeJobs() {
+		l := j.newestLayout()
 		switch {
-		case !j.goesOn() || j.record.Granted > j.record.Applied:
-			return // it is about to give something back, or to take what it was granted
+		case !j.canChangePlan() || j.record.Granted > j.record.Applied:
+			return // the job is about to give memory back, or to take what it was granted
 		case l == nil || l.granted:
-		case j.record.State == wire.Training && (!j.claim().within(j.with(l)) || j.hostClaim() > j.onHost(l)) &&
+		case j.record.State == wire.Training && (!j.claim().fitsIn(j.claimWith(l)) || j.hostClaim() > j.hostBytes(l)) &&
 			tied == nil:
 			tied = j
 		default:
@@ -122,14 +122,14 @@ func (d *domain) untie() {
 		return
 	}
 	tied.record.Preempted, d.m.changed = true, true
-	d.m.goHome(tied, wire.InMemory)
-	d.m.event(Event{Kind: Preempted, Job: tied.record.Spec.Name, Reason: other.record.Spec.Name})
+	d.m.sendGangHome(tied, wire.InMemory)
+	d.m.emitEvent(Event{Kind: Preempted, Job: tied.record.Spec.Name, Reason: other.record.Spec.Name})
 }
 
-// waitsFor is why a job that has a plan waits for other jobs.
-func (d *domain) waitsFor(j *job, l *layout) string {
-	if !d.fits(j, j.with(l)) {
+// describeWait says why a job that has a plan waits for other jobs.
+func (d *domain) describeWait(j *job, l *layout) string {
+	if !d.fitsClaim(j, j.claimWith(l)) {
 		return fmt.Sprintf("waits for %s that other jobs are giving back", l.Wire.Arena)
 	}
-	return fmt.Sprintf("waits for %s of host memory that other jobs are giving back", j.onHost(l))
+	return fmt.Sprintf("waits for %s of host memory that other jobs are giving back", j.hostBytes(l))
 }

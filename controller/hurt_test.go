@@ -46,7 +46,7 @@ func TestHurtIsHeld(t *testing.T) {
 		if why := s.m.Records()[0].Why; !strings.HasPrefix(why, "is held: its graph cannot be read; ") {
 			t.Errorf("job a: %q", why)
 		}
-		if got := s.m.own.reserved(); got != 1024 {
+		if got := s.m.ownDomain.reservedBytes(); got != 1024 {
 			t.Errorf("%s is reserved for job a", got)
 		}
 		if o := s.orders["x1"]; len(o.Jobs) != 1 || o.Jobs[0].Epoch != 1 || o.Leave {

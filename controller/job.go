@@ -9,169 +9,241 @@ import (
 	"tensile/wire"
 )
 
-// job is what a machine knows about a job.
+// job is what a machine knows about a job. Times are since the Unix epoch unless the comment says that they are
+// lengths. Most fields count in some states only (wire.JobState): the comment names these, and elsewhere the field is
+// zero or means nothing. A job that is over keeps its record alone.
 type job struct {
-	domain  *domain // that of the device on which it trains, or is to; nil: that is not known yet
-	record  wire.Record
-	written wire.Record // as it was stored last
-	graph   *graph.Graph
-	profile *planner.Profile // nil: not made yet
-	page    graph.Bytes      // in which leases count; 0: memory is not shared
-	latency []time.Duration  // per op, as if it ran alone: the profile, then a moving average of what was measured
-	stretch float64          // how many times as long as alone its work takes beside the other jobs that train
-	spare   []time.Duration  // per op: by how much the latency may be off, before anything was measured; may be nil
-	assumed []time.Duration  // latencies when plans were last asked for (s of TENSILE, section IV-E)
-	reports int              // since then
-	learnt  bool             // latencies were measured, of this job or of others with the same ops
-	lessons []*lesson        // per op: what its reports teach; nil: none has yet
-	warm    int64            // the incarnation of which a report has come
-	told    *wire.Report     // the newest; nil: none has come
-	pace    time.Duration    // of an iteration: a moving average; 0: not known yet
-	gate    time.Duration    // that it waits for the lease in an iteration: likewise
-	heard   losses
-	tried   []string      // executors at which it could not begin
-	lacking time.Duration // until then it waits for an executor that has its newest checkpoint; 0: it does not
-	chosen  bool          // it was tried on several devices, and is to begin on this one
-	hurt    string        // why it is held: what is stored of it is damaged; "": it is not
-	other   string        // why it wants a controller that was started otherwise
-	held    bool          // it waits for what other tenants are owed
-	stays   bool          // it was to move, and its checkpoint was not written: it stays until one was
-	full    bool          // it fits none of these, as long as nothing changes
-	dense   bool          // a replica that is tried beside siblings, since it fits nowhere else
-	batch   *batch        // with which it was submitted; nil: it was taken
-	fresh   bool          // whether it fits the budget alone is not known yet
-	fitted  bool          // it once did
-	passed  bool          // it does not fit although nothing trains on its device: it holds nobody up until some leave
-	stuck   bool          // it waits for a larger budget, or for what executors out of reach have, and holds nobody up
-	wants   graph.Bytes   // on the host, for which it waits
-	ready   time.Duration // it waits at least until then, after its executor was lost
-	begun   time.Duration // when it began to train, or went on
-	there   bool          // its executor has it, and it has not left Home yet
-	trace   wire.Trace    // of what it does, that somebody wants
-	follow  bool          // the policy wants a report of the newest layout
-	last    *wire.Report  // which is this; nil: none has come
-	need    graph.Bytes   // of a script: of its graph, without a plan
-	home    graph.Bytes   // that it has on the host, whatever its plan
-	beside  graph.Bytes   // of that: beside its host slots
-	former  *layout       // that was in force before; commands compare the present one with it
-	layouts []*layout     // those that may be in force or become so, oldest first; the last is the newest plan
+	// domain is that of the device on which the job trains, or is to train. It is nil while no device is chosen.
+	domain *domain
+	// record is what is stored of the job and shown to users.
+	record wire.Record
+	// stored is the record as it was stored last. Zero: it was not stored yet.
+	stored wire.Record
+	// graph is nil once the job is over.
+	graph *graph.Graph
+	// profile has the latencies that were predicted or measured before the job began. It is nil until the first plans
+	// for the job's device are made.
+	profile *planner.Profile
+	// leasePage is the page size, in bytes, in which leases of the job's device count. 0: jobs share no memory there.
+	leasePage graph.Bytes
+	// latency holds, per op, how long the op takes when nothing else runs: the profile at first, then a moving average
+	// of reports. It is nil without a profile.
+	latency []time.Duration
+	// slowdown is how many times as long as alone the job's work takes beside the other jobs that train on the device
+	// now. It counts while the job is Training, and is computed anew when the set of these jobs changes.
+	slowdown float64
+	// latencySlack holds, per op, by how much latency may be off. It counts until latencies are measured. It may be
+	// nil: the profile does not say.
+	latencySlack []time.Duration
+	// plannedLatency holds, per op, the latencies for which plans were requested last (s of TENSILE, section IV-E).
+	plannedLatency []time.Duration
+	// reportsSincePlan counts the reports since plans were requested last.
+	reportsSincePlan int
+	// measured says that latency follows measurements, of this job or of others with the same ops.
+	measured bool
+	// lessons holds, per op, the average that the job's reports improve. It is nil before the first report.
+	lessons []*lesson
+	// warmIncarnation is the newest incarnation of which a report has come. The first report of each teaches nothing.
+	// 0: no report has come.
+	warmIncarnation int64
+	// lastReport is the newest report of an iteration with one of layouts. It is nil before the first.
+	lastReport *wire.Report
+	// iterationTime is the time of an iteration, waiting included: a moving average of reports. 0: not known yet.
+	iterationTime time.Duration
+	// gateTime is the time per iteration that the job waits for page grants: a moving average of reports. 0: not known
+	// yet, or none.
+	gateTime time.Duration
+	// losses are those that reports have told, of which the result is made if the executor is lost.
+	losses losses
+	// failedAt names executors at which the job could not begin. It is given to none of them until another process of
+	// that name joins.
+	failedAt []string
+	// checkpointDeadline is when a Queued job fails that waits for an executor with its newest checkpoint. 0: it does
+	// not wait for one.
+	checkpointDeadline time.Duration
+	// deviceChosen says that a placement search has decided: the Queued job is to begin on the device of domain.
+	deviceChosen bool
+	// damage is why what is stored of the job cannot be used, in words. Such a job is not planned for, but what its
+	// executor may have is counted. "": nothing is damaged.
+	damage string
+	// configMismatch is the part of damage that another configuration of the controller mends. "": there is none.
+	configMismatch string
+	// throttled says that the Queued job does not begin because other tenants are owed time of its devices.
+	throttled bool
+	// pinned says that the job does not migrate: it was to leave, and its checkpoint could not be written. It counts
+	// until a newer checkpoint was written.
+	pinned bool
+	// noRoom says that a placement search has found no device that the Queued job fits now. It counts until something
+	// changes on a device (retryAdmission).
+	noRoom bool
+	// packed says that a Queued replica may share a device with its peers, because it fits none of the devices that
+	// have fewest of them. It counts until something changes on a device (retryAdmission).
+	packed bool
+	// batch is the submission with which the job came, as long as it is neither taken nor refused. nil: it is taken.
+	batch *batch
+	// unchecked says that it is not known yet whether the Queued job fits the budget even when it is alone.
+	unchecked bool
+	// onceFitted says that plans have shown that the job can run here. Then it waits where another job would fail.
+	onceFitted bool
+	// overtakable says that the Queued job does not fit although nothing trains on its device, so that others may begin
+	// before it. It counts until something changes on a device (retryAdmission).
+	overtakable bool
+	// blocked says that the Queued job waits for a larger budget, or for what unreachable executors have. Others may
+	// begin before it. It counts until there is more memory (unblock).
+	blocked bool
+	// hostLack is how many bytes of host memory the Queued job lacks by the newest plans. 0: it lacks none.
+	hostLack graph.Bytes
+	// notBefore is when a Queued job may begin at the earliest, after its executor was lost. 0: at any time.
+	notBefore time.Duration
+	// trainingSince is when the job began to train or went on; for one that trained when the controller was started,
+	// that moment. 0: it has not trained.
+	trainingSince time.Duration
+	// prepared says that the executor of a Starting job has it, and that it has not left Home yet.
+	prepared bool
+	// trace is the newest trace of the job that a user wants. Zero: nobody wants one.
+	trace wire.Trace
+	// wantsReport says that the policy wants a report of an iteration with the newest layout.
+	wantsReport bool
+	// policyReport is that report, until plans are requested with it. It is nil while none has come.
+	policyReport *wire.Report
+	// scriptNeed is how many bytes of the device a script's graph takes without a plan. 0 for other jobs.
+	scriptNeed graph.Bytes
+	// homeBytes is what the job has on the host between iterations whatever its plan: its slots, and snapshotBytes.
+	homeBytes graph.Bytes
+	// snapshotBytes is the room on the host for a snapshot. 0: the job takes no checkpoints.
+	snapshotBytes graph.Bytes
+	// formerLayout was in force before the present one. The executor still has it, as commands compare the two. nil:
+	// there is none.
+	formerLayout *layout
+	// layouts are those that are in force or may become so, oldest first. The last is the newest plan, which may not be
+	// granted yet. It is empty while the job has no plan.
+	layouts []*layout
 
-	sibling sibling // of a replica
+	// replica is the state that a replica has beyond other jobs.
+	replica replicaState
 
-	tally    Tally
+	// counters count what the job has done since the controller was started.
+	counters Counters
+	// progress is what reports of the present incarnation have told.
 	progress progress
-	queued   time.Duration // since when it is queued, as far as this controller knows; 0: it is not
+	// queuedSince is since when the job is Queued, as far as this controller knows. 0: it is not.
+	queuedSince time.Duration
 }
 
-// layout is one that a job may train with.
+// layout is a plan with offsets with which a job may train.
 type layout struct {
 	ProvenLayout
-	granted   bool
-	delivered bool        // it is where the executor finds it
-	held      graph.Bytes // by a script, beside the arena
-	traffic   *traffic    // nil: no iteration with it was reported
+	// granted says that the job may train with it; it never becomes false but for a grant that no executor has.
+	granted bool
+	// delivered says that it was stored where the job's executor finds it.
+	delivered bool
+	// scriptHeld is how many bytes a script holds beside the arena. 0 for other jobs.
+	scriptHeld graph.Bytes
+	// traffic is nil until an iteration with the layout was reported.
+	traffic *traffic
 }
 
 func (l *ProvenLayout) epoch() int64 { return l.Wire.Plan.Epoch }
 
-// claim is what a job counts with while it trains with the layout.
+// claim is what a job claims while it trains with the layout.
 func (l *ProvenLayout) claim() Claim {
 	if l.Claim == nil {
-		return whole(l.Wire.Arena)
+		return exclusiveClaim(l.Wire.Arena)
 	}
 	return *l.Claim
 }
 
-// with is what the job counts with while it trains with a layout.
-func (j *job) with(l *layout) Claim {
+// claimWith is what the job claims while it trains with a layout.
+func (j *job) claimWith(l *layout) Claim {
 	if j.record.Spec.Script {
-		c := whole(j.pages(l.Wire.Arena + l.held + j.reserve()))
-		if j.stale(l) { // to which nothing holds it any more
-			c = c.or(whole(j.plain()))
+		c := exclusiveClaim(j.wholePages(l.Wire.Arena + l.scriptHeld + j.allocatorReserve()))
+		if j.isStale(l) { // the script does not keep to its former plan any more
+			c = c.union(exclusiveClaim(j.unplannedBytes()))
 		}
 		return c
 	}
 	return l.claim()
 }
 
-// active reports whether the job is planned for.
-func (j *job) active() bool {
+// isActive reports whether the job is planned for.
+func (j *job) isActive() bool {
 	return j.record.State != wire.Queued && j.record.State != wire.Parked && !j.record.State.Over()
 }
 
-// is reports whether a number is that of the job's present incarnation. 0 is that of an executor of the release before,
-// which did not count; it knows of no checkpoints either.
-func (j *job) is(incarnation int64) bool {
+// isIncarnation reports whether a number is that of the job's present incarnation. An executor that counts no
+// incarnations says 0; it knows of no checkpoints either.
+func (j *job) isIncarnation(incarnation int64) bool {
 	before := incarnation == 0 && j.record.From == 0 && j.record.Checkpoint == nil && j.record.Restarts == 0
 	return incarnation == j.record.Incarnation || before
 }
 
-// goesOn reports whether a job that is active may change to new plans.
-func (j *job) goesOn() bool {
-	return j.hurt == "" && (j.record.State == wire.Starting || j.record.State == wire.Training)
+// canChangePlan reports whether the job is admitted and may change to new plans.
+func (j *job) canChangePlan() bool {
+	return j.damage == "" && (j.record.State == wire.Starting || j.record.State == wire.Training)
 }
 
-// placed reports whether an executor has the job, or is to have it: also one that is parked in memory there.
-func (j *job) placed() bool { return j.record.Executor != "" && !j.record.State.Over() }
+// hasExecutor reports whether an executor has the job, or is to have it. A job that is parked in memory has one.
+func (j *job) hasExecutor() bool { return j.record.Executor != "" && !j.record.State.Over() }
 
-// newest is the layout of the last plan, nil before the first.
-func (j *job) newest() *layout {
+// newestLayout is the layout of the newest plan. nil: there is none yet.
+func (j *job) newestLayout() *layout {
 	if len(j.layouts) == 0 {
 		return nil
 	}
 	return j.layouts[len(j.layouts)-1]
 }
 
-// claim is what the job counts with: the largest arena that it may have now or come to have by what it was granted.
-// Where gates share memory one that cannot be reached counts whole: it may hold its arena for as long as that lasts.
+// claim is what the job counts with: the largest arena that it may have now, or may come to have by what it was
+// granted. Where gates share memory, a job that cannot be reached counts with its whole arena, which it may have for as
+// long as that lasts.
 func (j *job) claim() Claim {
-	c := j.granted()
+	c := j.grantedClaim()
 	if j.record.State == wire.Unknown {
-		return whole(c.Arena)
+		return exclusiveClaim(c.Arena)
 	}
 	return c
 }
 
-// granted is what the job may have by what it was granted.
-func (j *job) granted() (c Claim) {
+// grantedClaim is what the job may have by what it was granted.
+func (j *job) grantedClaim() (c Claim) {
 	if j.record.State.Over() {
 		return c
 	}
-	if j.hurt != "" && !j.placed() {
+	if j.damage != "" && !j.hasExecutor() {
 		return c
 	}
-	if j.hurt != "" {
-		return whole(j.record.Claim) // its executor goes on with what it has
+	if j.damage != "" {
+		return exclusiveClaim(j.record.Claim) // the executor goes on with the memory that it has
 	}
 	for _, l := range j.layouts {
 		if l.granted {
-			c = c.or(j.with(l))
+			c = c.union(j.claimWith(l))
 		}
 	}
 	return c
 }
 
-// mayApply reports whether a layout was granted that has not been superseded. An executor that names another epoch is
-// mistaken, and no reason to forget layouts.
+// mayApply reports whether the layout of an epoch was granted and is not superseded. An executor that names another
+// epoch is mistaken, and no reason to forget layouts.
 func (j *job) mayApply(epoch int64) bool {
 	return slices.ContainsFunc(j.layouts, func(l *layout) bool { return l.granted && l.epoch() == epoch })
 }
 
-// applied takes down that the layout of an epoch is in force, and forgets older ones. It returns those that are of no
-// use to anybody.
-func (j *job) applied(epoch int64) (useless []*layout) {
+// recordApplied records that the layout of an epoch is in force, and forgets older ones. It returns those that nobody
+// needs any more.
+func (j *job) recordApplied(epoch int64) (useless []*layout) {
 	was := j.record.Applied
 	j.record.Applied, j.record.Plans = epoch, j.record.Plans+1
-	if j.former != nil {
-		useless = append(useless, j.former)
-		j.former = nil
+	if j.formerLayout != nil {
+		useless = append(useless, j.formerLayout)
+		j.formerLayout = nil
 	}
 	j.layouts = slices.DeleteFunc(j.layouts, func(l *layout) bool {
 		switch {
 		case l.epoch() >= epoch:
 			return false
 		case l.epoch() == was:
-			j.former = l
+			j.formerLayout = l
 		default:
 			useless = append(useless, l)
 		}
@@ -183,40 +255,41 @@ func (j *job) applied(epoch int64) (useless []*layout) {
 	return useless
 }
 
-// given are the layouts that an executor has been given and that still lie there.
-func (j *job) given() []*layout {
-	if j.former == nil {
+// deliveredLayouts are the layouts that are, or will be, stored for the job's executor.
+func (j *job) deliveredLayouts() []*layout {
+	if j.formerLayout == nil {
 		return j.layouts
 	}
-	return append([]*layout{j.former}, j.layouts...)
+	return append([]*layout{j.formerLayout}, j.layouts...)
 }
 
-// plan makes a layout the newest. One that was not granted yet will never be.
-func (j *job) plan(l *ProvenLayout, reason string) {
-	if last := j.newest(); last != nil && !last.granted {
+// addLayout makes a layout the newest. The newest before it is forgotten if it was not granted.
+func (j *job) addLayout(l *ProvenLayout, reason string) {
+	if last := j.newestLayout(); last != nil && !last.granted {
 		j.layouts = j.layouts[:len(j.layouts)-1]
 	}
 	if j.record.Granted == 0 {
-		j.record.Cleared = l.epoch() - 1 // one that was revoked may still lie where it was delivered
+		j.record.Cleared = l.epoch() - 1 // a revoked layout may still be stored for the executor
 	}
-	j.layouts = append(j.layouts, &layout{ProvenLayout: *l, held: j.record.Spec.Held})
+	j.layouts = append(j.layouts, &layout{ProvenLayout: *l, scriptHeld: j.record.Spec.Held})
 	j.record.Epoch = l.epoch()
 	j.record.PlansMade, j.record.Reason, j.record.Unplanned = j.record.PlansMade+1, reason, ""
 }
 
-// revoke takes back what a job was granted that no executor has.
-func (j *job) revoke() {
-	if l := j.newest(); l != nil {
+// revokeGrant takes back the grant of a job that no executor has.
+func (j *job) revokeGrant() {
+	if l := j.newestLayout(); l != nil {
 		l.granted, j.layouts, j.record.Granted, j.record.Cleared = false, []*layout{l}, 0, l.epoch()-1
 	}
 }
 
+// priority is that of the job, at least 1.
 func (j *job) priority() int { return max(1, j.record.Spec.Priority) }
 
-// slack is by how much latencies may be off: nothing once they are measured.
+// slack is by how much latencies may be off, per op. nil: they are measured, or nothing is known.
 func (j *job) slack() []time.Duration {
-	if j.learnt {
+	if j.measured {
 		return nil
 	}
-	return j.spare
+	return j.latencySlack
 }

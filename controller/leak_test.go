@@ -55,8 +55,8 @@ func openShop(t *testing.T, share bool) *shop {
 	ready, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		config := controller.Config{Policy: "none-live", NoReplan: true, Keep: kept, Share: share}
-		o := controller.Options{Config: config, On: planner.Of(d, planner.Roofline(facts)),
+		config := controller.Config{Policy: "none-live", NoReplan: true, KeepJobs: kept, OneExecutor: share}
+		o := controller.Options{Config: config, PlanDevice: planner.Of(d, planner.Roofline(facts)),
 			Ready: func() { close(ready) },
 			Launch: func(name string, gone func(string, []string)) error {
 				s.executors.Go(func() { gone(s.executor(ctx, name, sim.New(facts, sim.Options{})), nil) })

@@ -11,26 +11,28 @@ import (
 	"tensile/wire"
 )
 
-// Where jobs share memory a lease at the device says who may hold how much of it when, so that a controller that is
-// away stops nobody. The controller says how much there is. That falls to a smaller budget only as fast as the plans in
-// force do: each iteration that has begun was promised what its plan needs.
+// Where jobs share memory, a lease at the device decides which job may have how much of it at which moment. So a
+// controller that is down stops no job. The controller says how much memory there is. After the budget was made
+// smaller, that amount falls only as fast as the plans in force: each iteration that has begun was promised what its
+// plan needs.
 
-// shares reports whether jobs share memory.
-func (c *Config) shares() bool { return c.MemorySharing != wire.NoSharing }
+// sharesMemory reports whether jobs share memory.
+func (c *Config) sharesMemory() bool { return c.MemorySharing != wire.NoSharing }
 
-// Shared describes a device for jobs that share its memory as the configuration says, and takes down its page.
-func (c *Config) Shared(d planner.Device) planner.Device {
+// SharedDevice describes a device for jobs that share its memory as the configuration says, and records its page in the
+// configuration.
+func (c *Config) SharedDevice(d planner.Device) planner.Device {
 	d.Gates, d.Turns = c.MemorySharing.Gated(), c.MemorySharing == wire.Slices
-	if c.Page = d.Page; !c.shares() {
+	if c.Page = d.Page; !c.sharesMemory() {
 		c.Page, c.Lease = 0, ""
 	}
 	return d
 }
 
-// claimOf works out what a job counts with that trains with a proven program, from that alone; nil: with its arena. A
-// replica counts with all of it, in whole pages.
+// claimOf is what a job claims that trains with a proven program. It depends on the program alone. nil: the job claims
+// its arena. A replica has its whole arena as base, in whole pages.
 func (c *Config) claimOf(p *program.Program) *Claim {
-	if !c.shares() {
+	if !c.sharesMemory() {
 		return nil
 	}
 	claim := &Claim{Arena: (p.Arena + c.Page - 1) / c.Page * c.Page}
@@ -43,9 +45,9 @@ func (c *Config) claimOf(p *program.Program) *Claim {
 	return claim
 }
 
-// lend says what leases have to give.
-func (d *domain) lend() {
-	if !d.config.shares() {
+// updateLease computes what leases have to give.
+func (d *domain) updateLease() {
+	if !d.config.sharesMemory() {
 		return
 	}
 	l := wire.Lease{Sharing: d.config.MemorySharing, Number: d.lease.Number, Name: d.config.Lease,
@@ -55,8 +57,8 @@ func (d *domain) lend() {
 		if before == 0 {
 			before = math.MaxInt64
 		}
-		left := max(1, d.config.Budget-d.contexts().Sum()-d.toStart().Sum())
-		l.Capacity = max(left, min(before, d.promised()))
+		left := max(1, d.config.Budget-d.contexts().Sum()-d.startingContexts().Sum())
+		l.Capacity = max(left, min(before, d.grantedBytes()))
 	}
 	if l != d.lease || l.Number == 0 {
 		l.Number = max(l.Number+1, int64(d.m.now/time.Microsecond))
@@ -64,12 +66,12 @@ func (d *domain) lend() {
 	}
 }
 
-// promised is what leases need for what all jobs were granted, and for what executors out of reach may have.
-func (d *domain) promised() graph.Bytes {
-	var sum Together
+// grantedBytes is what leases need for all that jobs were granted, and for what executors out of reach may have.
+func (d *domain) grantedBytes() graph.Bytes {
+	var sum ClaimSum
 	for j := range d.jobs() {
-		sum = sum.With(j.granted())
+		sum = sum.Add(j.grantedClaim())
 	}
-	held, _ := d.held()
-	return sum.With(whole(held)).Bytes()
+	held, _ := d.reservations()
+	return sum.Add(exclusiveClaim(held)).Bytes()
 }

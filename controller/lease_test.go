@@ -12,7 +12,7 @@ import (
 // told why, whether it was started from here or by hand. One that is out of reach counts whole, and forbids nothing.
 func TestOneLease(t *testing.T) {
 	m := NewMachine(Config{Device: "gpu", Name: "own", Page: 64, MemorySharing: wire.Gates, Watched: true})
-	m.executors["x1"] = &executor{name: "x1", domain: m.own, launched: true, own: true}
+	m.executors["x1"] = &executor{name: "x1", domain: m.ownDomain, launched: true, forJobs: true}
 	number, now := int64(0), time.Second
 	// says has an executor be heard of at a place, and returns why it is refused.
 	says := func(name, place string) (refused string) {
@@ -37,7 +37,7 @@ func TestOneLease(t *testing.T) {
 			t.Errorf("%s, which is elsewhere, is refused by %q", name, why)
 		}
 	}
-	m.Step(now, Input{Gone: &Gone{"x1", []string{"x1's"}, "it was sent away"}})
+	m.Step(now, Input{Ended: &ExecutorEnd{"x1", []string{"x1's"}, "it was sent away"}})
 	if x := m.executors["x1"]; !x.dead {
 		t.Error("an executor that was sent away and has ended is not dead")
 	}

@@ -16,7 +16,7 @@ import (
 // calmWorld has a network that neither loses nor doubles.
 func calmWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {
 	w := newWorld(t, seed, budget)
-	w.config.Share = false
+	w.config.OneExecutor = false
 	w.machine = NewMachine(w.config)
 	w.calm, w.late = true, false
 	return w
@@ -38,7 +38,7 @@ func (w *world) run(rounds int) {
 }
 
 func (w *world) recordOf(name string) wire.Record {
-	j := w.machine.find(name)
+	j := w.machine.findJob(name)
 	if j == nil {
 		w.t.Fatalf("there is no job %s", name)
 	}
@@ -46,7 +46,9 @@ func (w *world) recordOf(name string) wire.Record {
 }
 
 // newest is the arena of a job's newest plan, whether it is in force or not.
-func (w *world) newest(name string) graph.Bytes { return w.machine.find(name).newest().Wire.Arena }
+func (w *world) newest(name string) graph.Bytes {
+	return w.machine.findJob(name).newestLayout().Wire.Arena
+}
 
 // endless is more iterations than a test lets jobs do.
 const endless = 1 << 20
@@ -61,7 +63,7 @@ func TestArrivalAndDeparture(t *testing.T) {
 		w.submit("b", endless)
 		w.run(5)
 		before := map[string]graph.Bytes{"a": w.newest("a"), "b": w.newest("b")}
-		w.machine.own.config.Budget, w.config.Budget = before["a"]+before["b"]+200, before["a"]+before["b"]+200
+		w.machine.ownDomain.config.Budget, w.config.Budget = before["a"]+before["b"]+200, before["a"]+before["b"]+200
 		w.submit("c", endless)
 		a, b, c := w.newest("a"), w.newest("b"), w.recordOf("c")
 		if c.State != wire.Starting || a >= before["a"] && b >= before["b"] {
@@ -80,7 +82,7 @@ func TestArrivalAndDeparture(t *testing.T) {
 		}
 		w.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: "c"}})
 		w.run(5)
-		if c := w.machine.find("c"); c.record.State != wire.Halted || c.claim().Arena != 0 {
+		if c := w.machine.findJob("c"); c.record.State != wire.Halted || c.claim().Arena != 0 {
 			t.Errorf("seed %d: c is %s, with %s", seed, c.record.State, c.claim().Arena)
 		}
 		if w.newest("a") > a || w.newest("b") > b {
@@ -100,11 +102,11 @@ func TestQueue(t *testing.T) {
 		w.submit("a", endless)
 		w.run(3)
 		need := w.recordOf("a").Arena
-		w.machine.own.config.Budget, w.config.Budget = need, need
+		w.machine.ownDomain.config.Budget, w.config.Budget = need, need
 		for i, name := range []string{"b", "c"} {
 			w.submitAs(name, endless, 1+i) // c comes later, and goes first
 		}
-		b, c := w.machine.find("b"), w.machine.find("c")
+		b, c := w.machine.findJob("b"), w.machine.findJob("c")
 		if b == nil || c == nil || b.record.State != wire.Queued || c.record.State != wire.Queued {
 			continue
 		}
@@ -143,7 +145,7 @@ func TestDrift(t *testing.T) {
 		w.graphs[g.Digest()] = g
 		w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless},
 			Graph: g}}})
-		if w.machine.find("a") == nil {
+		if w.machine.findJob("a") == nil {
 			continue // it does not fit
 		}
 		w.run(60)
@@ -218,8 +220,8 @@ func TestCrash(t *testing.T) {
 	w.end(w.executors[w.recordOf("a").Executor], "signal: killed; its last lines: ...")
 	w.run(3)
 	if r := w.recordOf("a"); r.State != wire.Broken || !strings.HasPrefix(r.Why, "signal: killed") ||
-		w.machine.find("a").claim().Arena != 0 {
-		t.Errorf("a is %s (%s) with %s", r.State, r.Why, w.machine.find("a").claim().Arena)
+		w.machine.findJob("a").claim().Arena != 0 {
+		t.Errorf("a is %s (%s) with %s", r.State, r.Why, w.machine.findJob("a").claim().Arena)
 	}
 	if r := w.recordOf("b"); r.State != wire.Training {
 		t.Errorf("b is %s: %s", r.State, r.Why)
@@ -230,7 +232,7 @@ func TestCrash(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	w := calmWorld(t, 5, 300)
 	w.submit("huge", 3)
-	w.machine.own.config.Budget, w.config.Budget = 0, 0
+	w.machine.ownDomain.config.Budget, w.config.Budget = 0, 0
 	w.submit("a", endless)
 	w.submit("a", endless)
 	w.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: "nobody"}})

@@ -6,7 +6,7 @@ import (
 	"tensile/wire"
 )
 
-// level is how bad an event is.
+// level is the level of the event's line in a log.
 func (e *Event) level() slog.Level {
 	switch e.Kind {
 	case Ended:
@@ -19,8 +19,8 @@ func (e *Event) level() slog.Level {
 	return slog.LevelInfo
 }
 
-// attrs are an event's facts for programs, under keys that stay: event, job, executor, epoch, state, iterations, bytes,
-// reason, why, device.
+// attrs are the event's facts for programs, under keys that stay: event, job, executor, epoch, state, iterations,
+// bytes, reason, why, device and others.
 func (e *Event) attrs() []slog.Attr {
 	list := []slog.Attr{slog.String("event", string(e.Kind))}
 	text := func(key, value string) {

@@ -6,19 +6,24 @@ import (
 	"tensile/wire"
 )
 
-// losses are those that reports of a job have told, by iteration: what is left of them if its executor is lost.
+// losses are those that reports of a job have told. They make up the result if the job's executor is lost.
 type losses struct {
-	values []float32 // NaN where none was heard of: a report was lost, or the controller started anew
-	last   *wire.Loss
-	many   bool // more than are kept, so that none is
+	// values has one loss per iteration. It is NaN where none was heard of: a report was lost, or the controller was
+	// started anew.
+	values []float32
+	// last is the newest loss. nil: none was heard of.
+	last *wire.Loss
+	// overflow says that there are more than are kept; then none is.
+	overflow bool
 }
 
+// add adds the loss of an iteration.
 func (l *losses) add(iteration int, loss *wire.Loss) {
 	if loss == nil {
 		return
 	}
 	l.last = loss
-	if l.many = l.many || iteration >= wire.MaxLosses; l.many {
+	if l.overflow = l.overflow || iteration >= wire.MaxLosses; l.overflow {
 		l.values = nil
 		return
 	}
@@ -28,7 +33,7 @@ func (l *losses) add(iteration int, loss *wire.Loss) {
 	l.values[iteration] = float32(*loss)
 }
 
-// result is what remains of a job whose executor cannot tell; nil: nothing.
+// result is what remains of a job whose executor cannot tell its result. nil: nothing remains.
 func (l *losses) result() *wire.Result {
 	if len(l.values) == 0 {
 		return nil

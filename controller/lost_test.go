@@ -25,7 +25,7 @@ func TestLostIsFresh(t *testing.T) {
 		answer := s.command(t, &datadriven.TestData{Cmd: command, CmdArgs: args, Input: c.input})
 		t.Logf("%s\n%s", c.line, answer)
 	}
-	if p := s.asked; len(p.Jobs) != 1 || p.Admitted != 0 || !p.Jobs[0].Fresh {
+	if p := s.asked; len(p.Jobs) != 1 || p.Admitted != 0 || !p.Jobs[0].Unchecked {
 		t.Errorf("what is asked for is %+v", p)
 	}
 }

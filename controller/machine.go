@@ -11,146 +11,200 @@ import (
 	"tensile/wire"
 )
 
-// Machine decides for all jobs.
+// Machine decides for all jobs. Its zero value is of no use: see [NewMachine] and [Restore]. Times are since the Unix
+// epoch.
 type Machine struct {
-	config    Config
-	domains   []*domain     // one per device
-	own       *domain       // that of the device of this process; nil: it has none
-	trial     *trial        // a job that is tried on several; nil: none is
-	look      bool          // jobs are to be looked at that may be tried
-	moves     moves         // of jobs that train
-	now       time.Duration // of the newest input
-	ticked    time.Duration // when the newest tick came
-	jobs      []*job        // in the order of their submission
-	executors map[string]*executor
-	kinds     map[kind]*known // of graphs on devices that executors bring
-	last      int64           // Record.Order of the youngest job
-	ticket    int64           // of the newest errand
-
-	tallies map[string]*Tally // by owner
-	reports int64             // of iterations that were counted
-	missing int64             // that were lost between these
-
-	given    graph.Bytes    // the budget with which this controller was started; 0: none
-	settings *wire.Settings // that were set while a controller ran; nil: none
-	shares   map[string]int // of tenants; none: there are no tenants
-	debts    *wire.Tenants  // as they were stored last; nil: never by this controller
-
-	stored  map[string]wire.Orders // of a controller before this one
-	changed bool                   // in this step: something that others are to know
-	replies []reply                // of this step, given last: what they say is stored then
-	forgets []string               // executors that have left in this step
-	drops   []Output               // of this step
-	out     []Output
-}
-
-// executor is a process that trains jobs, or is about to be started.
-type executor struct {
-	domain   *domain // of its device
-	name     string
-	life     string        // of its process; "": not known yet
-	host     string        // where that runs
-	folder   string        // identity of its folder of checkpoints; "": it is not known
-	place    string        // where its leases are
-	since    int64         // when it began: since the Unix epoch, in nanoseconds
-	seen     int64         // number of its newest status
-	heard    time.Duration // when it was last heard of
-	launched bool          // this controller had it started
-	killed   bool          // it was told to end at once
-	joined   bool          // it was heard of
-	own      bool          // it was started for certain jobs and is to leave when they are over
-	gone     bool
-	dead     bool          // it is gone, and its process has ended for sure
-	silent   bool          // it cannot be reached
-	leaving  bool          // it was interrupted: it takes no job any more
-	script   bool          // it is that of a script, and takes no other job
-	orders   wire.Orders   // the newest
-	rivals   []string      // lives of other processes of that name, as it was said
-	rival    *wire.Status  // of another process of that name, until it is known whether the first one lives
-	refused  *wire.Refusal // of the last such process
-}
-
-// reply is what whoever asked for something is told at the end of a step.
-type reply struct {
-	to   int64
+	config Config
+	// domains has one domain per device, ordered by name.
+	domains []*domain
+	// ownDomain is the domain of the device of this process. nil: the process has none.
+	ownDomain *domain
+	// search is the placement search that is going on. nil: none is.
+	search *placementSearch
+	// needsPlacement says that queued jobs are to be looked at which may begin on several devices.
+	needsPlacement bool
+	// migrations are the jobs that may go to another device or are on their way.
+	migrations migrations
+	// now is the time of the newest input.
+	now time.Duration
+	// lastTick is when the newest tick came. 0: none has come.
+	lastTick time.Duration
+	// jobs are in the order of their submission.
 	jobs []*job
-	err  error
+	// executors are those that may live, or were heard of lately, by name.
+	executors map[string]*executor
+	// profiles has what is known of graphs on devices that executors have registered.
+	profiles map[profileKey]*knownProfile
+	// lastSeq is the Record.Seq of the youngest job. 0: there was none.
+	lastSeq int64
+	// lastTicket is the ticket of the newest plan request. 0: there was none.
+	lastTicket int64
+
+	// counters count what jobs have done, by owner.
+	counters map[string]*Counters
+	// reportCount is how many iterations were reported, and lostReports how many reports were lost between these.
+	reportCount, lostReports int64
+
+	// startBudget is the budget with which this controller was started. 0: none was given.
+	startBudget graph.Bytes
+	// settings are those that an administrator has set. nil: none, or those at the start count instead.
+	settings *wire.Settings
+	// shares are those of tenants. It is empty while there are no tenants.
+	shares map[string]int
+	// storedDebts is what was stored last of tenants. nil: nothing was.
+	storedDebts *wire.Tenants
+
+	// storedOrders are the newest orders of a controller before this one, by executor.
+	storedOrders map[string]wire.Orders
+
+	// The fields below belong to one step, and are empty when it begins.
+
+	// changed says that something has changed that others are to know.
+	changed bool
+	// replies are given last, when what they tell is stored.
+	replies []reply
+	// departed names the executors that have left.
+	departed []string
+	// drops remove objects. They come after the records that do not need these any more.
+	drops []Output
+	// outputs is what the step wants done so far.
+	outputs []Output
+}
+
+// executor is a process that trains jobs, or is about to be started. Times are since the Unix epoch.
+type executor struct {
+	// domain is that of the executor's device.
+	domain *domain
+	// name is never used again for another process that is started here.
+	name string
+	// life is the identity of the process. "": it has not been heard of yet.
+	life string
+	// host is where the process runs, in words. "": it is not known.
+	host string
+	// folder is the identity of the executor's folder of checkpoints. "": it is not known.
+	folder string
+	// leaseHost is where the leases are that the process uses. Two processes of one device must agree in it.
+	leaseHost string
+	// startedAt is when the process began, in nanoseconds. 0: it is not known.
+	startedAt int64
+	// lastStatus is the number of its newest status. 0: none has come.
+	lastStatus int64
+	// lastHeard is when the executor was heard of last, or was to be started.
+	lastHeard time.Duration
+	// launched says that this controller had the process started.
+	launched bool
+	// killed says that the process was told to end at once.
+	killed bool
+	// joined says that the executor was heard of.
+	joined bool
+	// forJobs says that it was started for certain jobs, and is to leave when these are over.
+	forJobs bool
+	// gone says that it has ended, or became silent while it had nothing. The entry stays for an hour, as late messages
+	// may come.
+	gone bool
+	// dead says that it is gone and that its process has ended for certain.
+	dead bool
+	// silent says that it is out of reach, and may be training.
+	silent bool
+	// leaving says that it was interrupted: it takes no more jobs.
+	leaving bool
+	// forScript says that it is the process of a script, and takes no other job.
+	forScript bool
+	// orders are the newest that it was sent. Its Number is 0 if none were.
+	orders wire.Orders
+	// duplicates are the lives of other processes of its name about which an event was emitted.
+	duplicates []string
+	// duplicate is the newest status of such a process. It waits until it is known whether the first process lives.
+	// nil: none waits.
+	duplicate *wire.Status
+	// refusal is that of the last process that was refused. nil: none was.
+	refusal *wire.Refusal
+}
+
+// reply is the answer to a request at the end of a step.
+type reply struct {
+	to   int64  // Input.From of the request; 0: nobody waits
+	jobs []*job // the jobs that the request is about
+	err  error  // nil: the request was done
 }
 
 // NewMachine returns the machine of a controller without jobs.
 func NewMachine(c Config) *Machine {
 	c = c.withDefaults()
-	m := &Machine{config: c, given: c.Budget, executors: make(map[string]*executor), tallies: make(map[string]*Tally),
-		kinds: make(map[kind]*known), moves: moves{pause: c.Pause, futile: make(map[string]futile)}}
+	m := &Machine{config: c, startBudget: c.Budget, executors: make(map[string]*executor),
+		counters: make(map[string]*Counters),
+		profiles: make(map[profileKey]*knownProfile), migrations: migrations{pause: c.MovePause,
+			coolDowns: make(map[string]coolDown)}}
 	if !c.NoDevice {
-		m.own = m.open(c, nil)
+		m.ownDomain = m.openDevice(c, nil)
 	}
 	return m
 }
 
 // Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. It
-// never plans: that is an errand, which Output.Plan asks for and Input.Planned brings back.
+// never makes plans: Output.PlanRequest asks for them, and Input.PlanResult brings them.
 func (m *Machine) Step(now time.Duration, in Input) []Output {
-	m.begin(now)
+	m.beginStep(now)
 	switch {
 	case in.Submit != nil:
-		m.submit(in.From, in.By, in.Submit)
+		m.submitJobs(in.From, in.By, in.Submit)
 	case in.Request != nil:
-		m.request(in.From, in.By, in.Request, in.To)
+		m.handleRequest(in.From, in.By, in.Request, in.To)
 	case in.Status != nil:
-		m.status(in.Status)
+		m.applyStatus(in.Status)
 	case in.Report != nil:
-		m.report(in.Report)
-	case in.Gone != nil:
-		m.ended(in.Gone)
-	case in.Planned != nil:
-		m.planned(in.Planned)
+		m.applyReport(in.Report)
+	case in.Ended != nil:
+		m.executorEnded(in.Ended)
+	case in.PlanResult != nil:
+		m.takeResult(in.PlanResult)
 	case in.Tick != nil:
-		m.tick(in.Tick)
+		m.applyTick(in.Tick)
 	}
-	return m.end()
+	return m.endStep()
 }
 
-func (m *Machine) begin(now time.Duration) {
+// beginStep clears what belongs to one step.
+func (m *Machine) beginStep(now time.Duration) {
 	m.now = max(m.now, now)
-	m.out, m.forgets, m.drops, m.changed, m.replies = nil, nil, nil, false, nil
+	m.outputs, m.departed, m.drops, m.changed, m.replies = nil, nil, nil, false, nil
 }
 
-// end returns what a step wants done.
-func (m *Machine) end() []Output {
-	if len(m.forgets) > 0 {
-		m.writeRecords() // that name them no more: a controller that dies in between finds no job at one that is gone
+// endStep decides what follows from the input, and returns what the step wants done.
+func (m *Machine) endStep() []Output {
+	if len(m.departed) > 0 {
+		m.emitRecords() // so that no stored record names an executor that is removed
 	}
-	for _, name := range m.forgets {
-		m.say(Output{Forget: name}) // before anything is stored for another process of its name
+	for _, name := range m.departed {
+		m.emit(Output{Forget: name}) // before anything is stored for another process of that name
 	}
-	m.assign()
-	m.try()
-	m.retreat()
-	m.shift()
+	m.assignDevices()
+	m.startSearch()
+	m.requeueIncompleteGang()
+	m.migrate()
 	for _, d := range m.domains {
-		d.repay()
+		d.repayDebt()
 		d.preempt()
-		d.unload()
+		d.unloadParked()
 	}
 	if m.changed { // most reports and statuses change nothing
-		m.enter()
+		m.startGang()
 		for _, d := range m.domains {
 			d.grant()
-			d.place()
+			d.assignExecutors()
 		}
 		for _, j := range m.jobs {
-			m.queue(j)
+			m.countQueueTime(j)
 		}
-		m.write()
-		m.retire()
+		m.emitChanges()
+		m.forgetOldJobs()
 		for _, d := range m.domains {
-			d.recount()
+			d.replanForContexts()
 		}
 	}
-	m.out = append(m.out, m.drops...) // after the records that do not need them any more
+	m.outputs = append(m.outputs, m.drops...) // records that still name these objects come before
 	for _, d := range m.domains {
-		d.ask()
+		d.requestDuePlans()
 	}
 	for _, r := range m.replies {
 		a := Answer{To: r.to}
@@ -160,24 +214,24 @@ func (m *Machine) end() []Output {
 		for _, j := range r.jobs {
 			a.Jobs = append(a.Jobs, j.record)
 		}
-		m.say(Output{Answer: &a})
+		m.emit(Output{Answer: &a})
 	}
-	return m.out
+	return m.outputs
 }
 
 // Records are those of all jobs, in the order of their submission. A job that is not taken yet hides an older one of
-// its name, which is forgotten when it is.
+// its name, which is forgotten when the new one is taken.
 func (m *Machine) Records() []wire.Record {
 	records := make([]wire.Record, 0, len(m.jobs))
 	for _, j := range m.jobs {
-		if m.find(j.record.Spec.Name) != j {
+		if m.findJob(j.record.Spec.Name) != j {
 			continue
 		}
 		r := j.record
-		m.claimed(j, &r)
-		r.Pace, r.Gate, r.Loss, r.Measured = j.pace, j.gate, j.heard.last, j.slowdown()
-		if j.hurt != "" && !r.State.Over() {
-			r.Why = j.hurt
+		m.fillClaim(j, &r)
+		r.Pace, r.Gate, r.Loss, r.Measured = j.iterationTime, j.gateTime, j.losses.last, j.measuredSlowdown()
+		if j.damage != "" && !r.State.Over() {
+			r.Why = j.damage
 		}
 		if r.Why == "" && r.Unplanned != "" {
 			r.Why = "has no plan: " + r.Unplanned
@@ -187,49 +241,52 @@ func (m *Machine) Records() []wire.Record {
 	return records
 }
 
-// Trouble says why nothing else begins, in one line; "": it does.
+// Trouble says in one line why no other job can begin. "": jobs can.
 func (m *Machine) Trouble() string {
 	for _, d := range m.domains {
-		if held := d.taken(); d.config.Budget > 0 && held > d.config.Budget && d.noPlan != "" {
+		if held := d.takenBytes(); d.config.Budget > 0 && held > d.config.Budget && d.lastNoPlan != "" {
 			return fmt.Sprintf("jobs hold %s of %s%s, and cannot shrink that far: nothing else begins until some "+
-				"have ended or are parked", held, d.config.Budget, with(d.contexts()))
+				"have ended or are parked", held, d.config.Budget, contextSuffix(d.contexts()))
 		}
 	}
 	return ""
 }
 
-// Budget is what the arenas of all jobs, and contexts, may take together of the device of this process; 0: there is no
-// limit, or no such device.
+// Budget is what the arenas of all jobs, and contexts, may take together of the device of this process, in bytes. 0:
+// there is no limit, or no such device.
 func (m *Machine) Budget() graph.Bytes {
-	if m.own == nil {
+	if m.ownDomain == nil {
 		return 0
 	}
-	return m.own.config.Budget
+	return m.ownDomain.config.Budget
 }
 
-// Contexts are what this process and all executors that may live take of that by having the device open.
+// Contexts are those that this process and all executors that may live have on the device of this process.
 func (m *Machine) Contexts() wire.Contexts {
-	if m.own == nil {
+	if m.ownDomain == nil {
 		return wire.Contexts{}
 	}
-	return m.own.contexts()
+	return m.ownDomain.contexts()
 }
 
-// ByHand reports whether executors that were not started here take jobs.
+// ByHand reports whether there are executors that were not started here and that take jobs.
 func (m *Machine) ByHand() bool {
 	for _, x := range m.executors {
-		if x.joined && !x.own && !x.gone && !x.leaving {
+		if x.joined && !x.forJobs && !x.gone && !x.leaving {
 			return true
 		}
 	}
 	return false
 }
 
-func (m *Machine) say(o Output) { m.out = append(m.out, o) }
+// emit adds an output to the step.
+func (m *Machine) emit(o Output) { m.outputs = append(m.outputs, o) }
 
-func (m *Machine) event(e Event) { m.say(Output{Event: &e}) }
+// emitEvent adds an event to the step.
+func (m *Machine) emitEvent(e Event) { m.emit(Output{Event: &e}) }
 
-func (m *Machine) find(name string) *job {
+// findJob is the youngest job of a name. nil: there is none.
+func (m *Machine) findJob(name string) *job {
 	for _, j := range slices.Backward(m.jobs) { // the youngest of a name
 		if j.record.Spec.Name == name {
 			return j
@@ -238,57 +295,57 @@ func (m *Machine) find(name string) *job {
 	return nil
 }
 
-// active are the jobs that are planned for.
-func (d *domain) active() []*job {
-	return slices.DeleteFunc(slices.Collect(d.jobs()), func(j *job) bool { return !j.active() })
+// activeJobs are the jobs of the device that are planned for.
+func (d *domain) activeJobs() []*job {
+	return slices.DeleteFunc(slices.Collect(d.jobs()), func(j *job) bool { return !j.isActive() })
 }
 
-// write says what has changed: records first, so that a controller that dies in between knows at least as much as its
-// executors.
-func (m *Machine) write() {
-	m.writeRecords()
+// emitChanges emits what has changed: records first, so that a controller that dies in between knows at least as much
+// as its executors.
+func (m *Machine) emitChanges() {
+	m.emitRecords()
 	for _, d := range m.domains {
-		d.lend()
+		d.updateLease()
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		if x := m.executors[name]; !x.gone {
-			m.order(x)
+			m.sendOrders(x)
 		}
 	}
 }
 
-// writeRecords says which records have changed.
-func (m *Machine) writeRecords() {
+// emitRecords emits the records that have changed.
+func (m *Machine) emitRecords() {
 	for _, j := range m.jobs {
 		if j.batch != nil {
-			continue // it may yet be refused
+			continue // the job may yet be refused
 		}
-		m.claimed(j, &j.record)
+		m.fillClaim(j, &j.record)
 		now := j.record
-		now.Iteration = j.written.Iteration // not worth a write of its own
-		if !reflect.DeepEqual(now, j.written) {
-			j.written = j.record
+		now.Iteration = j.stored.Iteration // progress alone is not worth a write
+		if !reflect.DeepEqual(now, j.stored) {
+			j.stored = j.record
 			stored := j.record
-			m.say(Output{Record: &stored})
+			m.emit(Output{Record: &stored})
 		}
 	}
 }
 
-// claimed says in a record what a job counts with.
-func (m *Machine) claimed(j *job, r *wire.Record) {
-	if j.domain == nil || j.hurt != "" {
-		return // it has nothing of any, or what it was stored with
+// fillClaim fills in a record what the job claims.
+func (m *Machine) fillClaim(j *job, r *wire.Record) {
+	if j.domain == nil || j.damage != "" {
+		return // the job has no memory, or the amount that is stored
 	}
 	c, config := j.claim(), &j.domain.config
 	r.Claim, r.Host, r.Sharing, r.Base = c.Arena, j.hostClaim(), config.MemorySharing, 0
-	if config.shares() {
+	if config.sharesMemory() {
 		r.Base = c.Base
 	}
 }
 
-// linkOf is what the copies of an executor's jobs may take.
+// linkOf is the rate that the copies of an executor's jobs may take together.
 func (m *Machine) linkOf(x *executor) (sum wire.Rates) {
-	for _, j := range x.domain.active() {
+	for _, j := range x.domain.activeJobs() {
 		if j.record.Executor == x.name {
 			sum.Out, sum.In = sum.Out+j.record.Link.Out, sum.In+j.record.Link.In
 		}
@@ -296,30 +353,30 @@ func (m *Machine) linkOf(x *executor) (sum wire.Rates) {
 	return sum
 }
 
-// order tells an executor what it is to do if that has changed. Orders are for one process, so that two with the same
-// credentials never train one job: before it has joined it hears nothing.
-func (m *Machine) order(x *executor) {
+// sendOrders emits the orders of an executor if they have changed. Orders are for one process, so that two with the
+// same credentials never train one job: nothing is sent before the executor has joined.
+func (m *Machine) sendOrders(x *executor) {
 	if x.life == "" {
 		return
 	}
-	orders := wire.Orders{Executor: x.name, On: x.domain.on(), Jobs: []wire.Assignment{}, Life: x.life,
-		Refused: x.refused}
+	orders := wire.Orders{Executor: x.name, On: x.domain.recordName(), Jobs: []wire.Assignment{}, Life: x.life,
+		Refused: x.refusal}
 	var weights map[*job]int
-	if m.tenanted() {
-		weights = m.weights(x.domain.active())
+	if m.hasTenants() {
+		weights = m.tenantWeights(x.domain.activeJobs())
 	}
-	away := x.refused != nil && x.refused.Life == x.life
+	away := x.refusal != nil && x.refusal.Life == x.life
 	for _, j := range m.jobs {
-		if j.record.Executor == x.name && j.placed() && !away {
-			spec := j.ordered()
+		if j.record.Executor == x.name && j.hasExecutor() && !away {
+			spec := j.orderedSpec()
 			if w := weights[j]; w > 0 {
 				spec.Priority = w
 			}
 			a := wire.Assignment{Spec: spec, Incarnation: j.record.Incarnation,
 				From: j.record.From, Epoch: j.record.Granted, Stop: j.record.State == wire.Ending, Park: j.record.Park,
-				Copies: j.follow, Trace: j.trace, Unplanned: j.record.Unplanned}
-			if j.replica() {
-				m.ordersRest(j, &a)
+				Copies: j.wantsReport, Trace: j.trace, Unplanned: j.record.Unplanned}
+			if j.isReplica() {
+				m.orderRest(j, &a)
 			}
 			orders.Jobs = append(orders.Jobs, a)
 		}
@@ -331,15 +388,15 @@ func (m *Machine) order(x *executor) {
 			}
 		}
 	}
-	if orders.Link = m.linkOf(x); x.domain.config.shares() {
+	if orders.Link = m.linkOf(x); x.domain.config.sharesMemory() {
 		lease := x.domain.lease
 		orders.Lease = &lease
 	}
-	orders.Leave = x.own && len(orders.Jobs) == 0
+	orders.Leave = x.forJobs && len(orders.Jobs) == 0
 	if orders.Number = x.orders.Number; x.orders.Number > 0 && reflect.DeepEqual(orders, x.orders) {
 		return
 	}
 	orders.Number++
 	x.orders = orders
-	m.say(Output{Orders: &orders})
+	m.emit(Output{Orders: &orders})
 }

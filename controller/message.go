@@ -12,73 +12,96 @@ import (
 	"tensile/wire"
 )
 
-// Input is what a machine is told; one field is set beside From.
+// Input is what a machine is told. One field is set, beside From, By and To.
 type Input struct {
-	From    int64         `json:"from,omitzero"`    // who waits for the answer to a Submit or Request; 0: nobody
-	By      string        `json:"by,omitzero"`      // the user who asks for it; "": the administrator
-	Submit  []Submission  `json:"submit,omitzero"`  // all are taken, or none
-	Request *wire.Request `json:"request,omitzero"` // of any verb but Submit and Jobs
-	To      *Submission   `json:"to,omitzero"`      // beside the Request of a SetGraph: what was recorded
-	Status  *wire.Status  `json:"status,omitzero"`
-	Report  *wire.Report  `json:"report,omitzero"`
-	Gone    *Gone         `json:"gone,omitzero"`
-	Planned *Planned      `json:"planned,omitzero"`
-	Tick    *Tick         `json:"tick,omitzero"`
+	// From is the number of whoever waits for the answer to a Submit or Request. 0: nobody waits.
+	From int64 `json:"from,omitzero"`
+	// By is the user who asks. "": the administrator.
+	By string `json:"by,omitzero"`
+	// Submit are new jobs. All are taken, or none.
+	Submit []Submission `json:"submit,omitzero"`
+	// Request is of any verb but Submit and Jobs.
+	Request *wire.Request `json:"request,omitzero"`
+	// To is what a script has recorded, beside the Request of a SetGraph.
+	To     *Submission  `json:"to,omitzero"`
+	Status *wire.Status `json:"status,omitzero"`
+	Report *wire.Report `json:"report,omitzero"`
+	// Ended tells of the end of an executor's process.
+	Ended *ExecutorEnd `json:"gone,omitzero"`
+	// PlanResult answers an Output.PlanRequest.
+	PlanResult *PlanResult `json:"planned,omitzero"`
+	Tick       *Tick       `json:"tick,omitzero"`
 }
 
 // Submission is a new job.
 type Submission struct {
-	Spec  wire.Spec     `json:"spec"`
-	Graph *graph.Graph  `json:"-"`
-	At    time.Duration `json:"at_ns"` // since the Unix epoch
+	Spec  wire.Spec    `json:"spec"`
+	Graph *graph.Graph `json:"-"`
+	// At is when it was submitted, since the Unix epoch.
+	At time.Duration `json:"at_ns"`
 
-	// per op of a script's graph, as it was recorded; nil of others
+	// Latency holds, per op of a script's graph, how long it took when it was recorded. It is nil for other jobs.
 	Latency []time.Duration `json:"latency_ns,omitempty"`
 }
 
-// Gone tells that the process of an executor has ended, as whoever launched it knows.
-type Gone struct {
-	Executor string   `json:"executor"`
-	Lives    []string `json:"lives,omitempty"` // of that name that have ended; nil: they are not known
-	Why      string   `json:"why"`
+// ExecutorEnd tells that the process of an executor has ended, as whoever launched it knows.
+type ExecutorEnd struct {
+	Executor string `json:"executor"`
+	// Lives are the processes of that name that have ended. nil: they are not known.
+	Lives []string `json:"lives,omitempty"`
+	Why   string   `json:"why"`
 }
 
 // Tick tells that time has passed. It comes every second or so.
 type Tick struct {
-	// Deaf: nothing that executors say can arrive now, as with a bus that stores nothing. None counts as silent.
+	// Deaf says that nothing that executors say can arrive now, as when the bus stores nothing. Then no executor counts
+	// as silent.
 	Deaf bool `json:"deaf,omitzero"`
 }
 
-// Output is what a machine wants done; one field is set. Outputs are to be carried out in their order.
+// Output is what a machine wants done. One field is set. Outputs are carried out in their order.
 type Output struct {
-	Answer *Answer        `json:"answer,omitzero"` // to a Submit or Request
-	Record *wire.Record   `json:"record,omitzero"` // to be stored under the name of its job
-	Graph  *Delivery      `json:"graph,omitzero"`  // to be stored where an executor finds it
-	Layout *Delivery      `json:"layout,omitzero"`
-	Result *Collection    `json:"result,omitzero"` // to be stored for whoever submitted the job
-	Orders *wire.Orders   `json:"orders,omitzero"` // to an executor
-	Launch string         `json:"launch,omitzero"` // an executor is to be started by this name
-	Kill   string         `json:"kill,omitzero"`   // the process of an executor that was launched is to be ended
-	Forget string         `json:"forget,omitzero"` // an executor has left: what is stored for it is of no use any more
-	Learnt *Learnt        `json:"learnt,omitzero"` // to be stored
-	Set    *wire.Settings `json:"set,omitzero"`    // to be stored
-	Device *wire.Device   `json:"device,omitzero"` // to be stored
-	// to be stored
-	Tenants *wire.Tenants `json:"tenants,omitzero"`
-	Drop    *Drop         `json:"drop,omitzero"`   // of a job that is over and not remembered any more
-	Plan    *Plan         `json:"plan,omitzero"`   // an errand, to be answered by a Planned
-	Ask     *Question     `json:"ask,omitzero"`    // an errand: its answer is for whoever asks alone
-	Cancel  int64         `json:"cancel,omitzero"` // the errand of that ticket: its answer would be ignored
-	Event   *Event        `json:"event,omitzero"`  // for the log
+	// Answer goes to whoever waits for a Submit or Request.
+	Answer *Answer `json:"answer,omitzero"`
+	// Record is to be stored under the name of its job.
+	Record *wire.Record `json:"record,omitzero"`
+	// Graph and Layout are to be stored where an executor finds them.
+	Graph  *Delivery `json:"graph,omitzero"`
+	Layout *Delivery `json:"layout,omitzero"`
+	// Result is to be stored for whoever submitted the job.
+	Result *Collection `json:"result,omitzero"`
+	// Orders go to their executor.
+	Orders *wire.Orders `json:"orders,omitzero"`
+	// Launch is the name of an executor that is to be started.
+	Launch string `json:"launch,omitzero"`
+	// Kill is the name of an executor that was launched, and whose process is to be ended.
+	Kill string `json:"kill,omitzero"`
+	// Forget is the name of an executor that has left: what is stored for it is to be removed.
+	Forget string `json:"forget,omitzero"`
+	// Learnt, Settings, Device and Tenants are to be stored.
+	Learnt   *Learnt        `json:"learnt,omitzero"`
+	Settings *wire.Settings `json:"set,omitzero"`
+	Device   *wire.Device   `json:"device,omitzero"`
+	Tenants  *wire.Tenants  `json:"tenants,omitzero"`
+	// Drop names what is to be removed.
+	Drop *Drop `json:"drop,omitzero"`
+	// PlanRequest is to be answered by an Input.PlanResult.
+	PlanRequest *PlanRequest `json:"plan,omitzero"`
+	// Explain is to be answered to whoever asks; the machine does not hear the answer.
+	Explain *ExplainRequest `json:"ask,omitzero"`
+	// Cancel is the ticket of a plan request whose answer would be ignored.
+	Cancel int64 `json:"cancel,omitzero"`
+	// Event is for the log.
+	Event *Event `json:"event,omitzero"`
 }
 
-// Answer is what comes of a Submit or Request.
+// Answer answers a Submit or Request.
 type Answer struct {
-	To int64 `json:"to"` // Input.From
+	To int64 `json:"to"` // Input.From of the request
 	wire.Answer
 }
 
-// Delivery is an object for an executor.
+// Delivery is an object for an executor: a Graph or a Layout.
 type Delivery struct {
 	Executor string       `json:"executor"`
 	Job      string       `json:"job"`
@@ -89,109 +112,155 @@ type Delivery struct {
 
 // Collection is the result of a job that is over, with its losses and weights.
 type Collection struct {
-	Key    string       `json:"key,omitzero"`   // where its executor has left it; "": nowhere
-	Heard  *wire.Result `json:"heard,omitzero"` // what reports have told, for want of that; nil: nothing
-	Object string       `json:"object"`         // what it becomes
+	// Key is where the executor has left the result. "": it has left none.
+	Key string `json:"key,omitzero"`
+	// FromReports is what reports have told. It counts if there is nothing at Key. nil: they have told nothing.
+	FromReports *wire.Result `json:"heard,omitzero"`
+	// Object is where the result is to be stored.
+	Object string `json:"object"`
 }
 
-// Plan is an errand: plans for jobs together, which take seconds to make. Machines have one made at a time.
-type Plan struct {
+// PlanRequest asks for plans for jobs together, which take seconds to make. A device has one request open at a time.
+type PlanRequest struct {
+	// Ticket is the number of the request, which the answer repeats.
 	Ticket int64 `json:"ticket"`
-	// Device is that for which plans are made; nil: the controller's own. Weigh: slowdowns are wanted. Near: jobs
-	// have come or gone since the plans that there are were made, and most may keep theirs.
+	// Device is what plans are made for. nil: the controller's own device.
 	Device *wire.Device `json:"device,omitempty"`
-	Weigh  bool         `json:"weigh,omitzero"`
-	Near   bool         `json:"near,omitzero"`
-	Jobs   []Candidate  `json:"jobs"`
-	// so many are planned for; of the others as many as fit, in turn
-	Admitted int         `json:"admitted"`
-	Budget   graph.Bytes `json:"budget_bytes,omitzero"`   // for the arenas of all jobs together; 0: no limit
-	Reserved graph.Bytes `json:"reserved_bytes,omitzero"` // of that, for nobody: executors out of reach may have it
-	// of that, those of processes that stay, but for what is reserved and what candidates start
+	// WantSlowdowns asks for PlannedJob.Slowdown, which takes time to compute.
+	WantSlowdowns bool `json:"weigh,omitzero"`
+	// Incremental says that jobs have come or gone since the present plans were made, and that most may keep theirs.
+	Incremental bool        `json:"near,omitzero"`
+	Jobs        []Candidate `json:"jobs"`
+	// Admitted is how many of Jobs, from the first on, are planned for in any case. Of the others as many as fit are,
+	// in their order.
+	Admitted int `json:"admitted"`
+	// Budget is for the arenas of all jobs together, in bytes. 0: there is no limit.
+	Budget graph.Bytes `json:"budget_bytes,omitzero"`
+	// Reserved is the part of Budget that executors out of reach may have.
+	Reserved graph.Bytes `json:"reserved_bytes,omitzero"`
+	// Contexts are those of processes that stay, which also come off Budget. Those in Reserved and those that
+	// candidates start are not among them.
 	Contexts wire.Contexts `json:"contexts,omitzero"`
 
-	HostMemory   graph.Bytes `json:"host_memory_bytes,omitzero"`   // 0: no limit
-	HostReserved graph.Bytes `json:"host_reserved_bytes,omitzero"` // of that, what others have
+	// HostMemory is for what all jobs have on the host, in bytes. 0: there is no limit.
+	HostMemory graph.Bytes `json:"host_memory_bytes,omitzero"`
+	// HostReserved is the part of HostMemory that others have.
+	HostReserved graph.Bytes `json:"host_reserved_bytes,omitzero"`
 
-	Line correct.Line `json:"line"` // by which profiles are wrong on the device
+	// Correction is by how much profiles are wrong on the device.
+	Correction correct.Line `json:"line"`
 
-	// Learnt are the latencies that were learnt, for candidates without a profile; nil: all have one.
+	// Learnt are the latencies that were learnt, for candidates without a profile. nil: all have one.
 	Learnt map[graph.Signature]time.Duration `json:"-"`
 }
 
 // Candidate is a job that is to be planned for. Whoever makes the plan may keep and read all of it: the machine changes
 // nothing that it has given away.
 type Candidate struct {
-	Spec     wire.Spec        `json:"spec"`
-	Epoch    int64            `json:"epoch"` // of the plan
-	Graph    *graph.Graph     `json:"-"`
-	Profile  *planner.Profile `json:"-"`             // nil: it is to be made
-	Latency  []time.Duration  `json:"-"`             // per op, as if it ran alone; nil without a profile
-	Slack    []time.Duration  `json:"-"`             // per op: by how much the latency may be off; may be nil
-	Measured bool             `json:"measured"`      // latencies follow what ops took here, in this job or others
-	Fresh    bool             `json:"fresh"`         // whether it fits alone is not known yet
-	Left     int              `json:"left"`          // iterations over which a better plan can pay
-	Has      *ProvenLayout    `json:"has,omitempty"` // its newest; nil: none
-	Beside   graph.Bytes      `json:"-"`             // that it has on the host beside its slots
-	Rests    graph.Bytes      `json:"-"`             // that it has on the host also if it is not admitted
-	Beyond   graph.Bytes      `json:"-"`             // that it has on the device beside its arena
-	Starts   bool             `json:"-"`             // a process is started for it, which has a context
-	Last     *wire.Report     `json:"-"`             // of an iteration with that, if the policy has asked for it
+	Spec wire.Spec `json:"spec"`
+	// Epoch is that of the plan to be made.
+	Epoch int64        `json:"epoch"`
+	Graph *graph.Graph `json:"-"`
+	// Profile is nil if it is to be made.
+	Profile *planner.Profile `json:"-"`
+	// Latency holds, per op, how long it takes alone. It is nil without a profile.
+	Latency []time.Duration `json:"-"`
+	// Slack holds, per op, by how much Latency may be off. It may be nil.
+	Slack []time.Duration `json:"-"`
+	// Measured says that Latency follows measurements, of this job or of others with the same ops.
+	Measured bool `json:"measured"`
+	// Unchecked says that it is not known yet whether the job fits when it is alone.
+	Unchecked bool `json:"fresh"`
+	// Remaining is how many iterations a better plan has to pay in.
+	Remaining int `json:"left"`
+	// Current is the newest plan of the job. nil: it has none on this device.
+	Current *ProvenLayout `json:"has,omitempty"`
+	// HostExtra is what the job has on the host beside its slots, in bytes.
+	HostExtra graph.Bytes `json:"-"`
+	// HostParked is what the job has on the host even if it is not admitted, in bytes.
+	HostParked graph.Bytes `json:"-"`
+	// DeviceExtra is what the job has on the device beside its arena, in bytes.
+	DeviceExtra graph.Bytes `json:"-"`
+	// StartsProcess says that an executor is started for the job, which takes a context.
+	StartsProcess bool `json:"-"`
+	// LastReport is the report of an iteration with Current for which the policy has asked. nil: it has not, or none
+	// has come.
+	LastReport *wire.Report `json:"-"`
 }
 
-// Planned answers a Plan.
-type Planned struct {
-	Ticket int64                   `json:"ticket"`
-	Jobs   []PlannedJob            `json:"jobs"`              // for the first jobs of the Plan, as many as fit
-	New    map[int]planner.Profile `json:"profiles,omitzero"` // that were made, by the index of the candidate
-	Why    *NoPlan                 `json:"why,omitzero"`      // there are no plans for more
-	Again  bool                    `json:"again,omitzero"`    // the policy wants to plan again, with reports
-	Never  map[int]string          `json:"never,omitzero"`    // why a job cannot even run alone, by its index
+// PlanResult answers a [PlanRequest].
+type PlanResult struct {
+	Ticket int64 `json:"ticket"`
+	// Jobs are the plans for the first candidates, as many as fit.
+	Jobs []PlannedJob `json:"jobs"`
+	// NewProfiles are those that were made, by the index of the candidate.
+	NewProfiles map[int]planner.Profile `json:"profiles,omitzero"`
+	// NoPlan is why there are no plans for more candidates. nil: all have one.
+	NoPlan *NoPlan `json:"why,omitzero"`
+	// WantsReports says that the policy wants to plan again, with reports of these plans.
+	WantsReports bool `json:"again,omitzero"`
+	// NeverFit says, by the index of the candidate, why a job cannot run here even when it is alone.
+	NeverFit map[int]string `json:"never,omitzero"`
 }
 
 // PlannedJob is what a job would change to.
 type PlannedJob struct {
-	Layout    *ProvenLayout `json:"layout,omitzero"` // nil: what it has is the same
-	Latencies string        `json:"latencies"`       // where they come from, as scheduler.Scheduled has it
-	Out       cost.Link     `json:"out"`             // the job's share of the link
-	In        cost.Link     `json:"in"`
+	// Layout is the new plan. nil: the present one is the same.
+	Layout *ProvenLayout `json:"layout,omitzero"`
+	// Latencies says where the latencies come from that were planned with: see scheduler.Scheduled.
+	Latencies string `json:"latencies"`
+	// Out and In are the job's share of the link.
+	Out cost.Link `json:"out"`
+	In  cost.Link `json:"in"`
 
-	// Speed is that expected of it beside the others, as a share of its speed alone and without a plan, where jobs
-	// share memory by gates; 0: nothing is expected.
+	// Speed is the expected speed of the job beside the others, as a share of its speed alone and without a plan, where
+	// jobs share memory by gates. 0: nothing is expected.
 	Speed float64 `json:"speed,omitzero"`
 
-	// Slowdown is how many times as long as alone, and without a plan, an iteration is to take beside the others; Alone
-	// is that time. 0: they were not wanted.
-	Slowdown float64       `json:"slowdown,omitzero"`
-	Alone    time.Duration `json:"alone_ns,omitzero"`
+	// Slowdown is how many times as long as Alone an iteration is expected to take beside the other jobs. 0: it was not
+	// wanted.
+	Slowdown float64 `json:"slowdown,omitzero"`
+	// Alone is the time of an iteration alone and without a plan. 0: it was not wanted.
+	Alone time.Duration `json:"alone_ns,omitzero"`
 
-	Gain       time.Duration `json:"gain_ns"` // that its next iterations take less, times the job's priority
+	// Gain is the time that the next iterations take less by the new plan, times the job's priority.
+	Gain time.Duration `json:"gain_ns"`
+	// Transition is the time that the change to the new plan takes, times the job's priority.
 	Transition time.Duration `json:"transition_ns"`
 
-	made *made // nil where it comes from a recording or a test
+	// details are nil where the plan comes from a recording or a test.
+	details *planDetails
 }
 
-// made is how a plan came out, for explanations.
-type made struct {
+// planDetails are what explanations need of a plan.
+type planDetails struct {
 	scheduler.Scheduled
 	program *program.Program
 }
 
 // NoPlan is why there is no plan.
 type NoPlan struct {
-	Why    string      `json:"why"`
-	Need   graph.Bytes `json:"need_bytes,omitzero"` // 0: it is not for want of memory
+	Why string `json:"why"`
+	// Need is how many bytes the jobs need. 0: memory is not what is missing.
+	Need graph.Bytes `json:"need_bytes,omitzero"`
+	// Budget is how many bytes there are.
 	Budget graph.Bytes `json:"budget_bytes,omitzero"`
-	OnHost bool        `json:"on_host,omitzero"` // they are of host memory
-	// that Need has, and what else it has is the jobs'
+	// OnHost says that Need and Budget are of host memory.
+	OnHost bool `json:"on_host,omitzero"`
+	// Contexts are those that are part of Need.
 	Contexts wire.Contexts `json:"contexts,omitzero"`
 }
 
-// ProvenLayout is a plan with offsets, proven.
+// ProvenLayout is a plan with offsets that has passed the proof.
 type ProvenLayout struct {
-	Wire    *wire.Layout     `json:"wire"`
-	Peak    graph.Bytes      `json:"peak_bytes"`      // of its slots
-	Host    graph.Bytes      `json:"host_bytes"`      // of its host slots
-	Claim   *Claim           `json:"claim,omitempty"` // nil: an arena of its own
-	program *program.Program // nil where it comes from a recording
+	Wire *wire.Layout `json:"wire"`
+	// Peak is the largest footprint of a slot, in bytes.
+	Peak graph.Bytes `json:"peak_bytes"`
+	// Host is what its slots take on the host, in bytes.
+	Host graph.Bytes `json:"host_bytes"`
+	// Claim is what a job claims with it. nil: its arena.
+	Claim *Claim `json:"claim,omitempty"`
+	// program is nil where the layout comes from a recording, or is of a script's former graph and was granted by a
+	// controller before this one.
+	program *program.Program
 }

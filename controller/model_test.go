@@ -31,8 +31,8 @@ type world struct {
 	late      bool     // plans take their time, as messages do; otherwise they are made at once
 	profile   func(*graph.Graph) (planner.Profile, error)
 	clock     time.Duration
-	errands   []func() // plans that are made when what is being done is done
-	busy      bool     // errands are being done
+	planning  []func() // makes the requested plans, when the present step is done
+	busy      bool     // plans are being made
 	lives     int
 
 	// What a bus stores.
@@ -48,13 +48,13 @@ type world struct {
 	recorder  *Recorder // of the machine that there is now; nil: none
 
 	answers []wire.Answer
-	asked   []*Question
+	asked   []*ExplainRequest
 	lines   []string
 	events  []Event
-	claims  graph.Bytes            // of all jobs, a moment ago
-	had     map[string]graph.Bytes // likewise, of those of each device; nil: all train on the controller's own
+	claims  graph.Bytes            // claims of all jobs after the step before
+	had     map[string]graph.Bytes // claims of each device's jobs after it; nil: all train on the controller's own
 
-	hostClaims graph.Bytes // likewise
+	hostClaims graph.Bytes // claims of all jobs on the host after it
 	slow       float64     // how much slower ops are than their profile
 	peak       graph.Bytes
 
@@ -111,7 +111,7 @@ func newWorld(t *testing.T, seed uint64, budget graph.Bytes) *world {
 		slow:   1, profile: profile, late: true, disk: map[int64]wire.Checkpoint{},
 		devices: map[string]wire.Device{}, lost: map[string]bool{}}
 	w.config = Config{Device: "model", Align: 64, Out: link, In: link, Budget: budget, Policy: "tensile",
-		Share: seed%3 == 0, Limited: seed%2 == 0, Keep: int(seed % 5), Preempt: seed%4 == 1,
+		OneExecutor: seed%3 == 0, Limited: seed%2 == 0, KeepJobs: int(seed % 5), Preempt: seed%4 == 1,
 		Watched: true}
 	w.machine, w.budget = NewMachine(w.config), budget
 	return w
@@ -136,42 +136,42 @@ func (w *world) step(in Input) {
 }
 
 // plannerOf is a planner of a device as a machine's configuration has it.
-func plannerOf(c Config, profile func(*graph.Graph) (planner.Profile, error)) *Planner {
-	on := c.Shared(planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In, Page: c.Page,
+func plannerOf(c Config, profile func(*graph.Graph) (planner.Profile, error)) *PlanWorker {
+	on := c.SharedDevice(planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In, Page: c.Page,
 		Profile: profile})
-	return &Planner{Config: c, On: on}
+	return &PlanWorker{Config: c, PlanDevice: on}
 }
 
-// plan does an errand of the machine that there is now.
-func (w *world) plan(p *Plan) {
+// plan answers a plan request of the present machine.
+func (w *world) plan(p *PlanRequest) {
 	machine := w.machine
 	do := func() {
 		if w.machine == machine {
 			c := machine.config
 			if p.Device != nil {
-				c = c.For(p.Device)
-			} else if machine.own != nil {
-				c = machine.own.config
+				c = c.ForDevice(p.Device)
+			} else if machine.ownDomain != nil {
+				c = machine.ownDomain.config
 			}
-			w.step(Input{Planned: plannerOf(c, w.profile).Plan(w.t.Context(), p)})
+			w.step(Input{PlanResult: plannerOf(c, w.profile).Plan(w.t.Context(), p)})
 		}
 	}
 	if w.late {
 		w.mail = append(w.mail, do)
 		return
 	}
-	w.errands = append(w.errands, do)
+	w.planning = append(w.planning, do)
 }
 
-// planAll does the errands of a world in which plans are made at once.
+// planAll answers the plan requests of a world in which plans are made at once.
 func (w *world) planAll() {
 	if w.busy {
 		return
 	}
 	w.busy = true
-	for len(w.errands) > 0 {
-		do := w.errands[0]
-		w.errands = w.errands[1:]
+	for len(w.planning) > 0 {
+		do := w.planning[0]
+		w.planning = w.planning[1:]
 		do()
 	}
 	w.busy = false
@@ -214,10 +214,10 @@ func (w *world) carryOut(outputs []Output) {
 			w.lives++
 			w.executors[o.Launch] = &fakeExecutor{name: o.Launch, life: fmt.Sprint("life", w.lives)}
 			w.tell(w.executors[o.Launch])
-		case o.Plan != nil:
-			w.plan(o.Plan)
-		case o.Ask != nil:
-			w.asked = append(w.asked, o.Ask)
+		case o.PlanRequest != nil:
+			w.plan(o.PlanRequest)
+		case o.Explain != nil:
+			w.asked = append(w.asked, o.Explain)
 		case o.Event != nil:
 			w.lines, w.events = append(w.lines, o.Event.String()), append(w.events, *o.Event)
 		}
@@ -368,7 +368,7 @@ func (w *world) layout(job string, epoch int64) *wire.Layout {
 // end is the end of a process.
 func (w *world) end(x *fakeExecutor, why string) {
 	delete(w.executors, x.name)
-	w.mail = append(w.mail, func() { w.step(Input{Gone: &Gone{Executor: x.name, Why: why}}) })
+	w.mail = append(w.mail, func() { w.step(Input{Ended: &ExecutorEnd{Executor: x.name, Why: why}}) })
 }
 
 // check holds what must be true at any moment.
@@ -387,18 +387,19 @@ func (w *world) check() {
 		}
 	}
 	w.checkHost(hosts)
-	if w.config.shares() {
-		if arenas = 0; w.machine.own.reserved() > 0 { // a lease sees to arenas; what is out of reach counts whole
-			w.claims = max(w.claims, w.machine.own.claims().Bytes())
+	if w.config.sharesMemory() {
+		// a lease sees to arenas; what is out of reach counts whole
+		if arenas = 0; w.machine.ownDomain.reservedBytes() > 0 {
+			w.claims = max(w.claims, w.machine.ownDomain.totalClaims().Bytes())
 		}
 	}
-	claims, budget := w.machine.own.claims().Bytes(), w.config.Budget
+	claims, budget := w.machine.ownDomain.totalClaims().Bytes(), w.config.Budget
 	if w.peak = max(w.peak, arenas); budget > 0 && (arenas > max(budget, claims) || claims > max(budget, w.claims)) {
 		for _, e := range w.events[max(0, len(w.events)-12):] {
 			w.t.Log(e)
 		}
 		for _, r := range w.machine.Records() {
-			for _, l := range w.machine.find(r.Spec.Name).layouts {
+			for _, l := range w.machine.findJob(r.Spec.Name).layouts {
 				w.t.Logf("%s %d %v %v %v", r.Spec.Name, l.epoch(), l.Wire.Arena, l.granted, l.delivered)
 			}
 		}
@@ -411,7 +412,7 @@ func (w *world) check() {
 // checkHost holds that jobs have no more on the host than they may, by what they claim and by what executors have.
 func (w *world) checkHost(hosts graph.Bytes) {
 	w.t.Helper()
-	claims, budget := w.machine.own.hostClaims(), w.config.HostMemory
+	claims, budget := w.machine.ownDomain.totalHostClaims(), w.config.HostMemory
 	if budget > 0 && (hosts > max(budget, claims) || claims > max(budget, w.hostClaims)) {
 		for _, e := range w.events[max(0, len(w.events)-12):] {
 			w.t.Log(e)

@@ -6,10 +6,10 @@ import (
 	"tensile/wire"
 )
 
-// denied returns why a user may not do something with the job of a name; nil: the user may, or there is no such job.
-// "" is the administrator, who may do everything.
-func (m *Machine) denied(user, name string) error {
-	j := m.find(name)
+// checkOwner returns why a user may not change the job of a name. nil: the user may, or there is no such job. The user
+// "" is the administrator, who may change everything.
+func (m *Machine) checkOwner(user, name string) error {
+	j := m.findJob(name)
 	if j == nil || user == "" || user == j.record.Spec.Owner {
 		return nil
 	}
@@ -19,7 +19,7 @@ func (m *Machine) denied(user, name string) error {
 	return fmt.Errorf("job %s belongs to an administrator: ask one", name)
 }
 
-// administrative are the requests that are an administrator's alone.
+// administrative are the requests that only an administrator may make, with the words for what they do.
 var administrative = map[wire.Verb]string{
 	wire.SetBudget: "change the budget",
 	wire.Drain:     "drain a device",

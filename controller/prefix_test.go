@@ -55,7 +55,7 @@ func TestEveryPrefix(t *testing.T) {
 			}
 			for _, name := range s.m.orphans() { // both have ended
 				s.now++
-				s.do(s.m.Step(s.now, Input{Gone: &Gone{Executor: name, Why: "killed"}}))
+				s.do(s.m.Step(s.now, Input{Ended: &ExecutorEnd{Executor: name, Why: "killed"}}))
 			}
 			play(line{"tick after=2m", ""})
 			for _, r := range s.m.Records() {

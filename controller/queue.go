@@ -10,54 +10,55 @@ import (
 	"tensile/wire"
 )
 
-// waiting are the jobs that are queued and may begin: by what their priority has become, then in the order in which
-// they came; none behind one that returns.
-func (d *domain) waiting() []*job {
+// waitingJobs are the queued jobs that may begin, in the order of sortQueue. No job is among them that comes behind one
+// that is restarting.
+func (d *domain) waitingJobs() []*job {
 	waiting := slices.DeleteFunc(slices.Clone(d.m.jobs), func(j *job) bool {
-		if j.hurt != "" {
+		if j.damage != "" {
 			return true
 		}
-		if d.m.returns(j) {
-			return j.domain != d && !(j.free() && d.takes(j))
+		if d.m.isRestarting(j) {
+			return j.domain != d && !(j.isFree() && d.mayTake(j))
 		}
-		return j.domain != d || j.record.State != wire.Queued || j.stuck || j.passed || j.ready > d.m.now ||
-			d.m.away(j) || j.lacking > 0 && d.vacant(j, nil) == "" || !d.takesFree(j) || !d.m.mayEnter(j)
+		return j.domain != d || j.record.State != wire.Queued || j.blocked || j.overtakable || j.notBefore > d.m.now ||
+			d.m.isUnreachable(j) || j.checkpointDeadline > 0 && d.vacantExecutor(j, nil) == "" || !d.mayTakeFree(j) ||
+			!d.m.mayBePlanned(j)
 	})
-	d.m.inOrder(waiting)
-	if first := slices.IndexFunc(waiting, d.m.returns); first >= 0 {
+	d.m.sortQueue(waiting)
+	if first := slices.IndexFunc(waiting, d.m.isRestarting); first >= 0 {
 		waiting = waiting[:first]
 	}
-	unheld := d.unheld(slices.Clone(waiting))
-	passed := func(j *job) bool { return j.passed }
-	if len(unheld) == 0 && len(d.active()) == 0 && slices.ContainsFunc(slices.Collect(d.jobs()), passed) {
-		return waiting // those for which they are held cannot begin
+	unheld := d.unthrottled(slices.Clone(waiting))
+	passed := func(j *job) bool { return j.overtakable }
+	if len(unheld) == 0 && len(d.activeJobs()) == 0 && slices.ContainsFunc(slices.Collect(d.jobs()), passed) {
+		return waiting // the jobs that they would wait for cannot begin
 	}
 	return unheld
 }
 
-// returns reports whether a job goes on in a moment that has lost its executor for the first time in a row: until then
-// nothing that comes behind it gets the memory that it had.
-func (m *Machine) returns(j *job) bool {
-	return j.hurt == "" && j.record.State == wire.Queued && j.ready > m.now && j.record.Restarts <= 1
+// isRestarting reports whether a job has lost its executor once and will restart shortly. Until then no job behind it
+// gets the memory that it had.
+func (m *Machine) isRestarting(j *job) bool {
+	return j.damage == "" && j.record.State == wire.Queued && j.notBefore > m.now && j.record.Restarts <= 1
 }
 
-// takesFree reports whether the device takes a job that has a choice of devices.
-func (d *domain) takesFree(j *job) bool {
-	return !j.free() || d.takes(j)
+// mayTakeFree reports whether the device may take a job, if that has a choice of devices. It is true for other jobs.
+func (d *domain) mayTakeFree(j *job) bool {
+	return !j.isFree() || d.mayTake(j)
 }
 
-// unstick has the jobs looked at again that wait for a larger budget, or for what executors out of reach may have.
-func (m *Machine) unstick() {
+// unblock has the blocked jobs looked at again, because there is more memory.
+func (m *Machine) unblock() {
 	for _, j := range m.jobs {
-		if j.stuck {
-			j.stuck, j.fresh = false, true
-			m.admit(j.domain)
+		if j.blocked {
+			j.blocked, j.unchecked = false, true
+			m.retryAdmission(j.domain)
 		}
 	}
 }
 
-// rank is the priority of a job that waits: it rises by one with each Config.Aging. So only jobs of higher priority
-// that came soon after it are ever before it, and nobody starves.
+// rank is the priority of a queued job, which rises by one with each Config.Aging. So only jobs of higher priority that
+// came soon after it ever overtake it, and nobody starves.
 func (m *Machine) rank(j *job) int64 {
 	return int64(j.priority()) + int64(max(0, m.now-j.record.Waiting)/m.config.Aging)
 }
@@ -65,15 +66,17 @@ func (m *Machine) rank(j *job) int64 {
 // enqueue has a job wait in the queue.
 func (m *Machine) enqueue(j *job, why string) {
 	j.record.State, j.record.Why, j.record.Need, j.record.Waiting = wire.Queued, why, 0, m.now
-	j.fresh, j.stuck, j.lacking, j.wants = true, false, 0, 0 // the budget may have become smaller since it was admitted
-	_, j.held = m.heldFor(j)                                 // what holds it may be gone when that is looked at next
+	// The budget may have become smaller since the job was admitted.
+	j.unchecked, j.blocked, j.checkpointDeadline, j.hostLack = true, false, 0, 0
+	// settleAccounts sees by this when the job is no longer throttled.
+	_, j.throttled = m.throttledFor(j)
 	m.changed = true
-	m.admit(j.domain)
+	m.retryAdmission(j.domain)
 }
 
-// enqueueAgain has a job wait that did not leave its device for those that wait: it keeps its place before jobs that
-// came later.
-func (m *Machine) enqueueAgain(j *job, why string) {
+// requeueInPlace has a job wait again that did not leave its device for a queued job: it keeps its place before jobs
+// that came later.
+func (m *Machine) requeueInPlace(j *job, why string) {
 	m.enqueue(j, why)
 	j.record.Waiting = cmp.Or(j.record.Submitted, m.now)
 }
@@ -82,140 +85,143 @@ func (m *Machine) enqueueAgain(j *job, why string) {
 // twice the one before.
 const maxBackOff = time.Minute
 
-// restart has a job of an executor that was lost go on from its newest checkpoint, and reports whether it may.
-func (m *Machine) restart(j *job, why string) bool {
+// restartJob has a job of a lost executor go on from its newest checkpoint, and reports whether it may.
+func (m *Machine) restartJob(j *job, why string) bool {
 	if j.record.Restarts >= j.record.Spec.Restarts {
 		return false
 	}
 	j.record.Restarts++
 	wait := min(maxBackOff, time.Second<<min(10, j.record.Restarts-1))
-	j.ready = m.now + wait
-	m.displace(j)
-	m.enqueueAgain(j, fmt.Sprintf("goes on from iteration %d in %v (attempt %d of %d): %s", j.record.Iteration, wait,
+	j.notBefore = m.now + wait
+	m.detachJob(j)
+	m.requeueInPlace(j, fmt.Sprintf("goes on from iteration %d in %v (attempt %d of %d): %s", j.record.Iteration, wait,
 		j.record.Restarts, j.record.Spec.Restarts, why))
-	m.event(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
+	m.emitEvent(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
 	return true
 }
 
-// lacks has a job that has found no checkpoint of its own at an executor begin at another, or, as long as no other can
-// take it, wait for one that has it: the host where that is may come back. It reports whether it does.
-func (m *Machine) lacks(j *job, x *executor, why string) bool {
+// handleMissingCheckpoint has a job begin elsewhere that has not found its checkpoint at an executor. As long as no
+// other executor can take it, it waits for one that has the checkpoint, as the host may come back. It reports whether
+// it does.
+func (m *Machine) handleMissingCheckpoint(j *job, x *executor, why string) bool {
 	c := j.record.Checkpoint
 	switch {
-	case j.replica() && j.record.From > 0:
-		m.lacksTogether(j, x, why)
+	case j.isReplica() && j.record.From > 0:
+		m.handleMissingGangCheckpoint(j, x, why)
 		return true
-	case c == nil || j.replica():
+	case c == nil || j.isReplica():
 		return false
-	case j.record.State != wire.Starting: // it was told to rest or to stop before it had begun
-		m.lost(j, why)
+	case j.record.State != wire.Starting: // the job was told to rest or to stop before it had begun
+		m.recoverLost(j, why)
 		return true
 	}
-	if j.tried = append(j.tried, x.name); j.domain.vacant(j, nil) != "" {
-		m.move(j, why)
+	if j.failedAt = append(j.failedAt, x.name); j.domain.vacantExecutor(j, nil) != "" {
+		m.reassign(j, why)
 		return true
 	}
-	if len(m.domains) > 1 && len(m.candidates(j)) > 0 { // another device may have it
-		m.displace(j)
-		m.enqueueAgain(j, why)
-		m.event(Event{Kind: Moved, Job: j.record.Spec.Name, Why: why})
+	if len(m.domains) > 1 && len(m.candidateDevices(j)) > 0 { // an executor of another device may have the checkpoint
+		m.detachJob(j)
+		m.requeueInPlace(j, why)
+		m.emitEvent(Event{Kind: Moved, Job: j.record.Spec.Name, Why: why})
 		return true
 	}
-	until := cmp.Or(j.lacking, m.now+m.config.GiveUp)
-	m.displace(j)
-	m.enqueueAgain(j, fmt.Sprintf("waits for an executor that has its checkpoint %s, on %s", c.File, c.Host))
-	j.lacking = until
-	m.event(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
+	until := cmp.Or(j.checkpointDeadline, m.now+m.config.GiveUp)
+	m.detachJob(j)
+	m.requeueInPlace(j, fmt.Sprintf("waits for an executor that has its checkpoint %s, on %s", c.File, c.Host))
+	j.checkpointDeadline = until
+	m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Why})
 	return true
 }
 
-// crowded has all jobs planned for again within what is really free, when the device has no room for the arena of one:
-// programs that are not ours have the rest. That job goes on from its newest checkpoint. It reports whether it does.
-func (m *Machine) crowded(j *job, free graph.Bytes, why string) bool {
+// shrinkToFree has all jobs planned for again within what is really free, after a device had no room for the arena of a
+// job: other programs have the rest. The job goes on from its newest checkpoint. It reports whether it does.
+func (m *Machine) shrinkToFree(j *job, free graph.Bytes, why string) bool {
 	if s := j.record.State; j.record.Spec.Script || s != wire.Starting && s != wire.Training ||
 		j.record.Restarts >= max(maxMoves, j.record.Spec.Restarts) {
 		return false
 	}
 	j.record.Restarts++
-	if !j.replica() {
-		m.displace(j)
+	if !j.isReplica() {
+		m.detachJob(j)
 	}
 	d := j.domain
-	room := max(1, d.taken()+free)
-	if j.replica() { // which has its arena no more
-		room = max(1, d.claims().Without(j.claim()).Bytes()+d.contexts().Sum()+free)
+	room := max(1, d.takenBytes()+free)
+	if j.isReplica() { // a replica has no arena any more
+		room = max(1, d.totalClaims().Remove(j.claim()).Bytes()+d.contexts().Sum()+free)
 	}
 	if d.config.Budget == 0 || room < d.config.Budget {
 		d.config.Budget = room
-		d.rebudget()
+		d.replanForBudget()
 	}
-	if j.replica() {
-		m.scatter(j, why, false)
+	if j.isReplica() {
+		m.restartGang(j, why, false)
 		return true
 	}
-	m.enqueueAgain(j, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
-	m.event(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
+	m.requeueInPlace(j, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
+	m.emitEvent(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
 	return true
 }
 
-// missLong has jobs fail for whose checkpoints nobody has come.
-func (m *Machine) missLong() {
+// failMissingCheckpoints has jobs fail that have waited too long for an executor with their checkpoint.
+func (m *Machine) failMissingCheckpoints() {
 	for _, j := range m.jobs {
-		if j.record.State == wire.Queued && j.lacking > 0 && j.lacking <= m.now && !m.underway(j) && !m.there(j) {
+		if j.record.State == wire.Queued && j.checkpointDeadline > 0 && j.checkpointDeadline <= m.now &&
+			!m.isBeingPlanned(j) && !m.isCheckpointReachable(j) {
 			c := j.record.Checkpoint
-			if j.replica() {
-				m.over(j, wire.Broken, fmt.Sprintf("no executor has its checkpoint after %d iterations: start one on "+
-					"%s with that folder (--checkpoints)", j.record.From, c.Host), nil)
+			if j.isReplica() {
+				m.endJob(j, wire.Broken,
+					fmt.Sprintf("no executor has its checkpoint after %d iterations: start one on "+
+						"%s with that folder (--checkpoints)", j.record.From, c.Host), nil)
 				continue
 			}
-			m.over(j, wire.Broken, fmt.Sprintf("no executor has its checkpoint after %d iterations, %s on %s: "+
+			m.endJob(j, wire.Broken, fmt.Sprintf("no executor has its checkpoint after %d iterations, %s on %s: "+
 				"start one there with that folder (--checkpoints), or copy the file, and submit the job again "+
 				"with --from FILE", c.Iteration, c.File, c.Host), nil)
 		}
 	}
 }
 
-// there reports whether an executor is heard that finds a job's newest checkpoint, and only may not take it now: its
-// device is drained, or another than the one that the job asks for.
-func (m *Machine) there(j *job) bool {
+// isCheckpointReachable reports whether an executor can be reached that finds a job's newest checkpoint but may not
+// take the job now: its device is drained, or is another than the one that the job asks for.
+func (m *Machine) isCheckpointReachable(j *job) bool {
 	for _, x := range m.executors {
-		if len(m.domains) > 1 && x.joined && !x.gone && !x.silent && x.finds(j.record.Checkpoint) &&
-			!x.domain.takes(j) && !slices.Contains(j.tried, x.name) {
+		if len(m.domains) > 1 && x.joined && !x.gone && !x.silent && x.findsCheckpoint(j.record.Checkpoint) &&
+			!x.domain.mayTake(j) && !slices.Contains(j.failedAt, x.name) {
 			return true
 		}
 	}
 	return false
 }
 
-// displace takes a job from its executor. What is left of it is its newest checkpoint.
-func (m *Machine) displace(j *job) {
+// detachJob takes a job from its executor. What is left of it is its newest checkpoint.
+func (m *Machine) detachJob(j *job) {
 	if j.record.Granted == 0 && j.record.Checkpoint == nil {
-		j.record.Device = "" // it has not begun
+		j.record.Device = "" // the job has not begun
 	}
-	m.clear(j, true)
+	m.clearPlans(j, true)
 	j.record.Executor, j.record.Applied, j.record.Arena, j.record.SlotPeak, j.record.Park = "", 0, 0, 0, ""
 	j.record.Iteration, j.progress = 0, progress{}
 	if c := j.record.Checkpoint; c != nil {
 		j.record.Iteration = c.Iteration
 	}
-	if j.replica() {
-		j.record.Iteration, j.record.At, j.sibling = j.record.From, 0, sibling{}
+	if j.isReplica() {
+		j.record.Iteration, j.record.At, j.replica = j.record.From, 0, replicaState{}
 	}
 	m.changed = true
 }
 
-// clear takes from a job all that was planned for it: it has nothing of the device. leaves: nor does its executor keep
-// it.
-func (m *Machine) clear(j *job, leaves bool) {
-	m.discard(j, j.given(), leaves)
-	j.layouts, j.former, j.last, j.follow = nil, nil, nil, false
+// clearPlans drops all plans of a job: it has nothing of the device any more. leaves says that its executor does not
+// keep it either.
+func (m *Machine) clearPlans(j *job, leaves bool) {
+	m.dropDelivered(j, j.deliveredLayouts(), leaves)
+	j.layouts, j.formerLayout, j.policyReport, j.wantsReport = nil, nil, nil, false
 	j.record.Granted, j.record.Cleared, j.record.Link = 0, j.record.Epoch, wire.Rates{}
 }
 
-// park has a job rest, with nothing of the device, until it is resumed.
-func (m *Machine) park(j *job, to wire.Place) error {
+// parkJob has a job rest, with nothing of the device, until it is resumed.
+func (m *Machine) parkJob(j *job, to wire.Place) error {
 	switch {
-	case j.record.State == wire.Parked && (to == wire.InMemory || !j.placed()):
+	case j.record.State == wire.Parked && (to == wire.InMemory || !j.hasExecutor()):
 		return fmt.Errorf("job %s is parked already", j.record.Spec.Name)
 	case j.record.State == wire.Ending:
 		return fmt.Errorf("job %s is stopping", j.record.Spec.Name)
@@ -223,51 +229,51 @@ func (m *Machine) park(j *job, to wire.Place) error {
 		return fmt.Errorf("job %s takes no checkpoints: park it in memory, without --disk", j.record.Spec.Name)
 	}
 	j.record.Preempted = false
-	m.goHome(j, to)
+	m.sendGangHome(j, to)
 	return nil
 }
 
-// goHome has a job leave the device, and its siblings.
-func (m *Machine) goHome(j *job, to wire.Place) {
-	g := m.all(j)
-	trains := func(o *job) bool { return !o.claim().none() }
-	if j.replica() && j.record.State != wire.Parking && slices.ContainsFunc(g, trains) {
-		m.chooseAt(g, false)
+// sendGangHome has a job leave the device, and its peers too.
+func (m *Machine) sendGangHome(j *job, to wire.Place) {
+	g := m.gangOrSelf(j)
+	trains := func(o *job) bool { return !o.claim().isZero() }
+	if j.isReplica() && j.record.State != wire.Parking && slices.ContainsFunc(g, trains) {
+		m.chooseRestPoint(g, false)
 	}
 	for _, o := range g {
 		o.record.Preempted = j.record.Preempted
-		m.leave(o, to)
+		m.sendHome(o, to)
 	}
 }
 
-// leave has a job leave the device: one that no executor has, or that was granted nothing where it is, at once, another
-// when it has come Home.
-func (m *Machine) leave(j *job, to wire.Place) {
-	if j.placed() && !j.record.Spec.Script && j.claim().none() && j.hostClaim() == 0 {
-		m.displace(j)
+// sendHome has one job leave the device. A job that no executor has, or that was granted nothing where it is, leaves at
+// once; another one when it has come Home.
+func (m *Machine) sendHome(j *job, to wire.Place) {
+	if j.hasExecutor() && !j.record.Spec.Script && j.claim().isZero() && j.hostClaim() == 0 {
+		m.detachJob(j)
 	}
-	if !j.placed() {
-		to = wire.OnDisk // nothing of it is in memory
+	if !j.hasExecutor() {
+		to = wire.OnDisk // no executor has it in memory
 	}
 	j.record.Park, j.record.Why, j.record.Need, j.record.Target = to, "", 0, ""
-	if j.record.State = wire.Parking; !j.placed() {
-		m.parked(j)
+	if j.record.State = wire.Parking; !j.hasExecutor() {
+		m.recordParked(j)
 	}
 }
 
-// parked takes down that a job rests.
-func (m *Machine) parked(j *job) {
-	m.clear(j, false)
+// recordParked records that a job is parked.
+func (m *Machine) recordParked(j *job) {
+	m.clearPlans(j, false)
 	j.record.Arena, j.record.SlotPeak = 0, 0
 	m.changed = true
-	m.admit(j.domain)
+	m.retryAdmission(j.domain)
 	from := j.domain
 	switch {
 	case j.record.Preempted && j.record.Target != "":
-		m.arrives(j)
-	case j.record.Preempted && from != nil && from.drained():
-		m.enqueueAgain(j, fmt.Sprintf("has left device %s, which is drained", from.on()))
-	case j.record.Preempted && m.tenanted():
+		m.arriveAtTarget(j)
+	case j.record.Preempted && from != nil && from.isDrained():
+		m.requeueInPlace(j, fmt.Sprintf("has left device %s, which is drained", from.recordName()))
+	case j.record.Preempted && m.hasTenants():
 		m.enqueue(j, "gave way to another tenant")
 	case j.record.Preempted:
 		m.enqueue(j, "gave way to a job of higher priority")
@@ -275,30 +281,30 @@ func (m *Machine) parked(j *job) {
 		j.record.State, j.record.Why = wire.Parked, ""
 	}
 	if !m.config.NoReplan && from != nil {
-		from.want.better = because(Departure, "job %s is parked", j.record.Spec.Name)
+		from.pending.replan = newReason(Departure, "job %s is parked", j.record.Spec.Name)
 	}
-	m.event(Event{Kind: Rested, Job: j.record.Spec.Name, Iterations: j.record.Iteration})
+	m.emitEvent(Event{Kind: Rested, Job: j.record.Spec.Name, Iterations: j.record.Iteration})
 }
 
-// resume has a parked job wait for its turn.
-func (m *Machine) resume(j *job) error {
-	if j.record.State == wire.Parking && j.claim().none() { // it rests in memory already, and was to leave
+// resumeJob has a parked job wait for its turn.
+func (m *Machine) resumeJob(j *job) error {
+	if j.record.State == wire.Parking && j.claim().isZero() { // it already rests in memory, and was to leave
 		j.record.State, j.record.Park, j.record.Preempted = wire.Parked, wire.InMemory, false
 	}
 	j.record.Target = ""
 	if j.record.State == wire.Parking {
-		j.record.At, j.sibling.rests, j.sibling.margin = 0, false, 0
+		j.record.At, j.replica.resting, j.replica.margin = 0, false, 0
 	}
 	switch j.record.State {
 	case wire.Parked:
 		m.enqueue(j, "is being planned for")
-		if m.away(j) {
+		if m.isUnreachable(j) {
 			j.record.Why = fmt.Sprintf("rests at executor %s, which cannot be reached", j.record.Executor)
 		}
 	case wire.Parking:
 		j.record.Park, j.record.Preempted = "", false
-		if j.known(); m.executors[j.record.Executor].silent {
-			j.unknown(m.executors[j.record.Executor])
+		if j.markReachable(); m.executors[j.record.Executor].silent {
+			j.markUnreachable(m.executors[j.record.Executor])
 		}
 	default:
 		return fmt.Errorf("job %s is %s, not parked", j.record.Spec.Name, j.record.State)
@@ -306,37 +312,37 @@ func (m *Machine) resume(j *job) error {
 	return nil
 }
 
-// preempt parks the job of the lowest priority for the first one that waits for memory, if that has a higher one. It
-// does so once at a time: plans show whether that was enough. For device memory it rests in host memory; for that it
-// leaves with a checkpoint.
+// preempt parks the job of the lowest priority for the first job that waits for memory, if that has a higher one. It
+// parks one job at a time: plans show whether that was enough. If device memory is missing the job rests in host
+// memory; if host memory is, it leaves with a checkpoint.
 func (d *domain) preempt() {
-	if !d.config.Preempt || d.errand != nil || d.want.admission {
+	if !d.config.Preempt || d.request != nil || d.pending.admission {
 		return
 	}
-	waiting := d.waiting()
+	waiting := d.waitingJobs()
 	if len(waiting) == 0 {
 		return
 	}
 	first, rank := waiting[0], d.m.rank(waiting[0])
-	need, gives, place := first.record.Need, d.gives, wire.InMemory
+	need, gives, place := first.record.Need, d.freedWithout, wire.InMemory
 	if need == 0 {
-		need, gives, place = first.wants, hostGives, wire.OnDisk
+		need, gives, place = first.hostLack, hostFreedBy, wire.OnDisk
 	}
 	if need == 0 {
 		return
 	}
 	var victim *job
 	var lower []*job
-	for _, j := range d.active() {
+	for _, j := range d.activeJobs() {
 		below := j.record.State == wire.Training && int64(j.priority()) < rank &&
-			(!d.m.tenanted() || j.tenant() == first.tenant()) // tenants have shares of each other
+			(!d.m.hasTenants() || j.tenant() == first.tenant()) // between tenants shares decide
 		if below {
 			lower = append(lower, j)
 		}
 		switch {
 		case j.record.State == wire.Parking || j.record.State == wire.Ending:
-			return // which gives bytes back
-		case !below || gives(j) == 0 || d.m.now-j.begun < d.config.Turn:
+			return // the job is about to give memory back
+		case !below || gives(j) == 0 || d.m.now-j.trainingSince < d.config.Turn:
 		case victim == nil || j.priority() <= victim.priority():
 			victim = j
 		}
@@ -345,36 +351,38 @@ func (d *domain) preempt() {
 		return
 	}
 	victim.record.Preempted, d.m.changed = true, true
-	d.m.goHome(victim, place)
-	d.m.event(Event{Kind: Preempted, Job: victim.record.Spec.Name, Reason: first.record.Spec.Name})
+	d.m.sendGangHome(victim, place)
+	d.m.emitEvent(Event{Kind: Preempted, Job: victim.record.Spec.Name, Reason: first.record.Spec.Name})
 }
 
-// unload has a job leave its executor, for disk, that gave way and rests in memory, when the first one that waits lacks
-// no more than such jobs have: host memory, and the contexts of their executors. It does so once at a time, as preempt
-// does. If that does not help either, and nothing trains on the device, that one lets the others pass, and its siblings
-// with it.
-func (d *domain) unload() {
-	if d.errand != nil || d.want.admission {
+// unloadParked has a job that gave way, and rests in memory, leave its executor for disk, if the first queued job lacks
+// no more than such jobs have: host memory, and the contexts of their executors. It unloads one job at a time, as
+// preempt does. If that does not help either, and nothing trains on the device, the first job and its peers let the
+// others pass.
+func (d *domain) unloadParked() {
+	if d.request != nil || d.pending.admission {
 		return
 	}
-	waiting := d.waiting()
+	waiting := d.waitingJobs()
 	if len(waiting) == 0 {
 		return
 	}
 	first := waiting[0]
-	need, gives := first.record.Need, d.context
+	need, gives := first.record.Need, d.contextFreedBy
 	if need == 0 {
-		need, gives = first.wants, func(j *job) graph.Bytes { return hostGives(j) }
+		need, gives = first.hostLack, func(j *job) graph.Bytes { return hostFreedBy(j) }
 	}
 	var last *job
 	var sum graph.Bytes
 	others := false
 	for j := range d.jobs() {
-		others = others || j != first && !j.siblingOf(first) && j.record.State == wire.Queued && !j.stuck && !j.passed
+		others = others || j != first && !j.isPeerOf(first) && j.record.State == wire.Queued && !j.blocked &&
+			!j.overtakable
 		switch {
 		case j.record.State == wire.Parking || j.record.State == wire.Ending:
-			return // which gives bytes back
-		case j == first || j.record.State != wire.Queued || !j.record.Preempted || d.m.away(j) || gives(j) == 0:
+			return // the job is about to give memory back
+		case j == first || j.record.State != wire.Queued || !j.record.Preempted || d.m.isUnreachable(j) ||
+			gives(j) == 0:
 		default:
 			if sum += gives(j); last == nil || j.priority() <= last.priority() {
 				last = j
@@ -385,46 +393,46 @@ func (d *domain) unload() {
 	case need <= 0:
 		return
 	case sum < need:
-		if others && len(d.active()) == 0 {
-			for _, o := range d.m.all(first) {
-				o.passed = true
+		if others && len(d.activeJobs()) == 0 {
+			for _, o := range d.m.gangOrSelf(first) {
+				o.overtakable = true
 			}
-			d.want.admission, d.m.changed = true, true
+			d.pending.admission, d.m.changed = true, true
 		}
 		return
 	}
 	d.m.changed = true
-	d.m.goHome(last, wire.OnDisk)
-	d.m.event(Event{Kind: Preempted, Job: last.record.Spec.Name, Reason: first.record.Spec.Name, Why: AtRest})
+	d.m.sendGangHome(last, wire.OnDisk)
+	d.m.emitEvent(Event{Kind: Preempted, Job: last.record.Spec.Name, Reason: first.record.Spec.Name, Why: ReasonParked})
 }
 
-// AtRest is why a job gives way that did so before.
-const AtRest = "it rests in memory"
+// ReasonParked is why a job gives way that already did so before.
+const ReasonParked = "it rests in memory"
 
-// context is what would be free of the device if a job that rests left its executor.
-func (d *domain) context(j *job) graph.Bytes {
+// contextFreedBy is how many bytes of contexts would be free if a job that rests left its executor.
+func (d *domain) contextFreedBy(j *job) graph.Bytes {
 	x := d.m.executors[j.record.Executor]
-	if d.config.Share || x == nil || !x.own || j.record.Spec.Checkpoint == (wire.Interval{}) {
+	if d.config.OneExecutor || x == nil || !x.forJobs || j.record.Spec.Checkpoint == (wire.Interval{}) {
 		return 0
 	}
 	return d.config.Context
 }
 
-// gives is what would be free of the device without some jobs.
-func (d *domain) gives(jobs ...*job) graph.Bytes {
-	var left Together
+// freedWithout is how many bytes of the device would be free without some jobs.
+func (d *domain) freedWithout(jobs ...*job) graph.Bytes {
+	var left ClaimSum
 	for j := range d.jobs() {
 		if !slices.Contains(jobs, j) {
-			left = left.With(j.claim())
+			left = left.Add(j.claim())
 		}
 	}
-	held, _ := d.held()
-	left = left.With(whole(held))
-	return d.claims().Bytes() - left.Bytes()
+	held, _ := d.reservations()
+	left = left.Add(exclusiveClaim(held))
+	return d.totalClaims().Bytes() - left.Bytes()
 }
 
-// hostGives is what jobs have on the host that they can give back: those without checkpoints keep all of it.
-func hostGives(jobs ...*job) (sum graph.Bytes) {
+// hostFreedBy is how many bytes of the host jobs can give back. A job without checkpoints gives back nothing.
+func hostFreedBy(jobs ...*job) (sum graph.Bytes) {
 	for _, j := range jobs {
 		if j.record.Spec.Checkpoint != (wire.Interval{}) {
 			sum += j.hostClaim()

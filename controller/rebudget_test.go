@@ -31,25 +31,25 @@ func TestSmallerBudget(t *testing.T) {
 		w.submit("a", endless)
 		w.submit("b", endless)
 		w.run(5)
-		held := w.machine.own.claims().Bytes()
+		held := w.machine.ownDomain.totalClaims().Bytes()
 		lines := w.again(held * 8 / 10)
 		if !slices.Contains(lines, fmt.Sprintf("jobs hold %s of %s; they shrink", held, held*8/10)) {
 			continue // they cannot
 		}
 		shrunk++
-		if w.machine.own.claims().Bytes() != held {
+		if w.machine.ownDomain.totalClaims().Bytes() != held {
 			t.Errorf("seed %d: claims of %s before an executor has said anything, want %s", seed,
-				w.machine.own.claims().Bytes(), held)
+				w.machine.ownDomain.totalClaims().Bytes(), held)
 		}
 		w.run(5)
-		if claims := w.machine.own.claims().Bytes(); claims > w.config.Budget {
+		if claims := w.machine.ownDomain.totalClaims().Bytes(); claims > w.config.Budget {
 			t.Errorf("seed %d: claims of %s after all have shrunk, the budget is %s", seed, claims, w.config.Budget)
 		}
 		for _, name := range []string{"a", "b"} {
-			j := w.machine.find(name)
+			j := w.machine.findJob(name)
 			r := j.record
-			if r.State != wire.Training || r.Applied != r.Epoch || r.Arena != j.newest().Wire.Arena ||
-				r.SlotPeak != j.newest().Peak || r.Device != "model" {
+			if r.State != wire.Training || r.Applied != r.Epoch || r.Arena != j.newestLayout().Wire.Arena ||
+				r.SlotPeak != j.newestLayout().Peak || r.Device != "model" {
 				t.Errorf("seed %d: the record is not that of the plan in force: %+v", seed, r)
 			}
 		}
@@ -70,8 +70,8 @@ func TestTooSmallBudget(t *testing.T) {
 	w.machine = NewMachine(w.config)
 	w.submit("a", 4)
 	w.run(2)
-	held := w.machine.own.claims().Bytes()
-	w.machine.own.config.Budget, w.config.Budget = held, held
+	held := w.machine.ownDomain.totalClaims().Bytes()
+	w.machine.ownDomain.config.Budget, w.config.Budget = held, held
 	g := w.graphs[w.recordOf("a").Spec.Graph]
 	w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "b", Graph: g.Digest(), Iterations: endless}, Graph: g}}})
 	if r := w.recordOf("b"); r.State != wire.Queued {
@@ -106,7 +106,7 @@ func TestLargerBudget(t *testing.T) {
 		w.graphs[g.Digest()] = g
 		w.step(Input{Submit: []Submission{{Spec: wire.Spec{Name: "a", Graph: g.Digest(), Iterations: endless},
 			Graph: g}}})
-		if w.machine.find("a") == nil {
+		if w.machine.findJob("a") == nil {
 			continue // it does not fit
 		}
 		w.run(3)
@@ -135,7 +135,7 @@ func TestOtherDevice(t *testing.T) {
 	with := func(r wire.Record) string {
 		s := w.stored()
 		s.Records = []wire.Record{r}
-		return Restore(c, s).jobs[0].hurt
+		return Restore(c, s).jobs[0].damage
 	}
 	restore := func() string { return with(w.records["a"]) }
 	if why := restore(); !strings.Contains(why, "it runs on model, and this controller is for other: ") {

@@ -14,30 +14,30 @@ import (
 	"tensile/wire/recording"
 )
 
-// Recorder writes down all that a machine starts from, is told and answers, so that [Replay] can have another machine
-// go through the same. Graphs are written once. In what the machine answers large things stand as their digests.
+// Recorder writes what a machine starts from, its inputs and its outputs, so that [Replay] can have another machine go
+// through the same. A graph is written once. Large parts of outputs are written as their digests.
 type Recorder struct {
 	to     *recording.Writer
-	graphs map[graph.Digest]bool // that were written
+	graphs map[graph.Digest]bool // graphs that were written
 }
 
-// NewRecorder returns a recorder. trouble is told once if it can not go on.
+// NewRecorder returns a recorder. trouble is called once if it cannot go on.
 func NewRecorder(out io.Writer, trouble func(error)) *Recorder {
 	return &Recorder{recording.NewWriter(out, trouble), make(map[graph.Digest]bool)}
 }
 
-// recorded is the name of controllers in recordings.
-const recorded = "controller"
+// machineName is the name of controllers in recordings.
+const machineName = "controller"
 
-// line is a line of a recording: the first names the machine; then come its beginning, which follows the graphs that it
-// needs, the first outputs, and the steps.
+// line is a line of a recording. The first names the machine. Then come the machine's beginning, which follows the
+// graphs that it needs, the first outputs, and the steps.
 type line struct {
 	Machine string            `json:"machine,omitzero"`
 	Graph   *graph.Graph      `json:"graph,omitzero"`
 	Config  *Config           `json:"config,omitzero"`
 	Stored  *stored           `json:"stored,omitzero"`
 	Now     time.Duration     `json:"now_ns,omitzero"`
-	In      *Input            `json:"in,omitzero"` // nil: Resume
+	In      *Input            `json:"in,omitzero"` // nil: the line is of Resume
 	Out     []json.RawMessage `json:"out,omitzero"`
 }
 
@@ -61,7 +61,7 @@ func (r *Recorder) begin(c Config, s Stored) {
 	if r == nil {
 		return
 	}
-	r.to.Write(line{Machine: recorded})
+	r.to.Write(line{Machine: machineName})
 	for _, record := range s.Records {
 		if g := s.Graphs[record.Spec.Graph]; g != nil {
 			r.graph(record.Spec.Graph, g)
@@ -71,6 +71,7 @@ func (r *Recorder) begin(c Config, s Stored) {
 		s.Devices, s.Tenants, s.Placed, s.Hurt}})
 }
 
+// graph writes a graph unless it was written before.
 func (r *Recorder) graph(digest graph.Digest, g *graph.Graph) {
 	if !r.graphs[digest] {
 		r.graphs[digest] = true
@@ -99,46 +100,49 @@ func (r *Recorder) step(at time.Duration, in Input, outputs []Output) {
 	r.to.Write(line{Now: at, In: &in, Out: recording.Outputs(outputs)})
 }
 
-// newest are the inputs that a machine was told last. They are always at hand and cost nothing. A recording that begins
-// in the midst cannot be replayed, as what a machine has come to is written down nowhere.
-type newest struct {
+// recentInputs are the inputs that a machine has taken last. They are always at hand and cost nothing. A recording that
+// begins in the midst cannot be replayed, as the state of the machine at that point is stored nowhere.
+type recentInputs struct {
 	lines []line
-	next  int // in lines, once there are mostNewest
+	// oldest is the index of the oldest line, once there are maxRecentInputs.
+	oldest int
 }
 
-// mostNewest bounds the memory that is held by inputs which are done with.
-const mostNewest = 200
+// maxRecentInputs bounds the memory that recent inputs take.
+const maxRecentInputs = 200
 
-func (n *newest) add(at time.Duration, in Input) {
-	if len(n.lines) < mostNewest {
+// add adds an input in place of the oldest.
+func (n *recentInputs) add(at time.Duration, in Input) {
+	if len(n.lines) < maxRecentInputs {
 		n.lines = append(n.lines, line{})
 	}
-	n.lines[n.next] = line{Now: at, In: &in}
-	n.next = (n.next + 1) % mostNewest
+	n.lines[n.oldest] = line{Now: at, In: &in}
+	n.oldest = (n.oldest + 1) % maxRecentInputs
 }
 
 // write writes the inputs to a file, the newest last.
-func (n *newest) write(path string) error {
+func (n *recentInputs) write(path string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	w := recording.NewWriter(file, func(trouble error) { err = trouble })
 	for i := range n.lines {
-		w.Write(n.lines[(n.next+i)%len(n.lines)])
+		w.Write(n.lines[(n.oldest+i)%len(n.lines)])
 	}
 	return errors.Join(err, file.Close())
 }
 
-// panicked is called when a step ends. If by a panic, that names the file with what the machine was told last.
-func (r *runner) panicked() {
+// reportPanic is called when a step ends. If that is by a panic, it writes the recent inputs to a file and adds the
+// file's name to the text of the panic.
+func (r *runner) reportPanic() {
 	bug := recover()
 	if bug == nil {
 		return
 	}
 	text := fmt.Sprint(bug)
 	if path := r.options.Last; path != "" {
-		if err := r.newest.write(path); err != nil {
+		if err := r.recent.write(path); err != nil {
 			text += fmt.Sprintf("; what the controller was told last could not be written down: %v", err)
 		} else {
 			text += fmt.Sprintf("; %s has what the controller was told last: report this with these lines and that "+
@@ -148,8 +152,8 @@ func (r *runner) panicked() {
 	panic(text)
 }
 
-// Replay has a machine go through a recording, and returns in how many steps. The error names the line at which it
-// answers otherwise than was recorded, to the byte, or which is no line of a recording.
+// Replay has a machine go through a recording, and returns how many steps it took. The error names the line at which
+// the machine answers otherwise than was recorded, to the byte, or which is no line of a recording.
 func Replay(in io.Reader) (steps int, err error) {
 	r := recording.NewReader(in)
 	graphs := make(map[graph.Digest]*graph.Graph)
@@ -164,7 +168,7 @@ func Replay(in io.Reader) (steps int, err error) {
 		var outputs []Output
 		switch {
 		case l.Machine != "":
-			if l.Machine != recorded {
+			if l.Machine != machineName {
 				return steps, r.Errorf("it is a recording of an %s, not of a controller", l.Machine)
 			}
 			continue
@@ -227,21 +231,22 @@ func (d *Delivery) MarshalJSON() ([]byte, error) {
 	return json.Marshal(form)
 }
 
-// MarshalJSON writes digests of what planners reckon with.
+// MarshalJSON writes digests of what workers plan with.
 func (c Candidate) MarshalJSON() ([]byte, error) {
 	form := struct {
 		Spec     wire.Spec `json:"spec"`
 		Epoch    int64     `json:"epoch"`
-		Reckons  string    `json:"reckons"` // profile, latencies, slack, last report
+		Reckons  string    `json:"reckons"` // digest of profile, latencies, slack and last report
 		Measured bool      `json:"measured"`
 		Fresh    bool      `json:"fresh"`
 		Left     int       `json:"left"`
-		Has      int64     `json:"has,omitzero"` // epoch
+		Has      int64     `json:"has,omitzero"` // the epoch of Current
 		Starts   bool      `json:"starts,omitzero"`
-	}{Spec: c.Spec, Epoch: c.Epoch, Measured: c.Measured, Fresh: c.Fresh, Left: c.Left, Starts: c.Starts}
-	form.Reckons = recording.Digest([]any{c.Profile, c.Latency, c.Slack, c.Last})
-	if c.Has != nil {
-		form.Has = c.Has.epoch()
+	}{Spec: c.Spec, Epoch: c.Epoch, Measured: c.Measured, Fresh: c.Unchecked, Left: c.Remaining,
+		Starts: c.StartsProcess}
+	form.Reckons = recording.Digest([]any{c.Profile, c.Latency, c.Slack, c.LastReport})
+	if c.Current != nil {
+		form.Has = c.Current.epoch()
 	}
 	return json.Marshal(form)
 }

@@ -17,7 +17,7 @@ func TestPanicNamesItsInput(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "panic.jsonl")
 	r := &runner{options: Options{Last: path, Log: slog.New(slog.DiscardHandler)}, machine: NewMachine(Config{})}
 	r.ctx = t.Context()
-	const before = mostNewest + 50
+	const before = maxRecentInputs + 50
 	for i := range before {
 		must(t, r.step(time.Duration(i), Input{Tick: &Tick{}}))
 	}
@@ -36,7 +36,8 @@ func TestPanicNamesItsInput(t *testing.T) {
 	var first, last line
 	must(t, json.Unmarshal([]byte(lines[0]), &first))
 	must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &last))
-	if len(lines) != mostNewest || first.Now != before-mostNewest+1 || last.Now != before || last.In.Report == nil ||
+	if len(lines) != maxRecentInputs || first.Now != before-maxRecentInputs+1 || last.Now != before ||
+		last.In.Report == nil ||
 		last.In.Report.Job != "a" {
 		t.Errorf("%d lines, from %d to %d: %s", len(lines), first.Now, last.Now, lines[len(lines)-1])
 	}

@@ -10,147 +10,160 @@ import (
 	"tensile/wire"
 )
 
-// A data-parallel job of N replicas is N jobs, siblings, called NAME@0 to NAME@N-1. Each has its own record, plans,
-// claims and incarnations; no iteration ends without all of them. So what is decided of one is decided of all. Which
-// jobs are siblings stands in their records (wire.Replica.Group), so that a controller that is started again knows it.
+// A data-parallel job of N replicas is a gang of N jobs, called NAME@0 to NAME@N-1, which are peers. Each has its own
+// record, plans, claims and incarnations. No iteration ends without all of them, so what is decided of one is decided
+// of all. Which jobs form a gang stands in their records (wire.Replica.Group), so that a controller that is started
+// again knows it.
 //
 //	queued --> starting --> running --> finished     all together
 //	  ^  (a)       (b)        |  (c)
 //	  |                       |
 //	  +-----------------------+  (d)
 //
-// (a) Placement. Siblings are tried one after the other, as other jobs are, on the devices that have fewest of them.
-// One group is on its way in at a time. If a sibling finds no room all go back to the queue.
+// (a) Placement. Replicas are placed one after the other, as other jobs are, on the devices that have fewest of their
+// peers. One gang at a time is about to start. If a replica finds no room, all go back to the queue.
 //
-// (b) They begin together: none is granted its first layout unless all can be. So no group holds memory of one device
-// while it waits for that of another. Later changes of plans are each sibling's own.
+// (b) Start. No replica is granted its first layout unless all can be. So no gang has memory of one device while it
+// waits for that of another. Later changes of plans are each replica's own.
 //
-// (c) They rest together, to be parked, to leave, or to end: after as many iterations as Record.At says. That is the
-// largest number of iterations that any is known to have begun, and a few more. One that has begun more when it hears
-// of it goes on, as its status says, and then At rises for all. None is told to end or to leave before all rest: one
-// that rests can still go on. A checkpoint by time is taken after At iterations likewise.
+// (c) Rest. To be parked, to leave or to end, the replicas rest together after Record.At iterations. That is the
+// largest number of iterations that any is known to have begun, and a few more. A replica that has begun more when it
+// hears of it goes on, as its status says, and then At is raised for all. None is told to end or to leave before all
+// rest, because a replica that rests can still go on. A checkpoint by time is also taken after At iterations.
 //
-// (d) Whatever goes wrong: all are taken from their executors and begin again together, in new incarnations, with the
-// newest checkpoint that each of them has (Record.From). What an executor that lives may still have of them stays
-// reserved until it says that it has it no more (hold).
+// (d) Restart. Whatever goes wrong, all replicas are taken from their executors and begin again together, in new
+// incarnations, with the newest checkpoint that each of them has (Record.From). What an executor that lives may still
+// have of them stays reserved until it says that it has no more of it (keepReservation).
 //
-// (a) and (b) are in entering.go, (c) in resting.go, the checkpoints in common.go and (d) in scatter.go.
+// (a) and (b) are in gang_start.go, (c) in gang_rest.go, the checkpoints in gang_checkpoints.go and (d) in
+// gang_restart.go.
 
-// sibling is what is known of a replica beyond other jobs, from what its executor says of its present incarnation.
-type sibling struct {
-	issued  int             // iterations that it has begun, at least
-	running bool            // it trains, or is about to
-	rests   bool            // it rests after Record.At iterations
-	left    bool            // it has left its executor, as it was told
-	alone   bool            // it has failed since the connection to others broke
-	ended   *wire.JobStatus // that it has finished or was stopped; nil: neither
-	meets   *wire.Meeting   // where the next replica finds it; nil: it has not said
-	margin  int             // by which At is beyond what was begun; 0: it was not chosen yet
-	taken   time.Duration   // of replica 0: when a checkpoint by time was ordered last; 0: never
-	kept    []run           // checkpoints beyond Record.From
+// replicaState is what is known of a replica beyond other jobs, from what its executor says of its present incarnation.
+type replicaState struct {
+	// iterationsBegun is how many iterations the replica has begun at least.
+	iterationsBegun int
+	// running says that it trains, or is about to.
+	running bool
+	// resting says that it rests in Home after Record.At iterations.
+	resting bool
+	// leftExecutor says that it has left its executor, as it was told.
+	leftExecutor bool
+	// disconnected says that it has failed because the connection to another replica broke.
+	disconnected bool
+	// finalStatus is the status in which it has finished or was stopped. nil: it has not ended.
+	finalStatus *wire.JobStatus
+	// meeting is where the next replica connects to it. nil: its executor has not said.
+	meeting *wire.Meeting
+	// margin is how many iterations Record.At is beyond what was begun when it was chosen. 0: it was not chosen yet.
+	margin int
+	// checkpointOrdered is, in replica 0, when a checkpoint by time was ordered last. 0: never.
+	checkpointOrdered time.Duration
+	// checkpoints are those that it has beyond Record.From.
+	checkpoints []checkpointRun
 }
 
-func (j *job) replica() bool { return j.record.Spec.Replica.Of > 0 }
+// isReplica reports whether the job is one of several replicas that train one network.
+func (j *job) isReplica() bool { return j.record.Spec.Replica.Of > 0 }
 
-// together is how siblings are called together: their names without the numbers.
-func together(s *wire.Spec) string {
+// gangName is the name of a replica's gang: its own name without the number. For another job it is the job's name.
+func gangName(s *wire.Spec) string {
 	if s.Replica.Of == 0 {
 		return s.Name
 	}
 	return strings.TrimSuffix(s.Name, fmt.Sprintf("@%d", s.Replica.Number))
 }
 
-// siblings are the replicas that train one network together, j among them, in the order of their numbers; nil: j is no
-// replica.
-func (m *Machine) siblings(j *job) (list []*job) {
-	if !j.replica() {
+// gang are the replicas that train one network together with j, which is among them, in the order of their numbers.
+// nil: j is no replica.
+func (m *Machine) gang(j *job) (list []*job) {
+	if !j.isReplica() {
 		return nil
 	}
 	for _, o := range m.jobs {
-		if o.replica() && o.record.Spec.Replica.Group == j.record.Spec.Replica.Group && o.batch == j.batch &&
-			(o.batch == nil || together(&o.record.Spec) == together(&j.record.Spec)) {
+		if o.isReplica() && o.record.Spec.Replica.Group == j.record.Spec.Replica.Group && o.batch == j.batch &&
+			(o.batch == nil || gangName(&o.record.Spec) == gangName(&j.record.Spec)) {
 			list = append(list, o)
 		}
 	}
 	return list
 }
 
-// siblingOf reports whether two jobs are siblings.
-func (j *job) siblingOf(o *job) bool {
-	return j.replica() && j.record.Spec.Replica.Group == o.record.Spec.Replica.Group && o.replica()
+// isPeerOf reports whether two jobs are replicas of one gang.
+func (j *job) isPeerOf(o *job) bool {
+	return j.isReplica() && j.record.Spec.Replica.Group == o.record.Spec.Replica.Group && o.isReplica()
 }
 
-// all are the siblings of a job that are not over, or the job if it is no replica.
-func (m *Machine) all(j *job) []*job {
-	if list := m.siblings(j); list != nil {
+// gangOrSelf are the replicas of a job's gang that are not over. For a job that is no replica it is the job alone.
+func (m *Machine) gangOrSelf(j *job) []*job {
+	if list := m.gang(j); list != nil {
 		return slices.DeleteFunc(list, func(o *job) bool { return o.record.State.Over() })
 	}
 	return []*job{j}
 }
 
-// lookUp returns the job of a name, or the first of the replicas that are called so together; nil: there is none. Of a
-// job and replicas it is what is not over, or came last.
-func (m *Machine) lookUp(name string) *job {
-	j, first := m.find(name), m.find(name+"@0")
-	if first != nil && first.replica() && (j == nil || first.record.Hides(&j.record)) {
+// findJobOrGang returns the job of a name, or the first replica of the gang of that name. Where both exist it is the
+// one that is not over, or that came last. nil: there is neither.
+func (m *Machine) findJobOrGang(name string) *job {
+	j, first := m.findJob(name), m.findJob(name+"@0")
+	if first != nil && first.isReplica() && (j == nil || first.record.Hides(&j.record)) {
 		return first
 	}
 	return j
 }
 
-// sibling takes over what an executor says of a replica, and reports whether that was all that there is to do.
-func (m *Machine) siblingStatus(j *job, s *wire.JobStatus, answers bool) (done bool) {
-	k := &j.sibling
-	k.issued = max(k.issued, min(s.Begun, j.record.Spec.Iterations), s.Iteration)
-	if s.Meets != nil && (k.meets == nil || *k.meets != *s.Meets) {
-		k.meets, m.changed = s.Meets, true
+// applyReplicaStatus takes what an executor says of a replica. done says that nothing else is to be done about it.
+func (m *Machine) applyReplicaStatus(j *job, s *wire.JobStatus, answers bool) (done bool) {
+	k := &j.replica
+	k.iterationsBegun = max(k.iterationsBegun, min(s.Begun, j.record.Spec.Iterations), s.Iteration)
+	if s.Meets != nil && (k.meeting == nil || *k.meeting != *s.Meets) {
+		k.meeting, m.changed = s.Meets, true
 	}
 	k.running = s.State == wire.Running || s.State == wire.Waiting && j.record.Park == ""
 	switch s.State {
 	case wire.Finished, wire.Stopped:
 		told := *s
-		k.ended = &told
-		m.endTogether(j)
+		k.finalStatus = &told
+		m.endGang(j)
 		return true
 	case wire.Suspended:
 		written := s.Checkpoint != nil && s.Checkpoint.Iteration == j.record.At
-		if j.record.State == wire.Parking && j.record.Park == wire.OnDisk && (written || m.home(j)) {
-			k.left = true
-			m.leaveTogether(j)
+		if j.record.State == wire.Parking && j.record.Park == wire.OnDisk && (written || m.isGangAtRest(j)) {
+			k.leftExecutor = true
+			m.parkGangOnDisk(j)
 		} else {
-			m.scatter(j, cmp.Or(s.Error, "its executor has left"), s.Error != "")
+			m.restartGang(j, cmp.Or(s.Error, "its executor has left"), s.Error != "")
 		}
 		return true
 	case wire.Failed:
 		if s.Alone {
-			k.alone = true
+			k.disconnected = true
 			if j.record.Why != s.Error {
 				j.record.Why, m.changed = s.Error, true
 			}
-			m.alone(j, s.Error)
+			m.restartDisconnected(j, s.Error)
 		}
 		return s.Alone
 	}
-	m.rested(j, s, answers)
-	m.alone(j, "the connection to another replica broke")
+	m.recordRest(j, s, answers)
+	m.restartDisconnected(j, "the connection to another replica broke")
 	return s.State == wire.Resting
 }
 
-// refusesReplicas is why replicas among jobs that are submitted together cannot be taken; nil: they can. Those of a
-// group stand one after the other, and differ in their numbers and files alone.
-func (m *Machine) refusesReplicas(list []Submission) error {
+// checkReplicas returns why replicas among jobs that are submitted together cannot be taken. nil: they can. Those of a
+// gang come one after the other, and differ only in their numbers and files.
+func (m *Machine) checkReplicas(list []Submission) error {
 	for i := 0; i < len(list); i++ {
 		first := &list[i]
 		of := first.Spec.Replica.Of
 		if of == 0 {
-			if old := m.find(first.Spec.Name + "@0"); old != nil && old.replica() && !old.record.State.Over() {
+			if old := m.findJob(first.Spec.Name + "@0"); old != nil && old.isReplica() && !old.record.State.Over() {
 				return fmt.Errorf("there is a job %s of %d replicas: give the new one another name, or stop that one "+
 					"first", first.Spec.Name, old.record.Spec.Replica.Of)
 			}
 			continue
 		}
-		name := together(&first.Spec)
-		switch old := m.find(name); {
+		name := gangName(&first.Spec)
+		switch old := m.findJob(name); {
 		case old != nil && !old.record.State.Over():
 			return fmt.Errorf("there is a job %s: give the new one another name, or stop that one first", name)
 		case first.Spec.Script || first.Graph.Opaque():

@@ -11,8 +11,8 @@ import (
 	"tensile/wire"
 )
 
-// request does what a user asks for, and answers.
-func (m *Machine) request(from int64, by string, q *wire.Request, to *Submission) {
+// handleRequest does what a user asks for, and answers.
+func (m *Machine) handleRequest(from int64, by string, q *wire.Request, to *Submission) {
 	if what := administrative[q.Verb]; what != "" && by != "" {
 		m.reply(from, fmt.Errorf("%s is no administrator, who alone may %s", by, what))
 		return
@@ -25,23 +25,23 @@ func (m *Machine) request(from int64, by string, q *wire.Request, to *Submission
 		m.reply(from, m.setShare(q))
 		return
 	case wire.Forget:
-		m.reply(from, m.forget(q.Executor))
+		m.reply(from, m.forgetExecutor(q.Executor))
 		return
 	case wire.Drain:
 		moved, err := m.drain(q)
 		m.reply(from, err, moved...)
 		return
 	}
-	j := m.lookUp(q.Job)
+	j := m.findJobOrGang(q.Job)
 	if j == nil {
 		m.reply(from, fmt.Errorf("there is no job %s that runs or waits: tensile jobs lists them", q.Job))
 		return
 	}
-	if q.Verb == wire.Explain { // which everybody may who can list the jobs
+	if q.Verb == wire.Explain { // everybody may who can list the jobs
 		m.explain(from, j, q)
 		return
 	}
-	if err := m.denied(by, j.record.Spec.Name); err != nil {
+	if err := m.checkOwner(by, j.record.Spec.Name); err != nil {
 		m.reply(from, err)
 		return
 	}
@@ -50,30 +50,30 @@ func (m *Machine) request(from int64, by string, q *wire.Request, to *Submission
 		return
 	}
 	if j.batch != nil {
-		m.take(j.batch)
+		m.takeBatch(j.batch)
 	}
 	var err error
-	all := m.all(j) // of which some may be over at once
+	all := m.gangOrSelf(j) // some of these may be over at once
 	switch q.Verb {
 	case wire.Stop:
-		m.stop(j)
+		m.stopJob(j)
 	case wire.Park:
-		err = m.park(j, q.Place)
+		err = m.parkJob(j, q.Place)
 	case wire.Resume:
-		for _, o := range m.all(j) {
-			err = cmp.Or(err, m.resume(o))
+		for _, o := range m.gangOrSelf(j) {
+			err = cmp.Or(err, m.resumeJob(o))
 		}
 	case wire.TraceJob:
-		for _, o := range m.all(j) {
+		for _, o := range m.gangOrSelf(j) {
 			o.trace = wire.Trace{Number: max(o.trace.Number+1, int64(m.now/time.Microsecond)), Iterations: q.Iterations}
 		}
 	case wire.SetGraph:
 		err = m.setGraph(j, q, to)
 	case wire.SetWeight:
-		for _, o := range m.all(j) {
+		for _, o := range m.gangOrSelf(j) {
 			o.record.Spec.Priority = q.Priority
-			if m.admit(o.domain); o.domain != nil {
-				o.domain.want.better = because(Reweighed, "the priority of job %s is %d", q.Job, q.Priority)
+			if m.retryAdmission(o.domain); o.domain != nil {
+				o.domain.pending.replan = newReason(Reweighed, "the priority of job %s is %d", q.Job, q.Priority)
 			}
 		}
 	}
@@ -84,17 +84,20 @@ func (m *Machine) request(from int64, by string, q *wire.Request, to *Submission
 	m.reply(from, nil, all...)
 }
 
-// stop ends a job: one that no executor has at once, another after the iterations in flight. Siblings end together.
-func (m *Machine) stop(j *job) {
-	g := m.all(j)
-	begun := func(o *job) bool { return o.placed() && (!o.replica() || !o.claim().none() || o.hostClaim() > 0) }
+// stopJob ends a job. One that no executor has ends at once, another after the iterations in flight. The replicas of a
+// gang end together.
+func (m *Machine) stopJob(j *job) {
+	g := m.gangOrSelf(j)
+	begun := func(o *job) bool {
+		return o.hasExecutor() && (!o.isReplica() || !o.claim().isZero() || o.hostClaim() > 0)
+	}
 	if !slices.ContainsFunc(g, begun) {
 		j.record.Why, j.record.Need = "", 0
-		m.over(j, wire.Halted, "", nil) // and with it its siblings
+		m.endJob(j, wire.Halted, "", nil) // which ends its peers too
 		return
 	}
-	if s := j.record.State; j.replica() && s != wire.Ending && s != wire.Parking && !j.claim().none() {
-		m.chooseAt(g, false)
+	if s := j.record.State; j.isReplica() && s != wire.Ending && s != wire.Parking && !j.claim().isZero() {
+		m.chooseRestPoint(g, false)
 	}
 	for _, o := range g {
 		o.record.State, o.record.Why, o.record.Need, o.record.Target = wire.Ending, "", 0, ""
@@ -103,8 +106,8 @@ func (m *Machine) stop(j *job) {
 
 // setBudget has all jobs planned for again, within another budget.
 func (m *Machine) setBudget(q *wire.Request) error {
-	d := m.own
-	switch brought := m.device(q.Device); {
+	d := m.ownDomain
+	switch brought := m.domainByName(q.Device); {
 	case brought != nil && brought != d:
 		return fmt.Errorf("the budget of device %s is that with which its executor was started: end that, and start "+
 			"it with another --budget", q.Device)
@@ -116,21 +119,21 @@ func (m *Machine) setBudget(q *wire.Request) error {
 	}
 	d.config.Budget, m.changed = q.Budget, true
 	m.settings = &wire.Settings{Device: d.config.Device, Budget: q.Budget}
-	m.say(Output{Set: m.settings})
-	d.rebudget()
-	m.admit(d)
+	m.emit(Output{Settings: m.settings})
+	d.replanForBudget()
+	m.retryAdmission(d)
 	return nil
 }
 
-// forget takes the processes of an executor for dead, which an administrator knows to have ended. One that is heard of
-// is not.
-func (m *Machine) forget(name string) error {
+// forgetExecutor takes the processes of an executor for dead, because an administrator says that they have ended. An
+// executor that can be reached is not.
+func (m *Machine) forgetExecutor(name string) error {
 	x := m.executors[name]
 	lives := x != nil && !x.gone && !x.silent
 	const why = "an administrator says that it has ended"
-	any := m.release(name, func(life string) bool { return !lives || life != x.life }, why)
+	any := m.releaseReservations(name, func(life string) bool { return !lives || life != x.life }, why)
 	if x != nil && !x.gone && !lives {
-		m.bury(x, why)
+		m.removeDead(x, why)
 		x.dead, any = false, true // if it is heard of again, it is told to end its jobs
 	}
 	switch {
@@ -138,7 +141,7 @@ func (m *Machine) forget(name string) error {
 		return nil
 	case lives:
 		return fmt.Errorf("executor %s was heard of %v ago: it has not ended", name,
-			text.Duration(m.now-x.heard))
+			text.Duration(m.now-x.lastHeard))
 	default:
 		return fmt.Errorf("there is no executor %s, and none of that name has memory", name)
 	}

@@ -16,134 +16,143 @@ import (
 	"tensile/wire"
 )
 
-// Stored is what a controller before this one left.
+// Stored is what a controller before this one has stored.
 type Stored struct {
 	Records []wire.Record
 	Graphs  map[graph.Digest]*graph.Graph
-	Layouts map[string][]*wire.Layout // per job
-	Orders  map[string]wire.Orders    // per executor, the newest
+	// Layouts are those of each job, by its name.
+	Layouts map[string][]*wire.Layout
+	// Orders are the newest of each executor, by its name.
+	Orders map[string]wire.Orders
 
-	Profiles map[graph.Digest]*planner.Profile // of the graphs
-	Settings *wire.Settings                    // nil: nobody has set any, for this device
-	Tenants  *wire.Tenants                     // nil: there never were any
-	Learnt   *wire.Learnt                      // nil: nothing was, of this device
-	Devices  []wire.Device                     // that executors have brought
-	Hurt     map[string]string                 // why what is stored of a job cannot be used, by its name
-	// of the graphs of jobs on these, by the names of the devices
+	// Profiles are those of graphs on the controller's own device.
+	Profiles map[graph.Digest]*planner.Profile
+	// Settings is nil if nobody has set any for this device.
+	Settings *wire.Settings
+	// Tenants is nil if there never were any.
+	Tenants *wire.Tenants
+	// Learnt is nil if nothing was learnt of this device.
+	Learnt *wire.Learnt
+	// Devices are those that executors have registered.
+	Devices []wire.Device
+	// Hurt says, by the name of a job, why what is stored of it cannot be used.
+	Hurt map[string]string
+	// Placed are profiles of graphs on Devices, by the names of these.
 	Placed map[string]map[graph.Digest]*planner.Profile
 }
 
-// Restore returns the machine of a controller that goes on where another ended. Executors keep their names; those that
-// were started for jobs are awaited as if this controller had started them. One of which
-// something is missing is held.
+// Restore returns the machine of a controller that goes on where another ended. Executors keep their names. Those that
+// were started for jobs are awaited as if this controller had started them. A job of which something is missing is
+// held: see job.damage.
 func Restore(c Config, s Stored) *Machine {
 	m := NewMachine(c)
-	m.stored, m.settings = s.Orders, s.Settings
+	m.storedOrders, m.settings = s.Orders, s.Settings
 	if s.Tenants != nil {
 		m.shares = maps.Clone(s.Tenants.Shares)
 	}
-	if d := m.own; d != nil {
+	if d := m.ownDomain; d != nil {
 		d.learnt = restoreLearnt(c.Device, s.Learnt)
 		if s.Settings != nil && c.Budget == 0 {
 			d.config.Budget = s.Settings.Budget
 		}
 	}
 	for _, brought := range s.Devices {
-		m.open(m.config.For(&brought), &brought)
+		m.openDevice(m.config.ForDevice(&brought), &brought)
 	}
 	m.restoreDebts(s.Tenants)
 	for _, d := range m.domains {
 		for _, o := range s.Orders {
-			if o.Lease != nil && o.On == d.on() && o.Lease.Name == d.config.Lease && o.Lease.Number > d.lease.Number {
+			if o.Lease != nil && o.On == d.recordName() && o.Lease.Name == d.config.Lease &&
+				o.Lease.Number > d.lease.Number {
 				d.lease = *o.Lease
 			}
 		}
 	}
 	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Seq - b.Seq) })
 	for _, r := range s.Records {
-		d := m.named(r.On)
-		j := &job{domain: d, record: r, written: r, fresh: r.State == wire.Queued, fitted: true}
-		if j.record.Waiting == 0 { // as the release before left it
+		d := m.domainByRecord(r.On)
+		j := &job{domain: d, record: r, stored: r, unchecked: r.State == wire.Queued, onceFitted: true}
+		if j.record.Waiting == 0 { // the record does not say
 			j.record.Waiting = r.Submitted
 		}
-		m.jobs, m.last = append(m.jobs, j), max(m.last, r.Seq)
+		m.jobs, m.lastSeq = append(m.jobs, j), max(m.lastSeq, r.Seq)
 		if r.State.Over() {
 			continue
 		}
-		if err := m.takeUp(j, &s); err != nil {
-			j.hurt = fmt.Sprintf("is held: %v; it goes on when that is mended and the controller is started anew, and "+
-				"tensile stop %s ends it", err, r.Spec.Name)
+		if err := m.restoreJob(j, &s); err != nil {
+			j.damage = fmt.Sprintf("is held: %v; it goes on when that is mended and the controller is started anew, "+
+				"and tensile stop %s ends it", err, r.Spec.Name)
 			j.layouts = nil
 			if j.domain == nil {
-				j.domain = m.own // with whose memory it counts
+				j.domain = m.ownDomain // its memory is counted there
 			}
 		}
 		d = j.domain
 		if name := r.Executor; d != nil && name != "" && m.executors[name] == nil {
-			orders := m.stored[name]
-			m.executors[name] = &executor{name: name, domain: d, life: orders.Life, own: wire.Owned(name),
-				orders: orders, script: r.Spec.Script, refused: orders.Refused}
+			orders := m.storedOrders[name]
+			m.executors[name] = &executor{name: name, domain: d, life: orders.Life, forJobs: wire.Owned(name),
+				orders: orders, forScript: r.Spec.Script, refusal: orders.Refused}
 		}
 		if x := m.executors[r.Executor]; x != nil && r.State == wire.Unknown {
 			x.silent = true
 		}
-		if r.Target != "" && j.hurt == "" {
-			m.moves.mover = j
+		if r.Target != "" && j.damage == "" {
+			m.migrations.mover = j
 		}
 	}
-	m.awaitIdle()
+	m.awaitIdleExecutors()
 	return m
 }
 
-// otherwise says for what else the controller should have been started, where that holds for every job; "": it
-// should not. Then its flags are wrong, not what is stored.
-func (m *Machine) otherwise() (why string) {
+// configMismatch says for which other configuration the controller should have been started, if every job needs another
+// one: then the flags are wrong, and not what is stored. "": some job does not.
+func (m *Machine) configMismatch() (why string) {
 	for _, j := range m.jobs {
 		switch {
 		case j.record.State.Over():
-		case j.other == "":
+		case j.configMismatch == "":
 			return ""
 		case why == "":
-			why = fmt.Sprintf("job %s %s", j.record.Spec.Name, j.other)
+			why = fmt.Sprintf("job %s %s", j.record.Spec.Name, j.configMismatch)
 		}
 	}
 	return why
 }
 
-// takeUp takes up a job that is not over. The error says what of what is stored is missing, or wrong: it is held,
-// and all else goes on.
-func (m *Machine) takeUp(j *job, s *Stored) error {
+// restoreJob takes up a job that is not over. The error says what is missing or wrong of what is stored. Then the job
+// is held, and all others go on.
+func (m *Machine) restoreJob(j *job, s *Stored) error {
 	d, r := j.domain, j.record
 	switch {
 	case s.Hurt[r.Spec.Name] != "":
 		return errors.New(s.Hurt[r.Spec.Name])
-	case d == nil && (j.active() || j.placed()):
+	case d == nil && (j.isActive() || j.hasExecutor()):
 		return fmt.Errorf("it runs on %s, which this controller does not know: start it for that device",
 			cmp.Or(r.On, r.Device))
 	case d == nil:
 		j.record.On = ""
 	default:
-		j.page = d.config.Page
+		j.leasePage = d.config.Page
 	}
-	if d != nil && r.State == wire.Parked && !j.placed() && r.Device != "" && r.Device != d.config.Device {
-		j.domain, d = nil, nil // it has left a device that has gone since
+	if d != nil && r.State == wire.Parked && !j.hasExecutor() && r.Device != "" && r.Device != d.config.Device {
+		j.domain, d = nil, nil // the job has left that device, which has gone since
 	}
 	if d != nil && r.State != wire.Queued && r.Device != "" && r.Device != d.config.Device {
-		j.other = fmt.Sprintf("runs on %s, and this controller is for %s: start it for that device", r.Device,
+		j.configMismatch = fmt.Sprintf("runs on %s, and this controller is for %s: start it for that device", r.Device,
 			d.config.Device)
-		return errors.New("it " + j.other)
+		return errors.New("it " + j.configMismatch)
 	}
-	if j.placed() && r.Sharing != d.config.MemorySharing {
-		j.other = fmt.Sprintf("runs with memory sharing %s, and this controller is for %s: start it with "+
+	if j.hasExecutor() && r.Sharing != d.config.MemorySharing {
+		j.configMismatch = fmt.Sprintf("runs with memory sharing %s, and this controller is for %s: start it with "+
 			"--memory-sharing %[1]s", r.Sharing, d.config.MemorySharing)
-		return errors.New("it " + j.other)
+		return errors.New("it " + j.configMismatch)
 	}
 	if j.graph = s.Graphs[r.Spec.Graph]; j.graph == nil {
 		return errors.New("its graph is not in the state directory: put that back from a copy, or submit the job anew")
 	}
-	j.findHome()
+	j.measureHome()
 	if d == nil {
-		return nil // it is tried on those that come
+		return nil // a device is searched when some have joined
 	}
 	profiles := s.Profiles
 	if r.On != "" {
@@ -152,105 +161,106 @@ func (m *Machine) takeUp(j *job, s *Stored) error {
 	if j.profile = profiles[r.Spec.Graph]; j.profile == nil {
 		return errors.New("it has no profile: submit the job anew")
 	}
-	d.expect(j)
-	j.assumed = slices.Clone(j.latency)
-	return j.restore(&d.config, s.Layouts[r.Spec.Name])
+	d.initLatencies(j)
+	j.plannedLatency = slices.Clone(j.latency)
+	return j.restoreLayouts(&d.config, s.Layouts[r.Spec.Name])
 }
 
-// awaitIdle counts executors without jobs as out of reach until they are heard, where they may have a context: they may
-// have their device open.
-func (m *Machine) awaitIdle() {
-	for name, o := range m.stored {
-		if d := m.named(o.On); d != nil && d.config.Context > 0 && m.executors[name] == nil {
-			m.executors[name] = &executor{name: name, domain: d, life: o.Life, own: wire.Owned(name), orders: o,
-				refused: o.Refused, silent: true}
+// awaitIdleExecutors counts executors without jobs as out of reach until they are heard, where contexts take memory:
+// they may have their device open.
+func (m *Machine) awaitIdleExecutors() {
+	for name, o := range m.storedOrders {
+		if d := m.domainByRecord(o.On); d != nil && d.config.Context > 0 && m.executors[name] == nil {
+			m.executors[name] = &executor{name: name, domain: d, life: o.Life, forJobs: wire.Owned(name), orders: o,
+				refusal: o.Refused, silent: true}
 		}
 	}
 }
 
-// Resume returns what is to be done before the first step. Executors count as heard of now: they may have died with the
-// controller before this one.
+// Resume returns what is to be done before the first step. Executors count as heard of now: they may have died together
+// with the controller before this one.
 func (m *Machine) Resume(now time.Duration) []Output {
-	m.begin(now)
+	m.beginStep(now)
 	m.changed = true
-	m.budgeted()
+	m.announceBudget()
 	for _, j := range m.jobs {
-		j.begun = now
+		j.trainingSince = now
 	}
 	for _, x := range m.executors {
-		x.heard = now
+		x.lastHeard = now
 	}
-	m.heal()
+	m.healGangs()
 	for _, d := range m.domains {
-		m.admit(d)
-		if d.bare() {
-			d.want.better = because(Resumed, "the controller was started again")
+		m.retryAdmission(d)
+		if d.hasUnplannedJob() {
+			d.pending.replan = newReason(Resumed, "the controller was started again")
 		}
-		d.refit()
+		d.replanForMemory()
 	}
-	return m.end()
+	return m.endStep()
 }
 
-// budgeted says which budget counts where an administrator has set one of a controller before this one. That with which
-// this controller was started comes before it, and is the newer word.
-func (m *Machine) budgeted() {
+// announceBudget says which budget counts, if an administrator has set one of a controller before this one. A budget
+// with which this controller was started counts instead, as it is newer.
+func (m *Machine) announceBudget() {
 	set := m.settings
 	switch {
-	case set == nil || m.own == nil:
+	case set == nil || m.ownDomain == nil:
 		return
-	case m.given == 0:
-		m.event(Event{Kind: Budgeted, Reason: fmt.Sprintf("the budget is %s, as tensile budget has set it: --budget "+
-			"at the start would come before that", words(set.Budget))})
+	case m.startBudget == 0:
+		m.emitEvent(Event{Kind: Budgeted,
+			Reason: fmt.Sprintf("the budget is %s, as tensile budget has set it: --budget "+
+				"at the start would come before that", budgetText(set.Budget))})
 		return
-	case m.given != set.Budget:
-		m.event(Event{Kind: Budgeted, Reason: fmt.Sprintf("the budget is %s, by --budget; that which tensile "+
-			"budget had set, %s, counts no more", words(m.given), words(set.Budget))})
+	case m.startBudget != set.Budget:
+		m.emitEvent(Event{Kind: Budgeted, Reason: fmt.Sprintf("the budget is %s, by --budget; that which tensile "+
+			"budget had set, %s, counts no more", budgetText(m.startBudget), budgetText(set.Budget))})
 	}
 	m.settings = nil
-	m.say(Output{Drop: &Drop{Settings: wire.SettingsObject(m.own.config.Device)}})
+	m.emit(Output{Drop: &Drop{Settings: wire.SettingsObject(m.ownDomain.config.Device)}})
 }
 
-// refit has the jobs of a device planned for again if its budget is another, or they have more of its host's memory
-// than there is now.
-func (d *domain) refit() {
-	if d.rebudget(); d.want.better.none() && d.hostFull() {
-		d.want.better = because(Memory, "there are %s of host memory", d.config.HostMemory)
+// replanForMemory has the jobs of a device planned for again if its budget has changed, or if they have more of its
+// host's memory than there is now.
+func (d *domain) replanForMemory() {
+	if d.replanForBudget(); d.pending.replan.isZero() && d.isHostOverfull() {
+		d.pending.replan = newReason(Memory, "there are %s of host memory", d.config.HostMemory)
 	}
 }
 
-// rebudget has all jobs planned for again if the plans before were for another budget.
-func (d *domain) rebudget() {
+// replanForBudget has all jobs planned for again if their plans are for another budget.
+func (d *domain) replanForBudget() {
 	live := slices.DeleteFunc(slices.Collect(d.jobs()), func(j *job) bool { return j.record.State.Over() })
 	other := slices.IndexFunc(live, func(j *job) bool { return j.record.Budget != d.config.Budget })
 	if other < 0 {
 		return
 	}
 	of := ""
-	if d.brought != nil {
-		of = " of device " + d.on()
+	if d.registered != nil {
+		of = " of device " + d.recordName()
 	}
-	change := fmt.Sprintf("the budget%s is %s, and was %s", of, words(d.config.Budget),
-		words(live[other].record.Budget))
-	d.m.event(Event{Kind: Rebudgeted, Reason: change})
-	d.want.better = because(Memory, "%s", change)
+	change := fmt.Sprintf("the budget%s is %s, and was %s", of, budgetText(d.config.Budget),
+		budgetText(live[other].record.Budget))
+	d.m.emitEvent(Event{Kind: Rebudgeted, Reason: change})
+	d.pending.replan = newReason(Memory, "%s", change)
 	for _, j := range live {
-		j.record.Budget, j.stuck = d.config.Budget, false
-		j.fresh = j.fresh || j.record.State == wire.Queued // it may never fit what there is now
+		j.record.Budget, j.blocked = d.config.Budget, false
+		j.unchecked = j.unchecked || j.record.State == wire.Queued // it may never fit the new budget
 	}
 }
 
-// words is a budget in words.
-func words(budget graph.Bytes) string {
+// budgetText is a budget in words.
+func budgetText(budget graph.Bytes) string {
 	if budget == 0 {
 		return "unlimited"
 	}
 	return budget.String()
 }
 
-// inForce is the configuration with the memory sharing with which jobs run, if some do.
-func (c Config) inForce(records []wire.Record) Config {
+// keepSharing is the configuration with the memory sharing with which jobs run, if some do.
+func (c Config) keepSharing(records []wire.Record) Config {
 	for _, r := range records {
-		if j := (job{record: r}); r.On == "" && j.placed() && r.Sharing != c.MemorySharing {
+		if j := (job{record: r}); r.On == "" && j.hasExecutor() && r.Sharing != c.MemorySharing {
 			c.MemorySharing = r.Sharing
 			break
 		}
@@ -258,18 +268,18 @@ func (c Config) inForce(records []wire.Record) Config {
 	return c
 }
 
-// restore takes up the layouts from the one that was granted last on. The claim that was stored stands until an
-// executor says which is in force.
-func (j *job) restore(c *Config, layouts []*wire.Layout) error {
+// restoreLayouts takes up the layouts from the one on that was in force last. The stored claim stands until an executor
+// says which layout is in force.
+func (j *job) restoreLayouts(c *Config, layouts []*wire.Layout) error {
 	first, last := j.record.Epochs()
 	for _, w := range layouts {
-		if w.Plan.Epoch < first || w.Plan.Epoch > last || !j.active() {
+		if w.Plan.Epoch < first || w.Plan.Epoch > last || !j.isActive() {
 			continue
 		}
-		if l := (&layout{ProvenLayout: ProvenLayout{Wire: w}, granted: true, delivered: true}); j.stale(l) {
-			// It is there until an executor says that another is in force. What the script held beside that was in the
-			// claim.
-			l.held = max(0, j.record.Claim-w.Arena-j.reserve())
+		if l := (&layout{ProvenLayout: ProvenLayout{Wire: w}, granted: true, delivered: true}); j.isStale(l) {
+			// The layout counts until the executor says that another is in force. What the script held beside it is
+			// part of the claim.
+			l.scriptHeld = max(0, j.record.Claim-w.Arena-j.allocatorReserve())
 			j.layouts = append(j.layouts, l)
 			continue
 		}
@@ -281,7 +291,7 @@ func (j *job) restore(c *Config, layouts []*wire.Layout) error {
 		l := &ProvenLayout{Wire: w, Peak: peak.Of(j.graph, w.Plan).Peak, Host: proven.Program().Host,
 			Claim: c.claimOf(proven.Program()), program: proven.Program()}
 		j.layouts = append(j.layouts, &layout{ProvenLayout: *l, granted: true, delivered: true,
-			held: j.record.Spec.Held})
+			scriptHeld: j.record.Spec.Held})
 	}
 	slices.SortFunc(j.layouts, func(a, b *layout) int { return int(a.epoch() - b.epoch()) })
 	return nil

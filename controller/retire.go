@@ -7,56 +7,60 @@ import (
 	"tensile/wire"
 )
 
-// Drop is what is of no use any more.
+// Drop names something that is stored and of no use any more. One of the fields is set, or Executor and Object.
 type Drop struct {
-	Job    string       `json:"job,omitzero"`    // whose record and log it is; "": none
-	Result string       `json:"result,omitzero"` // the object; "": none
-	Graph  graph.Digest `json:"graph,omitzero"`  // "": none
+	// Job is the job whose record and log are dropped.
+	Job string `json:"job,omitzero"`
+	// Result is the object of a result.
+	Result string       `json:"result,omitzero"`
+	Graph  graph.Digest `json:"graph,omitzero"`
 
-	Settings string `json:"settings,omitzero"` // the object; "": none
-	Device   string `json:"device,omitzero"`   // name of one that nobody brings any more; "": none
+	// Settings is the object of settings.
+	Settings string `json:"settings,omitzero"`
+	// Device is the name of a device that no executor registers any more.
+	Device string `json:"device,omitzero"`
 
-	// Executor, if set, is the one in whose bucket an Object is of no use any more.
+	// Executor is the one in whose bucket Object is dropped.
 	Executor string `json:"executor,omitzero"`
 	Object   string `json:"object,omitzero"`
 }
 
-// retire forgets the oldest of the jobs that are over, if they have become too many.
-func (m *Machine) retire() {
+// forgetOldJobs forgets the oldest of the jobs that are over, if there are too many.
+func (m *Machine) forgetOldJobs() {
 	var over []*job
 	for _, j := range m.jobs {
 		if j.record.State.Over() && len(j.record.Held) == 0 {
 			over = append(over, j)
 		}
 	}
-	if m.config.Keep == 0 || len(over) <= m.config.Keep {
+	if m.config.KeepJobs == 0 || len(over) <= m.config.KeepJobs {
 		return
 	}
-	for _, j := range over[:len(over)-m.config.Keep] {
+	for _, j := range over[:len(over)-m.config.KeepJobs] {
 		m.jobs = slices.DeleteFunc(m.jobs, func(o *job) bool { return o == j })
-		m.say(Output{Drop: &Drop{Job: j.record.Spec.Name}})
+		m.emit(Output{Drop: &Drop{Job: j.record.Spec.Name}})
 		m.dropResult(j)
 		m.dropGraph(j.record.Spec.Graph)
 	}
 }
 
-// dropResult drops the result of a job that is not remembered any more.
+// dropResult drops the result of a job that is forgotten.
 func (m *Machine) dropResult(j *job) {
 	if r := j.record.Result; r != nil && r.Stored != "" {
-		m.say(Output{Drop: &Drop{Result: r.Stored}})
+		m.emit(Output{Drop: &Drop{Result: r.Stored}})
 	}
 }
 
 // dropGraph drops a graph if no job has it.
 func (m *Machine) dropGraph(digest graph.Digest) {
-	if !m.uses(digest) {
-		m.forgetKinds(digest)
-		m.say(Output{Drop: &Drop{Graph: digest}})
+	if !m.usesGraph(digest) {
+		m.forgetProfiles(digest)
+		m.emit(Output{Drop: &Drop{Graph: digest}})
 	}
 }
 
-// uses reports whether a job has a graph.
-func (m *Machine) uses(digest graph.Digest) bool {
+// usesGraph reports whether a job has a graph.
+func (m *Machine) usesGraph(digest graph.Digest) bool {
 	return slices.ContainsFunc(m.jobs, func(j *job) bool { return j.record.Spec.Graph == digest })
 }
 
@@ -71,12 +75,12 @@ func (m *Machine) graphsOf(user string) map[graph.Digest]bool {
 	return of
 }
 
-// discard drops what an executor was given for a job and does not need any more: layouts, and, when the job is over or
-// leaves it, its graph, unless another job there has it.
-func (m *Machine) discard(j *job, layouts []*layout, leaves bool) {
+// dropDelivered drops what was stored for an executor and a job and is not needed any more: layouts and, when the job
+// is over or leaves the executor, its graph, unless another job there has the same.
+func (m *Machine) dropDelivered(j *job, layouts []*layout, leaves bool) {
 	x := m.executors[j.record.Executor]
 	if x == nil || x.gone {
-		return // all of it goes
+		return // all that is stored for the executor is removed
 	}
 	drop := func(object string) {
 		m.drops = append(m.drops, Output{Drop: &Drop{Executor: x.name, Object: object}})
@@ -87,7 +91,7 @@ func (m *Machine) discard(j *job, layouts []*layout, leaves bool) {
 		}
 	}
 	others := func(o *job) bool {
-		return o != j && o.placed() && o.record.Executor == x.name && o.record.Spec.Graph == j.record.Spec.Graph
+		return o != j && o.hasExecutor() && o.record.Executor == x.name && o.record.Spec.Graph == j.record.Spec.Graph
 	}
 	if leaves && !slices.ContainsFunc(m.jobs, others) {
 		drop(wire.GraphObject(j.record.Spec.Graph))

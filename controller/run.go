@@ -22,76 +22,82 @@ import (
 type Options struct {
 	Config
 
-	// InForce: MemorySharing is for when no jobs run. If some do, theirs goes on.
-	InForce bool
+	// KeepSharing says that MemorySharing counts only if no jobs run. If some do, they go on sharing as they did.
+	KeepSharing bool
 
-	// On is the device of this process; Config.Device, Align, Out and In follow from it. With Config.NoDevice there is
-	// none.
-	On planner.Device
+	// PlanDevice describes the device of this process for plans. Config.Device, Align, Out and In follow from it. It is
+	// zero with Config.NoDevice.
+	PlanDevice planner.Device
 
-	// Describe is what plans have to know of a device that executors bring; the error is why jobs cannot be planned for
-	// on it. Several goroutines call it. Nil: they can on none.
+	// Describe describes a device that executors register for plans. The error is why jobs cannot be planned for on it.
+	// Several goroutines call it. nil: jobs can be planned for on no such device.
 	Describe func(*wire.Device) (planner.Device, error)
 
-	// Plan makes plans, on a goroutine of its own, until ctx is done: then nobody wants them any more. Nil: a Planner
-	// does.
-	Plan func(ctx context.Context, q *Plan) *Planned
+	// Plan answers a plan request, on a goroutine of its own. Once ctx is done nobody wants the answer. nil: a
+	// PlanWorker answers.
+	Plan func(ctx context.Context, q *PlanRequest) *PlanResult
 
-	// Launch starts an executor process by this name, which joins by itself; ended is called once when it has ended,
-	// with the reason in one line and the lives of that name that are known to have ended. Nil: executors are started
-	// by hand.
+	// Launch starts an executor process by this name, which joins by itself. ended is called once when the process has
+	// ended, with the reason in one line and the lives of that name that are known to have ended. nil: executors are
+	// started by hand.
 	Launch func(executor string, ended func(why string, lives []string)) error
 
-	// Kill ends the process of an executor that Launch has started, which does not answer; ended is called as ever.
-	// Nil: such a process stays.
+	// Kill ends the process of an executor that Launch has started and that does not answer. Then ended is called as
+	// always. nil: such a process stays.
 	Kill func(executor string)
 
 	// Lives reports whether the process of an executor that was started here lives, if that is known, and if it does
-	// not, which lives of that name have ended. It is asked, once a second, about those that a controller before this
-	// one has launched: of the end of others it is told by Launch. Nil: it is known of none.
+	// not live, which lives of that name have ended. It is called once a second for the executors that a controller
+	// before this one has launched; the end of others is told by Launch. nil: it is known of none.
 	Lives func(executor string) (ended []string, lives, known bool)
 
-	// Forgotten is told that an executor has left for good; may be nil.
+	// Forgotten is called when an executor has left for good. It may be nil.
 	Forgotten func(executor string)
 
-	// Credentials are what the executor of a script needs to connect, as text. Nil: no scripts are taken.
+	// Credentials are what the executor of a script needs to connect, as text. nil: no scripts are taken.
 	Credentials func(executor string) string
 
-	// Trouble says in one line why the bus stores nothing, as with a full disk, and "" when it does; nil: it always
-	// does. While there is trouble requests are refused for that reason, and no executor counts as silent.
+	// Trouble says in one line why the bus stores nothing, as when the disk is full, and "" when it does. While there
+	// is trouble requests are refused with that line, and no executor counts as silent. nil: there is never trouble.
 	Trouble func() string
-	// Full says in one line which store of the bus takes no more, "" when all do: that is told, and nothing is refused
-	// for it; nil: none is ever full.
+	// Full says in one line which store of the bus takes no more, and "" when all do. Answers tell it, and nothing is
+	// refused for it. nil: none is ever full.
 	Full func() string
 
-	Record *Recorder // writes down what the machine is told and answers; nil: nobody does
-	// Last is the file for the newest of what the machine was told, which is written if it panics; "": none is.
-	Last   string
-	Log    *slog.Logger // nil: nobody reads it
-	Events func(Event)  // what the log says, for programs; may be nil
+	// Record writes what the machine takes and answers. nil: nothing is written.
+	Record *Recorder
+	// Last is the file for the most recent inputs, which is written if the machine panics. "": none is written.
+	Last string
+	// Log is where events are logged. nil: they are not.
+	Log *slog.Logger
+	// Events is called with each event that is logged. It may be nil.
+	Events func(Event)
 
-	// Reports is given what executors have measured, as it arrives and before it is checked further; it is not to be
-	// changed, nor to be waited for. From another goroutine than Events. May be nil.
+	// Reports is called with the reports of executors as they arrive, before they are checked further. It must not
+	// change them or wait. Another goroutine calls it than Events. It may be nil.
 	Reports func(*wire.Report)
 
-	Ready func() // called once when requests are taken
-	Views *Views // shows what the controller knows, from when requests are taken; may be nil
+	// Ready is called once when requests are taken. It may be nil.
+	Ready func()
+	// Views shows what the controller knows, from when requests are taken on. It may be nil.
+	Views *Views
 
-	// Waited is told how long a message or request has waited until the machine took it, Planned how long an errand
-	// took that was not given up; both may be nil. Several goroutines call them.
-	Waited, Planned func(time.Duration)
+	// Waited is called with how long a message or request has waited until the machine took it, PlanTook with how long
+	// the answer to a plan request took that was not given up. Both may be nil. Several goroutines call them.
+	Waited, PlanTook func(time.Duration)
 }
 
 // maxInputs is how many inputs may wait for the machine.
 const maxInputs = 1024
 
-// beat is how often the machine is told the time.
+// beat is the time between two ticks of the machine.
 const beat = time.Second
 
-// Run is a controller on a bus, until ctx is done. It takes up what one before it has stored there. Where the bus gives
-// no answer meanwhile, the error is wire.ErrAway or context.DeadlineExceeded.
+// Run is a controller on a bus, until ctx is done. It takes up what a controller before it has stored there. If the bus
+// gives no answer meanwhile, the error is wire.ErrAway or context.DeadlineExceeded.
 func Run(ctx context.Context, bus wire.Bus, o Options) error {
-	o.Device, o.Align, o.Out, o.In, o.Sharing = o.On.Identity, o.On.Align, o.On.Out, o.On.In, o.On.Sharing
+	o.Device, o.Align, o.Out, o.In, o.Sharing = o.PlanDevice.Identity, o.PlanDevice.Align, o.PlanDevice.Out,
+		o.PlanDevice.In, o.PlanDevice.Sharing
 	o.Config = o.Config.withDefaults()
 	o.Watched = o.Launch != nil
 	if o.Log == nil {
@@ -105,29 +111,29 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, maxInputs),
-		waiting: make(map[int64]chan<- wire.Answer), sizes: make(map[graph.Digest]int),
-		asked: make(chan struct{}, maxAsked), planning: make(chan struct{}, 1),
-		stop: make(map[int64]func()), plans: NewPlans(keptCommands)}
-	defer r.errands.Wait()
+		answers: make(map[int64]chan<- wire.Answer), sizes: make(map[graph.Digest]int),
+		explanations: make(chan struct{}, maxAsked), explaining: make(chan struct{}, 1),
+		cancels: make(map[int64]func()), planCache: NewPlanCache(cachedCommands)}
+	defer r.background.Wait()
 	defer cancel()
 	if err := r.restore(); err != nil {
 		return fmt.Errorf("take up what is stored: %w", err)
 	}
 	if o = r.options; o.Plan == nil {
-		r.options.Plan = func(ctx context.Context, q *Plan) *Planned { return r.planner(q).Plan(ctx, q) }
+		r.options.Plan = func(ctx context.Context, q *PlanRequest) *PlanResult { return r.workerFor(q).Plan(ctx, q) }
 	}
 	if err := r.resume(); err != nil {
 		return err
 	}
-	stop, err := r.listen()
+	stop, err := r.subscribe()
 	if err != nil {
 		return err
 	}
 	defer stop()
 	if o.Views != nil {
-		now := r.view
-		o.Views.now.Store(&now)
-		defer o.Views.now.Store(nil)
+		now := r.askForView
+		o.Views.read.Store(&now)
+		defer o.Views.read.Store(nil)
 	}
 	if o.Ready != nil {
 		o.Ready()
@@ -135,7 +141,8 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	return r.loop()
 }
 
-// runner has a machine talk over a bus. The machine belongs to the goroutine in loop, and so does what has no lock.
+// runner has a machine talk over a bus. The machine belongs to the goroutine in loop, and so do the fields that no lock
+// protects.
 type runner struct {
 	ctx     context.Context
 	bus     wire.Bus
@@ -143,44 +150,65 @@ type runner struct {
 	machine *Machine
 	inputs  chan input
 
-	waiting map[int64]chan<- wire.Answer // who waits for an answer, by Input.From
-	last    int64                        // From of the newest
+	// answers are the channels of those who wait for an answer, by Input.From.
+	answers map[int64]chan<- wire.Answer
+	// lastFrom is the newest Input.From. 0: nobody has waited.
+	lastFrom int64
 
-	errands  sync.WaitGroup
-	asked    chan struct{}    // holds one for each explanation that is asked for and not given
-	planning chan struct{}    // holds one while one is worked out
-	stop     map[int64]func() // cancel errands that are not answered, by ticket
+	// background counts the goroutines that make plans, explanations and answers.
+	background sync.WaitGroup
+	// explanations holds a token for each explanation that is asked for and not given.
+	explanations chan struct{}
+	// explaining holds a token while an explanation is worked out.
+	explaining chan struct{}
+	// cancels end open plan requests, by ticket.
+	cancels map[int64]func()
 
-	sizes map[graph.Digest]int // bytes of the graphs that are stored
-	plans *Plans               // that were made for devices that executors bring
+	// sizes has the sizes, in bytes, of the graphs that are stored.
+	sizes map[graph.Digest]int
+	// planCache has the plans for devices that executors register.
+	planCache *PlanCache
 
-	blocked atomic.Pointer[View] // what was known, while the bus does not take something
-	deaf    bool                 // it did not since the last beat
+	// blocked is what was known when the bus began to refuse something. nil: it refuses nothing.
+	blocked atomic.Pointer[View]
+	// deaf says that the bus refused something since the last tick.
+	deaf bool
 
-	listing atomic.Bool // of logs
-	doomed  []string    // keys of results that are to be removed
-	newest  newest
+	// listing says that logs are being listed.
+	listing atomic.Bool
+	// strayResults are the keys of results that are to be removed.
+	strayResults []string
+	recent       recentInputs
 
+	// garbageLock protects garbage, which limits the log lines about messages that are ignored.
 	garbageLock sync.Mutex
-	garbage     limit.Lines // that arrives
+	garbage     limit.Lines
 }
 
-// input is what the machine is to be told, or asked.
+// input is what the machine is told or asked, or what else its goroutine is to do. One of Input and the fields from
+// listJobs on is set; graphs and answer come with an Input.
 type input struct {
 	Input
-	at      time.Duration            // it arrived: since the Unix epoch
-	list    bool                     // the answer is a list of all jobs
-	graphs  map[graph.Digest]*handed // that come with it
-	answer  chan<- wire.Answer
-	view    chan<- View    // what is known is asked for
-	result  string         // a key at which an executor has left one
-	logs    map[string]int // all that there are
-	removed int            // doomed results
+	// at is when it arrived, since the Unix epoch.
+	at time.Duration
+	// listJobs asks for all jobs, to be sent to answer.
+	listJobs bool
+	// graphs come with a request.
+	graphs map[graph.Digest]*handedGraph
+	answer chan<- wire.Answer
+	// view asks for what is known.
+	view chan<- View
+	// result is a key at which an executor has left a result.
+	result string
+	// logs are all that are stored.
+	logs map[string]int
+	// removed is how many stray results were removed.
+	removed int
 }
 
-// put puts an input in line. Any goroutine may call it. What an executor says counts as heard at this moment, however
-// long the line is.
-func (r *runner) put(in input) {
+// putInput puts an input in line. Any goroutine may call it. What an executor says counts as heard at this moment,
+// however long the line is.
+func (r *runner) putInput(in input) {
 	in.at = clock.Now()
 	select {
 	case r.inputs <- in:
@@ -188,7 +216,7 @@ func (r *runner) put(in input) {
 	}
 }
 
-// loop steps the machine.
+// loop steps the machine until ctx is done.
 func (r *runner) loop() error {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
@@ -197,7 +225,7 @@ func (r *runner) loop() error {
 		case <-r.ctx.Done():
 			return context.Cause(r.ctx)
 		case in := <-r.inputs:
-			if err := r.take(in); err != nil {
+			if err := r.takeInput(in); err != nil {
 				return err
 			}
 		case <-tick.C:
@@ -208,54 +236,54 @@ func (r *runner) loop() error {
 	}
 }
 
-// take has the machine take an input.
-func (r *runner) take(in input) error {
-	if in.list {
-		in.answer <- r.now().Answer
+// takeInput has the machine take an input, or does what else the input asks for.
+func (r *runner) takeInput(in input) error {
+	if in.listJobs {
+		in.answer <- r.currentView().Answer
 		return nil
 	}
 	if in.result != "" {
-		r.left(in.result)
+		r.removeStrayResult(in.result)
 		return nil
 	}
 	if in.removed > 0 {
-		r.removed(in.removed)
+		r.strayResultsRemoved(in.removed)
 		return nil
 	}
 	if in.logs != nil {
-		return r.listed(in.logs)
+		return r.clearStrayLogs(in.logs)
 	}
 	if in.view != nil {
-		in.view <- r.now()
+		in.view <- r.currentView()
 		return nil
 	}
 	if r.options.Waited != nil {
 		r.options.Waited(clock.Now() - in.at)
 	}
-	if in.Planned != nil {
-		delete(r.stop, in.Planned.Ticket)
+	if in.PlanResult != nil {
+		delete(r.cancels, in.PlanResult.Ticket)
 	}
 	if in.answer != nil {
-		r.last++
-		in.From = r.last
-		r.waiting[in.From] = in.answer
+		r.lastFrom++
+		in.From = r.lastFrom
+		r.answers[in.From] = in.answer
 	}
 	if len(in.graphs) == 0 {
 		return r.step(in.at, in.Input)
 	}
-	if refusal, err := r.keep(&in); err != nil {
+	if refusal, err := r.storeGraphs(&in); err != nil {
 		return err
 	} else if refusal != "" {
 		in.answer <- wire.Answer{Error: refusal}
-		delete(r.waiting, in.From)
+		delete(r.answers, in.From)
 		return nil
 	}
 	if err := r.step(in.at, in.Input); err != nil {
 		return err
 	}
 	for digest := range in.graphs {
-		if !r.machine.uses(digest) { // it was refused
-			if err := r.insist(func() error { return r.removeGraph(digest) }); err != nil {
+		if !r.machine.usesGraph(digest) { // the request was refused
+			if err := r.retryOnBus(func() error { return r.removeGraph(digest) }); err != nil {
 				return err
 			}
 		}
@@ -268,7 +296,7 @@ func (r *runner) tick() error {
 	for {
 		select {
 		case in := <-r.inputs:
-			if err := r.take(in); err != nil {
+			if err := r.takeInput(in); err != nil {
 				return err
 			}
 			continue
@@ -276,31 +304,31 @@ func (r *runner) tick() error {
 		}
 		break
 	}
-	r.leftOut()
+	r.logOmitted()
 	r.listLogs()
-	if err := r.bury(); err != nil {
+	if err := r.buryOrphans(); err != nil {
 		return err
 	}
-	deaf := r.deaf || r.options.Trouble() != "" // what executors say is not stored, and so not heard
+	deaf := r.deaf || r.options.Trouble() != "" // what executors say is not stored, and does not arrive
 	r.deaf = false
 	return r.step(clock.Now(), Input{Tick: &Tick{Deaf: deaf}})
 }
 
-// step steps the machine and does what it wants.
+// step steps the machine and carries out what it wants.
 func (r *runner) step(at time.Duration, in Input) error {
 	if p := in.Report; p != nil {
 		r.options.Log.LogAttrs(r.ctx, slog.LevelDebug, "an iteration was reported", slog.String("job", p.Job),
 			slog.String("executor", p.Executor), slog.Int64("epoch", p.Epoch), slog.Int("iteration", p.Iteration),
 			slog.Duration("took_ns", p.Wall), slog.Duration("stall_ns", p.Stall), slog.Duration("gate_ns", p.Gate))
 	}
-	r.newest.add(at, in)
-	defer r.panicked()
+	r.recent.add(at, in)
+	defer r.reportPanic()
 	outputs := r.machine.Step(at, in)
 	r.options.Record.step(at, in, outputs)
 	return r.carryOut(outputs)
 }
 
-// resume does what the machine wants before the first step.
+// resume carries out what the machine wants before the first step.
 func (r *runner) resume() error {
 	at := clock.Now()
 	outputs := r.machine.Resume(at)
@@ -308,34 +336,35 @@ func (r *runner) resume() error {
 	return r.carryOut(outputs)
 }
 
-// carryOut does what the machine wants, in its order; nothing once ctx is done.
+// carryOut carries out outputs in their order. It stops once ctx is done.
 func (r *runner) carryOut(outputs []Output) error {
 	for _, o := range outputs {
 		if r.ctx.Err() != nil {
 			return context.Cause(r.ctx)
 		}
-		if err := r.do(o); err != nil {
+		if err := r.carryOutOne(o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *runner) do(o Output) error {
+// carryOutOne carries out one output.
+func (r *runner) carryOutOne(o Output) error {
 	switch {
 	case o.Answer != nil:
-		if answer := r.waiting[o.Answer.To]; answer != nil {
+		if answer := r.answers[o.Answer.To]; answer != nil {
 			answer <- o.Answer.Answer
-			delete(r.waiting, o.Answer.To)
+			delete(r.answers, o.Answer.To)
 		}
-	case o.Plan != nil:
-		r.begin(o.Plan)
-	case o.Ask != nil:
-		r.explain(o.Ask)
+	case o.PlanRequest != nil:
+		r.beginPlan(o.PlanRequest)
+	case o.Explain != nil:
+		r.explain(o.Explain)
 	case o.Cancel != 0:
-		if stop := r.stop[o.Cancel]; stop != nil {
+		if stop := r.cancels[o.Cancel]; stop != nil {
 			stop()
-			delete(r.stop, o.Cancel)
+			delete(r.cancels, o.Cancel)
 		}
 	case o.Launch != "":
 		r.launch(o.Launch)
@@ -349,12 +378,12 @@ func (r *runner) do(o Output) error {
 			r.options.Events(*o.Event)
 		}
 	default:
-		return r.insist(func() error { return r.store(o) })
+		return r.retryOnBus(func() error { return r.store(o) })
 	}
 	return nil
 }
 
-// store has the bus keep what an output says, or no longer.
+// store has the bus store, or remove, what an output says.
 func (r *runner) store(o Output) error {
 	switch {
 	case o.Record != nil:
@@ -366,19 +395,19 @@ func (r *runner) store(o Output) error {
 		return r.bus.Store(r.ctx, wire.Bucket(l.Executor), wire.LayoutObject(l.Job, l.ID, l.Layout.Plan.Epoch),
 			wire.Encode(*l.Layout))
 	case o.Result != nil:
-		return r.collect(o.Result)
+		return r.storeResult(o.Result)
 	case o.Learnt != nil:
 		return r.bus.Store(r.ctx, wire.Lessons, wire.LearntObject(o.Learnt.Wire.Device), wire.Encode(o.Learnt.Wire))
 	case o.Device != nil:
 		return r.bus.Put(r.ctx, wire.DeviceKey(o.Device.Name), wire.Encode(*o.Device))
-	case o.Set != nil:
-		return r.bus.Store(r.ctx, wire.Administration, wire.SettingsObject(o.Set.Device), wire.Encode(*o.Set))
+	case o.Settings != nil:
+		return r.bus.Store(r.ctx, wire.Administration, wire.SettingsObject(o.Settings.Device), wire.Encode(*o.Settings))
 	case o.Tenants != nil:
 		return r.bus.Store(r.ctx, wire.Administration, wire.TenantsObject, wire.Encode(*o.Tenants))
 	case o.Orders != nil:
 		return r.bus.Put(r.ctx, wire.OrdersKey(o.Orders.Executor), wire.Encode(*o.Orders))
 	case o.Forget != "":
-		return r.forget(o.Forget)
+		return r.removeExecutor(o.Forget)
 	case o.Drop != nil && o.Drop.Graph != "":
 		return r.removeGraph(o.Drop.Graph)
 	case o.Drop != nil && o.Drop.Executor != "":
@@ -396,20 +425,20 @@ func (r *runner) store(o Output) error {
 	panic(fmt.Sprintf("controller: an output that says nothing: %+v", o))
 }
 
-// keptCommands are those of plans that are kept: a few tens of megabytes.
-const keptCommands = 300_000
+// cachedCommands is how many commands of plans are kept: a few tens of megabytes.
+const cachedCommands = 300_000
 
-// planner is one of the device that a plan is for. Any goroutine may call it.
-func (r *runner) planner(p *Plan) *Planner {
+// workerFor is a worker of the device that a request is for. Any goroutine may call it.
+func (r *runner) workerFor(p *PlanRequest) *PlanWorker {
 	if p == nil || p.Device == nil {
-		return &Planner{Config: r.options.Config, On: r.options.On}
+		return &PlanWorker{Config: r.options.Config, PlanDevice: r.options.PlanDevice}
 	}
-	c := r.options.Config.For(p.Device)
-	return &Planner{Config: c, On: c.Shared(r.describe(p.Device)), Plans: r.plans}
+	c := r.options.Config.ForDevice(p.Device)
+	return &PlanWorker{Config: c, PlanDevice: c.SharedDevice(r.describe(p.Device)), Plans: r.planCache}
 }
 
-// describe is what plans have to know of a device that executors have brought. Jobs can not run on one that cannot be
-// planned for.
+// describe describes for plans a device that executors have registered. If it cannot be planned for, no job can run on
+// it.
 func (r *runner) describe(d *wire.Device) planner.Device {
 	err := errors.New("this controller plans for its own device alone")
 	if r.options.Describe != nil {
@@ -422,52 +451,53 @@ func (r *runner) describe(d *wire.Device) planner.Device {
 		Profile: func(*graph.Graph) (planner.Profile, error) { return planner.Profile{}, err }}
 }
 
-// begin has plans made beside all else.
-func (r *runner) begin(p *Plan) {
+// beginPlan has a plan request answered on a goroutine of its own.
+func (r *runner) beginPlan(p *PlanRequest) {
 	ctx, cancel := context.WithCancel(r.ctx)
-	r.stop[p.Ticket] = cancel
-	r.errands.Go(func() {
+	r.cancels[p.Ticket] = cancel
+	r.background.Go(func() {
 		defer cancel()
 		began := clock.Now()
-		planned := r.plan(ctx, p)
+		planned := r.makePlans(ctx, p)
 		if ctx.Err() == nil {
-			if r.options.Planned != nil {
-				r.options.Planned(clock.Now() - began)
+			if r.options.PlanTook != nil {
+				r.options.PlanTook(clock.Now() - began)
 			}
-			r.put(input{Input: Input{Planned: planned}})
+			r.putInput(input{Input: Input{PlanResult: planned}})
 		}
 	})
 }
 
-// plan makes plans. A panic is a bug that fails these plans alone: the jobs say so, and where it was stands in the log.
-func (r *runner) plan(ctx context.Context, p *Plan) (planned *Planned) {
+// makePlans makes plans. A panic is a bug that makes this request alone fail: the jobs say so, and the log says where
+// it was.
+func (r *runner) makePlans(ctx context.Context, p *PlanRequest) (planned *PlanResult) {
 	defer func() {
 		if bug := recover(); bug != nil {
 			r.options.Log.Error("a bug ended the making of plans: report it with these lines", "panic", bug,
 				"stack", string(debug.Stack()))
 			why := fmt.Sprintf("a bug ended the making of plans (%v): the log of the controller says where", bug)
-			planned = &Planned{Ticket: p.Ticket, Why: &NoPlan{Why: strings.ReplaceAll(why, "\n", " ")}}
+			planned = &PlanResult{Ticket: p.Ticket, NoPlan: &NoPlan{Why: strings.ReplaceAll(why, "\n", " ")}}
 		}
 	}()
 	return r.options.Plan(ctx, p)
 }
 
-// insist does something on the bus again and again until it works: without its bus a controller can only wait.
-func (r *runner) insist(do func() error) error {
+// retryOnBus does something on the bus again and again until it works: without its bus a controller can only wait.
+func (r *runner) retryOnBus(do func() error) error {
 	said := false
 	for {
 		err := do()
 		if err == nil {
 			if r.blocked.Swap(nil) != nil {
-				r.deaf = true // what executors said meanwhile is still to be read
+				r.deaf = true // what executors said meanwhile has not arrived yet
 			}
 			return nil
 		}
 		if r.blocked.Load() == nil {
-			view := r.now()
+			view := r.currentView()
 			r.blocked.Store(&view)
 		}
-		if !said && r.options.Trouble() == "" { // which is said by whoever knows of it
+		if !said && r.options.Trouble() == "" { // otherwise the log says already what the trouble is
 			said = true
 			r.options.Log.Warn("the bus does not take it, trying again", "err", err)
 		}

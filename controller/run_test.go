@@ -26,9 +26,9 @@ import (
 type office struct {
 	t         *testing.T
 	bus       *localbus.Bus
-	planner   *Planner
-	plans     chan *Plan    // that are being made
-	let       chan struct{} // lets a plan be made
+	planner   *PlanWorker
+	plans     chan *PlanRequest // that are being made
+	let       chan struct{}     // lets a plan be made
 	forgotten []string
 	lines     strings.Builder // of the log
 	recording bytes.Buffer
@@ -39,8 +39,8 @@ type office struct {
 
 func newOffice(t *testing.T) *office {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
-	c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", Settle: 1, Alpha: 1}
-	f := &office{t: t, bus: localbus.New(), planner: plannerOf(c, profile), plans: make(chan *Plan, 1),
+	c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", SettleReports: 1, Alpha: 1}
+	f := &office{t: t, bus: localbus.New(), planner: plannerOf(c, profile), plans: make(chan *PlanRequest, 1),
 		let:   make(chan struct{}),
 		ended: make(chan error, 1)}
 	f.begin(c)
@@ -52,7 +52,7 @@ func (f *office) begin(c Config) {
 	ctx, cancel := context.WithCancelCause(f.t.Context())
 	f.end = cancel
 	ready := make(chan struct{})
-	o := Options{Config: c, On: f.planner.On, Plan: f.plan, Ready: func() { close(ready) },
+	o := Options{Config: c, PlanDevice: f.planner.PlanDevice, Plan: f.plan, Ready: func() { close(ready) },
 		Log:       slog.New(slog.NewTextHandler(&f.lines, nil)),
 		Full:      func() string { return f.full },
 		Forgotten: func(name string) { f.forgotten = append(f.forgotten, name) },
@@ -81,7 +81,7 @@ func TestFullIsTold(t *testing.T) {
 }
 
 // plan is a planner that waits until it is let on, or nobody wants its plan any more.
-func (f *office) plan(ctx context.Context, p *Plan) *Planned {
+func (f *office) plan(ctx context.Context, p *PlanRequest) *PlanResult {
 	f.plans <- p
 	select {
 	case <-f.let:
@@ -386,16 +386,16 @@ func TestLearntOnTheBus(t *testing.T) {
 				t.Errorf("%s: %v", test.what, err)
 				continue
 			}
-			if got := len(r.machine.own.learnt.lessons); got != test.want {
+			if got := len(r.machine.ownDomain.learnt.lessons); got != test.want {
 				t.Errorf("%s: the machine knows %d signatures, want %d", test.what, got, test.want)
 			}
 			if said := lines.String(); (said == "") != (test.line == "") || !strings.Contains(said,
 				test.line) {
 				t.Errorf("%s: the controller says %q, want %q", test.what, said, test.line)
 			}
-			r.machine.begin(0)
-			r.machine.own.keep()
-			if err := r.carryOut(r.machine.out); err != nil {
+			r.machine.beginStep(0)
+			r.machine.ownDomain.storeLearnt()
+			if err := r.carryOut(r.machine.outputs); err != nil {
 				t.Fatal(err)
 			}
 			data, err := bus.Load(t.Context(), wire.Lessons, object)
@@ -442,12 +442,12 @@ func TestGraphsOfRefused(t *testing.T) {
 	r.machine.jobs = []*job{{record: wire.Record{Spec: wire.Spec{Owner: "ada", Graph: "a"}}}}
 	more := map[graph.Digest][]byte{"c": make([]byte, 100)}
 	for user, want := range map[string]string{"ada": "the jobs of ada would take more than 1GiB", "bob": ""} {
-		if got := r.tooMany(user, more); !strings.Contains(got, want) || want == "" && got != "" {
+		if got := r.checkGraphQuota(user, more); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%s: %q, want %q", user, got, want)
 		}
 	}
 	r.sizes["d"] = maxGraphs - 2*maxGraphsOne
-	if got := r.tooMany("", more); !strings.Contains(got, "all jobs would take more than 3GiB") {
+	if got := r.checkGraphQuota("", more); !strings.Contains(got, "all jobs would take more than 3GiB") {
 		t.Errorf("for all: %q", got)
 	}
 }
@@ -491,7 +491,7 @@ func TestLogsOfNobody(t *testing.T) {
 		if !slices.Equal(seen, []string{"right", "right"}) {
 			t.Errorf("the log says %q", seen)
 		}
-		for i := range mostStrange + 1 {
+		for i := range maxStrayLogs + 1 {
 			write(wire.LogSubject("lab", fmt.Sprint("b", i)), "strange")
 		}
 		want("after many")

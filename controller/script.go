@@ -12,13 +12,13 @@ import (
 	"tensile/wire"
 )
 
-// A script is a job that trains in the process which has submitted it: its executor is started with it, and is its
-// alone. It is admitted by a claim, a graph of which nothing is known but how many bytes it makes; what it records
-// takes the place of that graph (wire.SetGraph), and it is planned for again. Beside its arena it has what it holds and
-// what its allocator reserves, as it says itself; so under any memory sharing its claim is one for itself.
+// A script is a job that trains in the process which has submitted it: its executor is started with it, and takes no
+// other job. It is admitted with a claim: a graph of which only the size of its memory is known. The graph that it
+// records takes the place of that one (wire.SetGraph), and it is planned for again. Beside its arena it has what it
+// holds and what its allocator reserves, as it reports. So it has its whole claim for itself under any memory sharing.
 
-// refusesScript is why a script cannot be taken; nil: it can.
-func refusesScript(s *wire.Spec) error {
+// checkScript returns why a script cannot be taken. nil: it can.
+func checkScript(s *wire.Spec) error {
 	switch {
 	case s.Checkpoint != wire.Interval{} || s.Restarts > 0 || s.From != "":
 		return fmt.Errorf("job %s is a script, which takes its own checkpoints and is started by who joins it: leave "+
@@ -29,25 +29,28 @@ func refusesScript(s *wire.Spec) error {
 	return nil
 }
 
-// settle gives a script its executor, which is to join by itself, when the job is taken.
-func (m *Machine) settle(j *job) {
+// giveScriptExecutor gives a script its executor, which joins by itself, when the job is taken.
+func (m *Machine) giveScriptExecutor(j *job) {
 	j.record.Incarnation = 1
 	j.record.Give(fmt.Sprintf("x%d", j.record.Seq))
 	x := j.record.Executor
-	m.executors[x] = &executor{name: x, own: true, script: true, heard: m.now, orders: m.stored[x], domain: j.domain}
-	m.hand(j)
+	m.executors[x] = &executor{name: x, forJobs: true, forScript: true, lastHeard: m.now, orders: m.storedOrders[x],
+		domain: j.domain}
+	m.deliverGraph(j)
 }
 
-// hand has the executor of a script find its graph.
-func (m *Machine) hand(j *job) {
-	m.say(Output{Graph: &Delivery{Executor: j.record.Executor, Job: j.record.Spec.Name, ID: j.record.Spec.ID,
+// deliverGraph stores the graph of a script where its executor finds it.
+func (m *Machine) deliverGraph(j *job) {
+	m.emit(Output{Graph: &Delivery{Executor: j.record.Executor, Job: j.record.Spec.Name, ID: j.record.Spec.ID,
 		Graph: j.graph}})
 }
 
-// profileOf is what the ops of a script take, as it was recorded.
-func profileOf(latency []time.Duration) *planner.Profile { return &planner.Profile{Latency: latency} }
+// recordedProfile is the profile of a script with the latencies that were recorded.
+func recordedProfile(latency []time.Duration) *planner.Profile {
+	return &planner.Profile{Latency: latency}
+}
 
-// setGraph has a script planned for by another graph, under the claim that it has.
+// setGraph has a script planned for with another graph, under its present claim.
 func (m *Machine) setGraph(j *job, q *wire.Request, to *Submission) error {
 	switch s := &j.record.Spec; {
 	case !s.Script:
@@ -59,93 +62,95 @@ func (m *Machine) setGraph(j *job, q *wire.Request, to *Submission) error {
 	}
 	before := j.record.Spec.Graph
 	j.record.Spec.Graph, j.record.Spec.Held, j.record.Spec.Least = q.Graph, q.Held, q.Least
-	j.graph, j.profile, j.lessons = to.Graph, profileOf(to.Latency), nil
-	j.pace, j.reports, j.progress.layout, j.record.Unplanned = 0, 0, nil, ""
-	j.findHome()
-	j.domain.expect(j)
-	j.assumed = slices.Clone(j.latency)
-	m.hand(j)
-	if !m.uses(before) {
+	j.graph, j.profile, j.lessons = to.Graph, recordedProfile(to.Latency), nil
+	j.iterationTime, j.reportsSincePlan, j.progress.layout, j.record.Unplanned = 0, 0, nil, ""
+	j.measureHome()
+	j.domain.initLatencies(j)
+	j.plannedLatency = slices.Clone(j.latency)
+	m.deliverGraph(j)
+	if !m.usesGraph(before) {
 		m.drops = append(m.drops, Output{Drop: &Drop{Graph: before}})
 	}
-	j.domain.want.must, j.domain.want.better = true, because(Recorded, "job %s has recorded what it does",
+	j.domain.pending.mandatory, j.domain.pending.replan = true, newReason(Recorded, "job %s has recorded what it does",
 		j.record.Spec.Name)
 	return nil
 }
 
-// said takes down what the allocator of a script has. If that is more than was reckoned with, all are planned for
-// again.
-func (m *Machine) said(j *job, a *wire.Allocated) {
+// recordAllocated records what the allocator of a script has. If that is more than plans reckoned with, all jobs are
+// planned for again.
+func (m *Machine) recordAllocated(j *job, a *wire.Allocated) {
 	if a == nil || !j.record.Spec.Script {
 		return
 	}
-	before, claim, d := j.reserve(), j.claim(), j.domain
+	before, claim, d := j.allocatorReserve(), j.claim(), j.domain
 	m.changed = m.changed || j.record.Script == nil || before != a.Reserve
 	j.record.Script = a
 	m.changed = m.changed || j.claim() != claim
-	if j.reserve() > before && d.overfull() {
-		d.want.must, d.want.better = true, because(Memory, "the allocator of job %s has %s beyond its plan",
+	if j.allocatorReserve() > before && d.isOverfull() {
+		d.pending.mandatory, d.pending.replan = true, newReason(Memory,
+			"the allocator of job %s has %s beyond its plan",
 			j.record.Spec.Name, a.Reserve)
 	}
 }
 
-// unplanned takes down that there is no plan for what a script has recorded: it trains on without one.
-func (m *Machine) unplanned(j *job, why *NoPlan) {
-	last := j.newest()
-	if last == nil || !j.stale(last) || !j.goesOn() {
+// recordUnplanned records that there is no plan for what a script has recorded: it trains on without one.
+func (m *Machine) recordUnplanned(j *job, why *NoPlan) {
+	last := j.newestLayout()
+	if last == nil || !j.isStale(last) || !j.canChangePlan() {
 		return
 	}
 	line := fmt.Sprintf("without a plan it takes %s: %s; raise the budget (tensile budget), stop or park other jobs, "+
-		"or take a smaller batch", j.plain(), text.Line(why.Why, maxWhy))
+		"or take a smaller batch", j.unplannedBytes(), text.Line(why.Why, maxWhy))
 	if j.record.Unplanned != line {
 		j.record.Unplanned, m.changed = line, true
-		m.event(Event{Kind: Troubled, Job: j.record.Spec.Name, Why: line})
+		m.emitEvent(Event{Kind: Troubled, Job: j.record.Spec.Name, Why: line})
 	}
 }
 
-// maxWhy is how many bytes of the reason why there is no plan a script is told.
+// maxWhy is how many bytes a script is told of the reason why there is no plan.
 const maxWhy = 300
 
-// plain is what a script has of the device while it trains without a plan: what its graph needs with all that it holds
-// beside that, or what its allocator was seen to have.
-func (j *job) plain() graph.Bytes {
-	need := j.need + j.beyond()
+// unplannedBytes is what a script has of the device while it trains without a plan: what its graph needs with all that
+// it holds beside that, or what its allocator was seen to have.
+func (j *job) unplannedBytes() graph.Bytes {
+	need := j.scriptNeed + j.deviceExtra()
 	if s := j.record.Script; s != nil && s.Plan == 0 {
 		need = max(need, s.Touched)
 	}
-	return j.pages(need)
+	return j.wholePages(need)
 }
 
-// beyond is what a script is to have on the device beside the arena of a new plan: what it holds, and its reserve.
-func (j *job) beyond() graph.Bytes { return j.record.Spec.Held + j.reserve() }
+// deviceExtra is what a script is to have on the device beside the arena of a new plan: what it holds, and the reserve
+// of its allocator.
+func (j *job) deviceExtra() graph.Bytes { return j.record.Spec.Held + j.allocatorReserve() }
 
-// reserve is what a script's allocator has beyond its plans.
-func (j *job) reserve() graph.Bytes {
+// allocatorReserve is what a script's allocator has beyond its plans.
+func (j *job) allocatorReserve() graph.Bytes {
 	if j.record.Script == nil {
 		return 0
 	}
 	return j.record.Script.Reserve
 }
 
-// pages is what a lease counts for so many bytes.
-func (j *job) pages(bytes graph.Bytes) graph.Bytes {
-	if j.page == 0 {
+// wholePages is what a lease counts for so many bytes.
+func (j *job) wholePages(bytes graph.Bytes) graph.Bytes {
+	if j.leasePage == 0 {
 		return bytes
 	}
-	return (bytes + j.page - 1) / j.page * j.page
+	return (bytes + j.leasePage - 1) / j.leasePage * j.leasePage
 }
 
-// stale reports whether a layout is for a graph that the job had before.
-func (j *job) stale(l *layout) bool {
+// isStale reports whether a layout is for a graph that the job had before.
+func (j *job) isStale(l *layout) bool {
 	return j.record.Spec.Script && l.Wire.Plan.Graph != j.record.Spec.Graph
 }
 
-// ordered is the job as its executor is to have it. A script that has recorded something else keeps the graph of the
+// orderedSpec is the job as its executor is to have it. A script that has recorded another graph keeps the graph of the
 // layout that it was granted last until it is granted one for the new graph.
-func (j *job) ordered() wire.Spec {
+func (j *job) orderedSpec() wire.Spec {
 	spec := j.record.Spec
 	for _, l := range j.layouts {
-		if l.epoch() == j.record.Granted && j.stale(l) {
+		if l.epoch() == j.record.Granted && j.isStale(l) {
 			spec.Graph = l.Wire.Plan.Graph
 		}
 	}

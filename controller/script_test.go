@@ -72,8 +72,8 @@ type script struct {
 	config  Config
 	m       *Machine
 	now     time.Duration
-	asked   *Plan // the newest
-	plans   map[int64]*Plan
+	asked   *PlanRequest // the newest
+	plans   map[int64]*PlanRequest
 	devices map[string]wire.Device
 	records map[string]wire.Record
 	layouts map[string][]*wire.Layout
@@ -93,14 +93,15 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	case "new":
 		s.replicate(t, d)
 		s.config = Config{Device: "gpu", Align: 64, Out: cost.Link{Rate: 1e6}, In: cost.Link{Rate: 1e6},
-			Policy: "none-live", Share: d.HasArg("share"), NoReplan: d.HasArg("no-replan"),
-			Preempt: d.HasArg("preempt"), Watched: true, Settle: 1, Alpha: 1, NoDevice: d.HasArg("none"), Name: "own"}
-		d.MaybeScanArgs(t, "keep", &s.config.Keep)
+			Policy: "none-live", OneExecutor: d.HasArg("share"), NoReplan: d.HasArg("no-replan"),
+			Preempt: d.HasArg("preempt"), Watched: true, SettleReports: 1, Alpha: 1, NoDevice: d.HasArg("none"),
+			Name: "own"}
+		d.MaybeScanArgs(t, "keep", &s.config.KeepJobs)
 		s.budget(t, d)
 		s.m = NewMachine(s.config)
 		s.records, s.layouts, s.orders = map[string]wire.Record{}, map[string][]*wire.Layout{}, map[string]wire.Orders{}
 		s.set, s.scripts = nil, map[graph.Digest]*graph.Graph{}
-		s.plans, s.devices = map[int64]*Plan{}, map[string]wire.Device{}
+		s.plans, s.devices = map[int64]*PlanRequest{}, map[string]wire.Device{}
 	case "need":
 		fmt.Fprintln(&s.out, external.Need(randgraph.Script(rand.New(rand.NewPCG(1, 1)))))
 	case "devices":
@@ -199,7 +200,8 @@ func (s *script) restart(t *testing.T) {
 		if r.Spec.Script {
 			g := s.scripts[r.Spec.Graph]
 			stored.Graphs[r.Spec.Graph] = g
-			stored.Profiles[r.Spec.Graph] = profileOf(slices.Repeat([]time.Duration{time.Millisecond}, len(g.Ops)))
+			stored.Profiles[r.Spec.Graph] = recordedProfile(slices.Repeat([]time.Duration{time.Millisecond},
+				len(g.Ops)))
 		}
 	}
 	stored.Placed = map[string]map[graph.Digest]*planner.Profile{}
@@ -218,8 +220,8 @@ func (s *script) restart(t *testing.T) {
 func allWhole(t *testing.T, m *Machine) {
 	t.Helper()
 	for _, j := range m.jobs {
-		if j.hurt != "" {
-			t.Fatalf("job %s %s", j.record.Spec.Name, j.hurt)
+		if j.damage != "" {
+			t.Fatalf("job %s %s", j.record.Spec.Name, j.damage)
 		}
 	}
 }
@@ -325,9 +327,9 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 		return Input{From: 1, To: &to, Request: &wire.Request{Verb: wire.SetGraph, Job: word(t, d, "job"),
 			Graph: to.Spec.Graph, Held: 64}}
 	case "ended":
-		return Input{Gone: &Gone{Executor: word(t, d, "executor"), Why: word(t, d, "why")}}
+		return Input{Ended: &ExecutorEnd{Executor: word(t, d, "executor"), Why: word(t, d, "why")}}
 	case "planned":
-		return Input{Planned: s.planned(t, d)}
+		return Input{PlanResult: s.planned(t, d)}
 	}
 	d.Fatalf(t, "there is no command %s", d.Cmd)
 	return Input{}
@@ -462,21 +464,21 @@ func (s *script) report(t *testing.T, d *datadriven.TestData) *wire.Report {
 	return r
 }
 
-// planned answers the newest errand, or pretends to answer another.
-func (s *script) planned(t *testing.T, d *datadriven.TestData) *Planned {
-	p := &Planned{Again: d.HasArg("again")}
+// planned answers the newest plan request, or pretends to answer another.
+func (s *script) planned(t *testing.T, d *datadriven.TestData) *PlanResult {
+	p := &PlanResult{WantsReports: d.HasArg("again")}
 	d.ScanArgs(t, "ticket", &p.Ticket)
 	asked := s.plans[p.Ticket]
 	if asked == nil {
 		asked = s.asked
 	}
 	if why := word(t, d, "why"); why != "" || d.HasArg("need") {
-		p.Why = &NoPlan{Why: why}
-		d.MaybeScanArgs(t, "need", &p.Why.Need)
-		d.MaybeScanArgs(t, "of", &p.Why.Budget)
-		p.Why.OnHost = d.HasArg("host")
-		if d.MaybeScanArgs(t, "contexts", &p.Why.Contexts.Processes) {
-			p.Why.Contexts.Each = s.config.Context
+		p.NoPlan = &NoPlan{Why: why}
+		d.MaybeScanArgs(t, "need", &p.NoPlan.Need)
+		d.MaybeScanArgs(t, "of", &p.NoPlan.Budget)
+		p.NoPlan.OnHost = d.HasArg("host")
+		if d.MaybeScanArgs(t, "contexts", &p.NoPlan.Contexts.Processes) {
+			p.NoPlan.Contexts.Each = s.config.Context
 		}
 	}
 	for _, line := range lines(t, d) {
@@ -485,20 +487,20 @@ func (s *script) planned(t *testing.T, d *datadriven.TestData) *Planned {
 			d.Fatalf(t, "no plan for job %s was asked for", line.Cmd)
 		}
 		if why := word(t, line, "never"); why != "" {
-			if p.Never == nil {
-				p.Never = make(map[int]string)
+			if p.NeverFit == nil {
+				p.NeverFit = make(map[int]string)
 			}
-			p.Never[at] = why
+			p.NeverFit[at] = why
 			continue
 		}
 		p.Jobs = append(p.Jobs, s.plannedJob(t, line, &asked.Jobs[at]))
 	}
 	for i, c := range asked.Jobs {
 		if c.Profile == nil {
-			if p.New == nil {
-				p.New = make(map[int]planner.Profile)
+			if p.NewProfiles == nil {
+				p.NewProfiles = make(map[int]planner.Profile)
 			}
-			p.New[i] = *s.profile()
+			p.NewProfiles[i] = *s.profile()
 		}
 	}
 	return p
@@ -509,8 +511,8 @@ func (s *script) plannedJob(t *testing.T, line *datadriven.TestData, c *Candidat
 	unlimited := s.config
 	unlimited.Budget = 0
 	fresh := *c
-	fresh.Has = nil
-	j := plannerOf(unlimited, profile).Plan(t.Context(), &Plan{Jobs: []Candidate{fresh}, Admitted: 1}).Jobs[0]
+	fresh.Current = nil
+	j := plannerOf(unlimited, profile).Plan(t.Context(), &PlanRequest{Jobs: []Candidate{fresh}, Admitted: 1}).Jobs[0]
 	var arena int64
 	line.ScanArgs(t, "arena", &arena)
 	if need := j.Layout.Wire.Arena; graph.Bytes(arena) < need {
@@ -526,7 +528,7 @@ func (s *script) plannedJob(t *testing.T, line *datadriven.TestData, c *Candidat
 		if j.Slowdown, err = strconv.ParseFloat(slow, 64); err != nil {
 			line.Fatalf(t, "%v", err)
 		}
-		j.Alone = total(j.made.Plan.Made)
+		j.Alone = totalTime(j.details.Plan.Made)
 	}
 	for name, to := range map[string]*time.Duration{"gain": &j.Gain, "transition": &j.Transition, "alone": &j.Alone} {
 		if value := word(t, line, name); value != "" {
@@ -572,8 +574,8 @@ func (s *script) do(outputs []Output) {
 			if o.Result.Key != "" {
 				fmt.Fprintf(&s.out, " from %s", o.Result.Key)
 			}
-			if o.Result.Heard != nil {
-				fmt.Fprintf(&s.out, ", %d losses were heard", len(o.Result.Heard.Losses))
+			if o.Result.FromReports != nil {
+				fmt.Fprintf(&s.out, ", %d losses were heard", len(o.Result.FromReports.Losses))
 			}
 			fmt.Fprintln(&s.out)
 		case o.Device != nil:
@@ -582,9 +584,9 @@ func (s *script) do(outputs []Output) {
 		case o.Drop != nil && o.Drop.Device != "":
 			delete(s.devices, o.Drop.Device)
 			fmt.Fprintf(&s.out, "drop device %s\n", o.Drop.Device)
-		case o.Set != nil:
-			s.set = o.Set
-			fmt.Fprintf(&s.out, "store budget %s for %s\n", o.Set.Budget, o.Set.Device)
+		case o.Settings != nil:
+			s.set = o.Settings
+			fmt.Fprintf(&s.out, "store budget %s for %s\n", o.Settings.Budget, o.Settings.Device)
 		case o.Orders != nil:
 			s.orders[o.Orders.Executor] = *o.Orders
 			fmt.Fprintf(&s.out, "orders %d to %s:", o.Orders.Number, o.Orders.Executor)
@@ -644,42 +646,42 @@ func (s *script) do(outputs []Output) {
 		case o.Drop != nil:
 			delete(s.scripts, o.Drop.Graph)
 			fmt.Fprintln(&s.out, "drop the graph")
-		case o.Plan != nil:
-			s.asked, s.plans[o.Plan.Ticket] = o.Plan, o.Plan
-			fmt.Fprintf(&s.out, "plan %d", o.Plan.Ticket)
-			if o.Plan.Device != nil {
-				fmt.Fprintf(&s.out, " on %s", o.Plan.Device.Name)
+		case o.PlanRequest != nil:
+			s.asked, s.plans[o.PlanRequest.Ticket] = o.PlanRequest, o.PlanRequest
+			fmt.Fprintf(&s.out, "plan %d", o.PlanRequest.Ticket)
+			if o.PlanRequest.Device != nil {
+				fmt.Fprintf(&s.out, " on %s", o.PlanRequest.Device.Name)
 			}
 			s.out.WriteString(":")
-			if o.Plan.Reserved > 0 {
-				fmt.Fprintf(&s.out, " but for %s", o.Plan.Reserved)
+			if o.PlanRequest.Reserved > 0 {
+				fmt.Fprintf(&s.out, " but for %s", o.PlanRequest.Reserved)
 			}
-			if o.Plan.Contexts.Sum() > 0 {
-				fmt.Fprintf(&s.out, " beside %s", o.Plan.Contexts)
+			if o.PlanRequest.Contexts.Sum() > 0 {
+				fmt.Fprintf(&s.out, " beside %s", o.PlanRequest.Contexts)
 			}
-			for i, c := range o.Plan.Jobs {
-				if i == o.Plan.Admitted {
+			for i, c := range o.PlanRequest.Jobs {
+				if i == o.PlanRequest.Admitted {
 					s.out.WriteString(" and perhaps")
 				}
 				fmt.Fprintf(&s.out, " %s", c.Spec.Name)
-				if c.Starts {
+				if c.StartsProcess {
 					s.out.WriteString(" in another")
 				}
-				if c.Last != nil {
-					fmt.Fprintf(&s.out, " with a report of %d", c.Last.Epoch)
+				if c.LastReport != nil {
+					fmt.Fprintf(&s.out, " with a report of %d", c.LastReport.Epoch)
 				}
 			}
 			fmt.Fprintln(&s.out)
-		case o.Ask != nil:
-			fmt.Fprintf(&s.out, "question of %d: why job %s is %s; %s are taken", o.Ask.To, o.Ask.Job.Job,
-				o.Ask.Job.State, o.Ask.Job.Taken)
-			for _, h := range o.Ask.Job.Holders {
+		case o.Explain != nil:
+			fmt.Fprintf(&s.out, "question of %d: why job %s is %s; %s are taken", o.Explain.To, o.Explain.Job.Job,
+				o.Explain.Job.State, o.Explain.Job.Taken)
+			for _, h := range o.Explain.Job.Holders {
 				fmt.Fprintf(&s.out, ", %s has %s", h.Job, h.Bytes)
 			}
-			if o.Ask.Plan != nil {
+			if o.Explain.Plan != nil {
 				s.out.WriteString("; plan")
-				for i, c := range o.Ask.Plan.Jobs {
-					if i == o.Ask.Plan.Admitted {
+				for i, c := range o.Explain.Plan.Jobs {
+					if i == o.Explain.Plan.Admitted {
 						s.out.WriteString(" and perhaps")
 					}
 					fmt.Fprintf(&s.out, " %s", c.Spec.Name)

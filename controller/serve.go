@@ -22,29 +22,29 @@ func (r *runner) restore() error {
 		Orders: map[string]wire.Orders{}, Hurt: map[string]string{},
 		Profiles: map[graph.Digest]*planner.Profile{}, Placed: map[string]map[graph.Digest]*planner.Profile{}}
 	var problems []error
-	err := r.present(wire.RecordKey("*"), func(key string, value []byte) {
+	err := r.readKeys(wire.RecordKey("*"), func(key string, value []byte) {
 		record, err := wire.DecodeAs[wire.Record](value)
 		if err != nil {
-			problems = append(problems, damaged(key, err))
+			problems = append(problems, damagedError(key, err))
 			return
 		}
 		s.Records = append(s.Records, record)
 	})
 	if err == nil {
-		err = r.present(wire.OrdersKey("*"), func(key string, value []byte) {
+		err = r.readKeys(wire.OrdersKey("*"), func(key string, value []byte) {
 			orders, err := wire.DecodeAs[wire.Orders](value)
 			if err != nil {
-				problems = append(problems, damaged(key, err))
+				problems = append(problems, damagedError(key, err))
 				return
 			}
 			s.Orders[orders.Executor] = orders
 		})
 	}
 	if err == nil {
-		err = r.present(wire.DeviceKey("*"), func(key string, value []byte) {
+		err = r.readKeys(wire.DeviceKey("*"), func(key string, value []byte) {
 			d, err := wire.DecodeAs[wire.Device](value)
 			if err != nil {
-				problems = append(problems, damaged(key, err))
+				problems = append(problems, damagedError(key, err))
 				return
 			}
 			s.Devices = append(s.Devices, d)
@@ -52,11 +52,11 @@ func (r *runner) restore() error {
 	}
 	for _, record := range s.Records {
 		if err == nil && !record.State.Over() {
-			problem := r.objects(record, &s)
+			problem := r.loadObjects(record, &s)
 			switch {
 			case r.ctx.Err() != nil:
 				err = context.Cause(r.ctx)
-			case unanswered(problem):
+			case isUnanswered(problem):
 				err = problem
 			case problem != nil:
 				s.Hurt[record.Spec.Name] = strings.ReplaceAll(problem.Error(), "\n", "; ")
@@ -64,38 +64,38 @@ func (r *runner) restore() error {
 		}
 	}
 	if err == nil {
-		s.Learnt, err = r.learnt()
+		s.Learnt, err = r.loadLearnt()
 	}
 	if err == nil {
-		s.Settings, err = r.settings()
+		s.Settings, err = r.loadSettings()
 	}
 	if err == nil {
-		s.Tenants, err = r.tenants()
+		s.Tenants, err = r.loadTenants()
 	}
 	if err = errors.Join(append(problems, err)...); err != nil {
 		return err
 	}
-	if r.options.InForce {
-		r.options.Config = r.options.inForce(s.Records)
+	if r.options.KeepSharing {
+		r.options.Config = r.options.keepSharing(s.Records)
 	}
 	if !r.options.NoDevice {
-		r.options.On = r.options.Shared(r.options.On)
+		r.options.PlanDevice = r.options.SharedDevice(r.options.PlanDevice)
 	}
 	r.machine = Restore(r.options.Config, s)
 	r.options.Record.begin(r.options.Config, s)
-	if why := r.machine.otherwise(); why != "" {
+	if why := r.machine.configMismatch(); why != "" {
 		return errors.New(why)
 	}
 	for _, j := range r.machine.jobs {
-		if j.hurt != "" {
-			r.options.Log.Error(fmt.Sprintf("job %s %s", j.record.Spec.Name, j.hurt))
+		if j.damage != "" {
+			r.options.Log.Error(fmt.Sprintf("job %s %s", j.record.Spec.Name, j.damage))
 		}
 	}
 	return nil
 }
 
-// present reports the values that keys have now.
-func (r *runner) present(pattern string, each func(key string, value []byte)) error {
+// readKeys reports the present values of keys.
+func (r *runner) readKeys(pattern string, each func(key string, value []byte)) error {
 	stop, err := r.bus.Watch(r.ctx, pattern, func(key string, value []byte) {
 		if value != nil {
 			each(key, value)
@@ -107,20 +107,20 @@ func (r *runner) present(pattern string, each func(key string, value []byte)) er
 	return err
 }
 
-// damaged says that a value cannot be read. Nothing can go on without it: an executor that it names may live, and have
-// memory that nobody would reserve.
-func damaged(key string, err error) error {
+// damagedError says that a value cannot be read. Nothing can go on without it: an executor that it names may live, and
+// have memory that nobody would reserve.
+func damagedError(key string, err error) error {
 	return fmt.Errorf("what is stored at %s cannot be read: restore a backup of the state folder, or start the "+
 		"release that wrote it: %w", key, err)
 }
 
-// unanswered reports whether the bus could not be asked: it is not known what is stored.
-func unanswered(err error) bool {
+// isUnanswered reports whether the bus could not be asked, so that it is not known what is stored.
+func isUnanswered(err error) bool {
 	return errors.Is(err, wire.ErrAway) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// learnt loads what was learnt of the device. What is damaged is passed over: it is learnt again.
-func (r *runner) learnt() (*wire.Learnt, error) {
+// loadLearnt loads what was learnt of the device. If it is damaged it is ignored, as it is learnt again.
+func (r *runner) loadLearnt() (*wire.Learnt, error) {
 	data, err := r.bus.Load(r.ctx, wire.Lessons, wire.LearntObject(r.options.Device))
 	if errors.Is(err, wire.ErrNotFound) {
 		return nil, nil
@@ -132,7 +132,7 @@ func (r *runner) learnt() (*wire.Learnt, error) {
 	switch {
 	case r.ctx.Err() != nil:
 		return nil, context.Cause(r.ctx)
-	case unanswered(err):
+	case isUnanswered(err):
 		return nil, err
 	case err == nil && l.Device != r.options.Device:
 		err = fmt.Errorf("it is of device %s", l.Device)
@@ -144,8 +144,9 @@ func (r *runner) learnt() (*wire.Learnt, error) {
 	return &l, nil
 }
 
-// settings loads what an administrator has set for the device. What is damaged is passed over, with a line.
-func (r *runner) settings() (*wire.Settings, error) {
+// loadSettings loads what an administrator has set for the device. If it is damaged it is ignored, with a line in the
+// log.
+func (r *runner) loadSettings() (*wire.Settings, error) {
 	data, err := r.bus.Load(r.ctx, wire.Administration, wire.SettingsObject(r.options.Device))
 	if errors.Is(err, wire.ErrNotFound) {
 		return nil, nil
@@ -157,7 +158,7 @@ func (r *runner) settings() (*wire.Settings, error) {
 	switch {
 	case r.ctx.Err() != nil:
 		return nil, context.Cause(r.ctx)
-	case unanswered(err):
+	case isUnanswered(err):
 		return nil, err
 	case err != nil:
 		r.options.Log.Warn("what tensile budget has set is passed over", "err", err)
@@ -166,8 +167,9 @@ func (r *runner) settings() (*wire.Settings, error) {
 	return &s, nil
 }
 
-// tenants loads the shares of tenants. Damaged ones are an error: without them all would have the same.
-func (r *runner) tenants() (*wire.Tenants, error) {
+// loadTenants loads the shares of tenants. If they are damaged that is an error: without them all tenants would have
+// the same share.
+func (r *runner) loadTenants() (*wire.Tenants, error) {
 	data, err := r.bus.Load(r.ctx, wire.Administration, wire.TenantsObject)
 	if errors.Is(err, wire.ErrNotFound) {
 		return nil, nil
@@ -181,9 +183,9 @@ func (r *runner) tenants() (*wire.Tenants, error) {
 	return &t, nil
 }
 
-// objects loads the graph of a job, and the layouts that may be in force.
-func (r *runner) objects(record wire.Record, s *Stored) error {
-	g, err := r.graph(record.Spec.Graph)
+// loadObjects loads the graph of a job, and the layouts that may be in force.
+func (r *runner) loadObjects(record wire.Record, s *Stored) error {
+	g, err := r.loadGraph(record.Spec.Graph)
 	if err != nil {
 		return err
 	}
@@ -194,7 +196,7 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 	}
 	r.sizes[record.Spec.Graph] = len(text)
 	if record.Spec.Script {
-		s.Profiles[record.Spec.Graph] = profileOf(r.recorded(g))
+		s.Profiles[record.Spec.Graph] = recordedProfile(r.loadRecorded(g))
 	}
 	if at := slices.IndexFunc(s.Devices, func(d wire.Device) bool { return d.Name == record.On }); at >= 0 {
 		p, err := r.describe(&s.Devices[at]).Profile(g)
@@ -206,7 +208,7 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 		}
 		s.Placed[record.On][record.Spec.Graph] = &p
 	} else if s.Profiles[record.Spec.Graph] == nil && !r.options.NoDevice {
-		p, err := r.options.On.Profile(g)
+		p, err := r.options.PlanDevice.Profile(g)
 		if err != nil {
 			return err
 		}
@@ -216,7 +218,7 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 		data, err := r.bus.Load(r.ctx, wire.Bucket(record.Executor), wire.LayoutObject(record.Spec.Name, record.Spec.ID,
 			epoch))
 		if errors.Is(err, wire.ErrNotFound) {
-			continue // it was never granted
+			continue // the layout was never granted
 		} else if err != nil {
 			return err
 		}
@@ -229,8 +231,9 @@ func (r *runner) objects(record wire.Record, s *Stored) error {
 	return nil
 }
 
-// recorded loads the latencies of a script's graph. Where they are damaged reports will tell.
-func (r *runner) recorded(g *graph.Graph) []time.Duration {
+// loadRecorded loads the recorded latencies of a script's graph. If they are damaged they are zero, and reports tell
+// them.
+func (r *runner) loadRecorded(g *graph.Graph) []time.Duration {
 	data, err := r.bus.Load(r.ctx, wire.Graphs, wire.RecordedObject(g.Digest()))
 	if err == nil {
 		if l, err := wire.DecodeAs[wire.Recorded](data); err == nil && len(l.Latency) == len(g.Ops) {
@@ -240,7 +243,8 @@ func (r *runner) recorded(g *graph.Graph) []time.Duration {
 	return make([]time.Duration, len(g.Ops))
 }
 
-func (r *runner) graph(digest graph.Digest) (*graph.Graph, error) {
+// loadGraph loads a graph.
+func (r *runner) loadGraph(digest graph.Digest) (*graph.Graph, error) {
 	data, err := r.bus.Load(r.ctx, wire.Graphs, wire.GraphObject(digest))
 	if err != nil {
 		return nil, fmt.Errorf("load its graph: %w", err)
@@ -255,11 +259,11 @@ func (r *runner) graph(digest graph.Digest) (*graph.Graph, error) {
 	return g, nil
 }
 
-// maxRequests is how many requests may wait for their answers at the same time. More are refused.
+// maxRequests is how many requests may wait for their answers at the same time. Others are refused.
 const maxRequests = 1024
 
-// listen has what arrives become inputs.
-func (r *runner) listen() (stop func(), err error) {
+// subscribe has messages become inputs, until stop is called.
+func (r *runner) subscribe() (stop func(), err error) {
 	var stops []func()
 	stop = func() {
 		for _, s := range stops {
@@ -282,19 +286,19 @@ func (r *runner) listen() (stop func(), err error) {
 			err = fmt.Errorf("it names executor %s", s.Executor)
 		}
 		if err != nil {
-			r.passedOver("status at "+key, fmt.Sprintf("a status at %s is passed over: %v", key, err))
+			r.logIgnored("status at "+key, fmt.Sprintf("a status at %s is passed over: %v", key, err))
 			return
 		}
-		r.put(input{Input: Input{Status: &s}})
+		r.putInput(input{Input: Input{Status: &s}})
 	}))
 	keep(r.bus.Watch(r.ctx, wire.ResultKeys("*"), func(key string, value []byte) {
 		if value != nil {
-			r.put(input{result: key})
+			r.putInput(input{result: key})
 		}
 	}))
 	keep(r.bus.Subscribe(wire.ReportSubject("*", "*"), func(subject string, data []byte) {
 		if len(r.inputs) > maxInputs/2 {
-			return // one that is lost costs little, and heartbeats must not wait for them
+			return // a lost report costs little, and statuses must not wait for reports
 		}
 		report, err := wire.DecodeAs[wire.Report](data)
 		if err == nil && subject != wire.ReportSubject(report.Executor, report.Job) {
@@ -302,24 +306,24 @@ func (r *runner) listen() (stop func(), err error) {
 		}
 		if err != nil {
 			sender, _, _ := strings.Cut(strings.TrimPrefix(subject, "report."), ".")
-			r.passedOver("reports of "+sender, fmt.Sprintf("a report at %s is passed over: %v", subject, err))
+			r.logIgnored("reports of "+sender, fmt.Sprintf("a report at %s is passed over: %v", subject, err))
 			return
 		}
 		if r.options.Reports != nil {
 			r.options.Reports(&report)
 		}
-		r.put(input{Input: Input{Report: &report}})
+		r.putInput(input{Input: Input{Report: &report}})
 	}))
 	keep(r.bus.Subscribe(wire.TraceSubject("*", "*"), func(subject string, data []byte) {
 		if executor, job, ok := strings.Cut(strings.TrimPrefix(subject, "trace."), "."); ok {
-			_ = r.bus.Publish("traced."+executor+"."+job, data) // one that is lost is missing in the trace
+			_ = r.bus.Publish("traced."+executor+"."+job, data) // a lost message is missing in the trace
 		}
 	}))
 	serving := make(chan struct{}, maxRequests)
 	keep(r.bus.Serve(wire.ControlSubject, func(user string, data []byte, reply func([]byte)) {
 		request, err := wire.DecodeAs[wire.Request](data)
 		if err != nil {
-			r.passedOver("requests", fmt.Sprintf("a request is refused: %v", err))
+			r.logIgnored("requests", fmt.Sprintf("a request is refused: %v", err))
 			reply(wire.Encode(wire.Answer{Error: err.Error()}))
 			return
 		}
@@ -329,8 +333,8 @@ func (r *runner) listen() (stop func(), err error) {
 			reply(wire.Encode(wire.Answer{Error: "too many requests wait for plans: try again in a few seconds"}))
 			return
 		}
-		r.errands.Go(func() {
-			reply(wire.Encode(r.serve(user, request)))
+		r.background.Go(func() {
+			reply(wire.Encode(r.answerRequest(user, request)))
 			<-serving
 		})
 	}))
@@ -340,8 +344,8 @@ func (r *runner) listen() (stop func(), err error) {
 	return stop, err
 }
 
-// serve answers a request of a user.
-func (r *runner) serve(user string, q wire.Request) wire.Answer {
+// answerRequest answers a request of a user.
+func (r *runner) answerRequest(user string, q wire.Request) wire.Answer {
 	answer := make(chan wire.Answer, 1)
 	in := input{Input: Input{By: user}, answer: answer}
 	blocked, trouble := r.blocked.Load(), r.options.Trouble()
@@ -353,27 +357,27 @@ func (r *runner) serve(user string, q wire.Request) wire.Answer {
 	}
 	switch q.Verb {
 	case wire.Jobs:
-		in.list = true
+		in.listJobs = true
 	case wire.Submit:
-		graphs, err := r.unpack(&q)
+		graphs, err := r.unpackGraphs(&q)
 		if err != nil {
 			return wire.Answer{Error: err.Error()}
 		}
 		for _, spec := range q.Specs {
 			if graphs[spec.Graph] == nil {
-				g, err := r.graph(spec.Graph)
+				g, err := r.loadGraph(spec.Graph)
 				if err != nil {
 					return wire.Answer{Error: fmt.Sprintf("job %s: %v", spec.Name, err)}
 				}
-				graphs[spec.Graph] = &handed{graph: g}
+				graphs[spec.Graph] = &handedGraph{graph: g}
 				if g.Opaque() {
-					graphs[spec.Graph].latency = r.recorded(g)
+					graphs[spec.Graph].latency = r.loadRecorded(g)
 				}
 			}
 			h := graphs[spec.Graph]
 			s := Submission{Spec: spec, Graph: h.graph, At: clock.Now()}
 			if spec.Script {
-				if refusal := r.takesScript(&q, h.graph); refusal != "" {
+				if refusal := r.checkScript(&q, h.graph); refusal != "" {
 					return wire.Answer{Error: refusal}
 				}
 				s.Latency = h.latency
@@ -382,7 +386,7 @@ func (r *runner) serve(user string, q wire.Request) wire.Answer {
 		}
 		in.graphs = graphs
 	case wire.SetGraph:
-		graphs, err := r.unpack(&q)
+		graphs, err := r.unpackGraphs(&q)
 		if err == nil && graphs[q.Graph] == nil {
 			err = errors.New("the graph does not come with the request")
 		}
@@ -396,7 +400,7 @@ func (r *runner) serve(user string, q wire.Request) wire.Answer {
 	default:
 		in.Request = &q
 	}
-	r.put(in)
+	r.putInput(in)
 	look := time.NewTicker(time.Second / 4)
 	defer look.Stop()
 	for {
@@ -409,7 +413,7 @@ func (r *runner) serve(user string, q wire.Request) wire.Answer {
 		case <-look.C:
 			trouble := r.options.Trouble()
 			if q.Verb == wire.Jobs {
-				if blocked := r.blocked.Load(); blocked != nil { // since it was asked
+				if blocked := r.blocked.Load(); blocked != nil { // the bus began to refuse after the request had come
 					return wire.Answer{Jobs: blocked.Jobs, Trouble: trouble}
 				}
 			} else if trouble != "" {
@@ -422,21 +426,22 @@ func (r *runner) serve(user string, q wire.Request) wire.Answer {
 	}
 }
 
-// handed is a graph that has come with a request.
-type handed struct {
-	graph   *graph.Graph
-	latency []time.Duration // per op; of a script
+// handedGraph is a graph that has come with a request.
+type handedGraph struct {
+	graph *graph.Graph
+	// latency holds, per op of a script's graph, how long it took when it was recorded. It is nil for others.
+	latency []time.Duration
 }
 
-// unpack reads the graphs of a request. Those of scripts have a latency for each op.
-func (r *runner) unpack(q *wire.Request) (map[graph.Digest]*handed, error) {
-	graphs := make(map[graph.Digest]*handed)
+// unpackGraphs reads the graphs of a request. Those of scripts have a latency for each op.
+func (r *runner) unpackGraphs(q *wire.Request) (map[graph.Digest]*handedGraph, error) {
+	graphs := make(map[graph.Digest]*handedGraph)
 	for i := range q.Graphs {
 		g, err := q.Graphs[i].Unpack()
 		if err != nil {
 			return nil, err
 		}
-		h := &handed{graph: g, latency: q.Graphs[i].Latency}
+		h := &handedGraph{graph: g, latency: q.Graphs[i].Latency}
 		if h.latency == nil && g.Opaque() {
 			h.latency = make([]time.Duration, len(g.Ops))
 		}
@@ -445,8 +450,8 @@ func (r *runner) unpack(q *wire.Request) (map[graph.Digest]*handed, error) {
 	return graphs, nil
 }
 
-// takesScript is why a request with a script is refused; "": it is not.
-func (r *runner) takesScript(q *wire.Request, g *graph.Graph) string {
+// checkScript says why a request with a script is refused. "": it is not.
+func (r *runner) checkScript(q *wire.Request, g *graph.Graph) string {
 	switch {
 	case len(q.Specs) > 1:
 		return "a script is submitted by itself: tensile join does"
@@ -458,8 +463,8 @@ func (r *runner) takesScript(q *wire.Request, g *graph.Graph) string {
 	return ""
 }
 
-// passedOver logs, at a limited rate, that a message of a kind is passed over.
-func (r *runner) passedOver(kind, line string) {
+// logIgnored logs, at a limited rate, that a message of a kind is ignored.
+func (r *runner) logIgnored(kind, line string) {
 	r.garbageLock.Lock()
 	text, ok := r.garbage.Add(time.Now(), kind, line)
 	r.garbageLock.Unlock()
@@ -468,8 +473,8 @@ func (r *runner) passedOver(kind, line string) {
 	}
 }
 
-// leftOut logs how many messages were passed over without a line.
-func (r *runner) leftOut() {
+// logOmitted logs how many messages were ignored without a line.
+func (r *runner) logOmitted() {
 	r.garbageLock.Lock()
 	lines := r.garbage.Due(time.Now())
 	r.garbageLock.Unlock()

@@ -12,343 +12,348 @@ import (
 	"tensile/wire"
 )
 
-// status compares what an executor does with what it is to do.
-func (m *Machine) status(s *wire.Status) {
-	leaves := false // these are its last words
+// applyStatus compares what an executor does with what it is to do.
+func (m *Machine) applyStatus(s *wire.Status) {
+	leaves := false // this is the last status of the process
 	for _, life := range s.Dead {
 		if life == s.Life {
 			leaves = true
 		} else {
-			m.died(s.Executor, life, "its process has ended")
+			m.processEnded(s.Executor, life, "its process has ended")
 		}
 	}
 	x := m.executors[s.Executor]
 	if x != nil && x.dead && x.life == s.Life {
-		return // late
+		return // a late message of a dead process
 	}
 	if leaves && (x == nil || x.gone || x.life != s.Life) {
-		m.died(s.Executor, s.Life, "it has left")
+		m.processEnded(s.Executor, s.Life, "it has left")
 		return
 	}
 	if x == nil || x.gone {
-		if x = m.join(s); x == nil {
+		if x = m.joinExecutor(s); x == nil {
 			return
 		}
 	}
 	switch {
 	case x.life != "" && x.life != s.Life:
-		m.compete(x, s)
+		m.handleDuplicate(x, s)
 		return
-	case x.life != "" && s.Number <= x.seen:
-		x.heard = m.now
-		return // older than what is known
+	case x.life != "" && s.Number <= x.lastStatus:
+		x.lastHeard = m.now
+		return // it is older than the newest
 	case x.life == "":
-		m.changed = true // what is ordered from now on is for this process alone
+		m.changed = true // orders are for this process alone from now on
 	}
-	if why := m.otherLease(x, s); why != "" && (x.seen == 0 || x.silent) {
-		m.sendAway(x, s, why)
+	if why := m.leaseConflict(x, s); why != "" && (x.lastStatus == 0 || x.silent) {
+		m.refuseExecutor(x, s, why)
 		return
 	}
 	begins := x.life == ""
-	x.life, x.host, x.folder, x.place, x.since, x.seen = s.Life, s.Host, s.Folder, s.Place, s.Since, s.Number
-	x.joined, x.heard = true, m.now
+	x.life, x.host, x.folder, x.leaseHost, x.startedAt, x.lastStatus = s.Life, s.Host, s.Folder, s.Place, s.Since,
+		s.Number
+	x.joined, x.lastHeard = true, m.now
 	x.leaving = s.Leaves
-	x.domain.budgeted(x, s.Brings, begins)
-	if x.rival != nil {
-		m.repel(x)
+	x.domain.applyRegisteredBudget(x, s.Brings, begins)
+	if x.duplicate != nil {
+		m.refuseDuplicate(x)
 	}
 	if x.silent {
-		m.back(x)
+		m.markReachable(x)
 	}
 	for _, js := range s.Jobs {
-		if j := m.find(js.Name); j != nil && j.record.Spec.ID == js.ID && j.record.Executor == x.name &&
-			j.is(js.Incarnation) && !j.record.State.Over() {
-			m.jobStatus(j, js, s.Orders >= x.orders.Number)
+		if j := m.findJob(js.Name); j != nil && j.record.Spec.ID == js.ID && j.record.Executor == x.name &&
+			j.isIncarnation(js.Incarnation) && !j.record.State.Over() {
+			m.applyJobStatus(j, js, s.Orders >= x.orders.Number)
 		}
 	}
 	if leaves {
-		m.bury(x, "it has left")
+		m.removeDead(x, "it has left")
 		return
 	}
-	m.holds(x, s)
+	m.settleReservations(x, s)
 	if s.Orders < x.orders.Number {
 		again := x.orders
-		m.say(Output{Orders: &again}) // they may have been lost
+		m.emit(Output{Orders: &again}) // the orders may have been lost
 	}
 }
 
-// otherLease is why a process cannot be that executor of its device: another one, which is heard of, has the lease of
-// the device's memory elsewhere. Both leases would grant all of it. One that is out of reach counts whole.
-func (m *Machine) otherLease(x *executor, s *wire.Status) string {
-	if !x.domain.config.shares() {
+// leaseConflict is why a process cannot be that executor of its device: another executor of the device, which can be
+// reached, has the lease of the memory elsewhere, and both leases would grant all of it. The claims of an executor out
+// of reach count whole, so it is no conflict. "": there is none.
+func (m *Machine) leaseConflict(x *executor, s *wire.Status) string {
+	if !x.domain.config.sharesMemory() {
 		return ""
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		other := m.executors[name]
 		if other != x && other.domain == x.domain && other.joined && !other.gone && !other.silent &&
-			other.place != s.Place {
+			other.leaseHost != s.Place {
 			return fmt.Sprintf("it cannot share the lease of the device's memory with executor %s%s: start both as "+
 				"one user of one machine and network namespace, or give its device another --name", name,
-				where(other.host))
+				hostSuffix(other.host))
 		}
 	}
 	return ""
 }
 
-// sendAway refuses the process of an executor, which then ends.
-func (m *Machine) sendAway(x *executor, s *wire.Status, why string) {
-	if x.refused != nil && x.refused.Life == s.Life {
+// refuseExecutor refuses the process of an executor, which then ends.
+func (m *Machine) refuseExecutor(x *executor, s *wire.Status, why string) {
+	if x.refusal != nil && x.refusal.Life == s.Life {
 		again := x.orders
-		m.say(Output{Orders: &again}) // they may have been lost
+		m.emit(Output{Orders: &again}) // the orders may have been lost
 		return
 	}
-	m.event(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
-	x.life, x.refused, m.changed = s.Life, &wire.Refusal{Life: s.Life, Why: why}, true
+	m.emitEvent(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
+	x.life, x.refusal, m.changed = s.Life, &wire.Refusal{Life: s.Life, Why: why}, true
 }
 
-// maxSeen is the largest number of orders that a process is believed to have seen: others come after it.
+// maxSeen is the largest number of orders that a process is believed to have seen: later orders have larger ones.
 const maxSeen = 1 << 52
 
-// join takes an executor in that was not started from here, or that was given up too early.
-func (m *Machine) join(s *wire.Status) *executor {
-	x := &executor{name: s.Executor, own: wire.Owned(s.Executor), orders: m.stored[s.Executor]}
+// joinExecutor takes in an executor that was not started from here, or that was given up too early.
+func (m *Machine) joinExecutor(s *wire.Status) *executor {
+	x := &executor{name: s.Executor, forJobs: wire.Owned(s.Executor), orders: m.storedOrders[s.Executor]}
 	if old := m.executors[s.Executor]; old != nil {
 		x.orders = old.orders
 	}
 	x.orders.Number = max(x.orders.Number, min(s.Orders, maxSeen))
 	var why string
 	if x.domain, why = m.domainOf(s); why == "" {
-		why = m.otherLease(x, s)
+		why = m.leaseConflict(x, s)
 	}
 	if why != "" {
-		m.event(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
-		m.say(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1,
+		m.emitEvent(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
+		m.emit(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1,
 			Jobs: []wire.Assignment{}, Refused: &wire.Refusal{Life: s.Life, Why: why}}})
 		return nil
 	}
 	m.executors[s.Executor], m.changed = x, true
-	m.unstick()
-	for _, j := range m.jobs { // this process may have what the one before of its name lacked
-		j.tried = slices.DeleteFunc(j.tried, func(name string) bool { return name == x.name })
-		if j.lacking > 0 {
-			m.admit(j.domain)
+	m.unblock()
+	for _, j := range m.jobs { // this process may have what the former one of its name lacked
+		j.failedAt = slices.DeleteFunc(j.failedAt, func(name string) bool { return name == x.name })
+		if j.checkpointDeadline > 0 {
+			m.retryAdmission(j.domain)
 		}
 	}
-	if m.look = true; x.domain.brought != nil { // jobs that wait may take it
-		m.admit(x.domain)
+	if m.needsPlacement = true; x.domain.registered != nil { // queued jobs may take it
+		m.retryAdmission(x.domain)
 	}
-	m.event(Event{Kind: Joined, Executor: s.Executor})
+	m.emitEvent(Event{Kind: Joined, Executor: s.Executor})
 	return x
 }
 
-// compete hears of a second process that is called as an executor is, as with the same credentials started twice. It is
-// refused when the first is heard again, and taken in when that is given up. Where one of them was launched from here
-// it is not known which: silence decides from now on.
-func (m *Machine) compete(x *executor, s *wire.Status) {
+// handleDuplicate takes the status of a second process with the name of an executor, as when the same credentials are
+// started twice. The second process is refused when the first is heard again, and taken in when the first is given up.
+// If one of them was launched from here it is not known which; from then on silence decides.
+func (m *Machine) handleDuplicate(x *executor, s *wire.Status) {
 	x.launched = false
-	if x.refused != nil && x.refused.Life == s.Life {
+	if x.refusal != nil && x.refusal.Life == s.Life {
 		again := x.orders
-		m.say(Output{Orders: &again}) // they may have been lost
+		m.emit(Output{Orders: &again}) // the orders may have been lost
 		return
 	}
-	if !slices.Contains(x.rivals, s.Life) {
-		x.rivals = append(x.rivals, s.Life)
-		m.event(Event{Kind: Doubled, Executor: x.name, Host: s.Host})
+	if !slices.Contains(x.duplicates, s.Life) {
+		x.duplicates = append(x.duplicates, s.Life)
+		m.emitEvent(Event{Kind: Doubled, Executor: x.name, Host: s.Host})
 	}
-	x.rival = s
+	x.duplicate = s
 }
 
-// repel refuses the second process of an executor whose first one lives.
-func (m *Machine) repel(x *executor) {
-	why := fmt.Sprintf("%s runs already%s", x.name, where(x.host))
-	if x.since > 0 {
+// refuseDuplicate refuses the second process of an executor whose first one lives.
+func (m *Machine) refuseDuplicate(x *executor) {
+	why := fmt.Sprintf("%s runs already%s", x.name, hostSuffix(x.host))
+	if x.startedAt > 0 {
 		form := "15:04"
-		if x.rival.Since-x.since > int64(24*time.Hour) {
+		if x.duplicate.Since-x.startedAt > int64(24*time.Hour) {
 			form = "2 January 15:04"
 		}
-		why += " since " + time.Unix(0, x.since).Format(form)
+		why += " since " + time.Unix(0, x.startedAt).Format(form)
 	}
-	m.event(Event{Kind: Repelled, Executor: x.name, Host: x.rival.Host, Reason: why})
-	x.refused, x.rival, m.changed = &wire.Refusal{Life: x.rival.Life, Why: why}, nil, true
+	m.emitEvent(Event{Kind: Repelled, Executor: x.name, Host: x.duplicate.Host, Reason: why})
+	x.refusal, x.duplicate, m.changed = &wire.Refusal{Life: x.duplicate.Life, Why: why}, nil, true
 }
 
-// where is where a process runs, in words.
-func where(host string) string {
+// hostSuffix says in words where a process runs. "": it is not known.
+func hostSuffix(host string) string {
 	if host == "" {
 		return ""
 	}
 	return " on " + host
 }
 
-// maxError is how many bytes of an error an executor is believed.
+// maxError is how many bytes of an executor's error are kept.
 const maxError = 1000
 
-// jobStatus takes over what an executor says of a job, in answer to its newest orders or to older ones.
-func (m *Machine) jobStatus(j *job, s wire.JobStatus, answers bool) {
-	s.Error = text.Line(s.Error, maxError) // others print it in a table
+// applyJobStatus takes over what an executor says of a job. answers says that the status answers the executor's newest
+// orders.
+func (m *Machine) applyJobStatus(j *job, s wire.JobStatus, answers bool) {
+	s.Error = text.Line(s.Error, maxError) // tables print it in one line
 	if !j.record.Spec.Script {
 		s.Iteration = min(s.Iteration, j.record.Spec.Iterations)
 	}
-	m.said(j, s.Script)
+	m.recordAllocated(j, s.Script)
 	if j.record.Iteration = max(j.record.Iteration, s.Iteration); s.State == wire.Running &&
 		j.record.State == wire.Starting {
-		j.record.Iteration = s.Iteration // it may have begun at an older checkpoint than was known
+		j.record.Iteration = s.Iteration // it may have begun at a checkpoint before the known one
 	}
-	m.checkpointed(j, s.Checkpoint)
-	if j.replica() {
-		m.keeps(j, &s)
+	m.recordCheckpoint(j, s.Checkpoint)
+	if j.isReplica() {
+		m.recordKeptCheckpoint(j, &s)
 	}
 	if s.Epoch > j.record.Applied && j.mayApply(s.Epoch) {
-		m.discard(j, j.applied(s.Epoch), false)
+		m.dropDelivered(j, j.recordApplied(s.Epoch), false)
 		m.changed = true
 	}
 	there := s.State == wire.Waiting && j.record.State == wire.Starting
-	if j.there != there {
-		j.there, m.changed = there, true
+	if j.prepared != there {
+		j.prepared, m.changed = there, true
 	}
-	if j.replica() && m.siblingStatus(j, &s, answers) {
+	if j.isReplica() && m.applyReplicaStatus(j, &s, answers) {
 		return
 	}
 	switch s.State {
 	case wire.Running:
-		m.trains(j)
+		m.recordTraining(j)
 		if (s.Error != "" || j.record.State == wire.Training) && s.Error != j.record.Why {
 			if j.record.Why, m.changed = s.Error, true; s.Error != "" {
-				m.event(Event{Kind: Troubled, Job: j.record.Spec.Name, Why: s.Error})
+				m.emitEvent(Event{Kind: Troubled, Job: j.record.Spec.Name, Why: s.Error})
 			}
 		}
 	case wire.Resting:
 		if j.record.State == wire.Parking && j.record.Target != "" && s.Error != "" && answers {
-			m.stays(j, s.Error) // no checkpoint could be written
+			m.stayOnDevice(j, s.Error) // the checkpoint could not be written
 			return
 		}
 		if j.record.State == wire.Parking && j.record.Park == wire.InMemory && s.Arena == 0 && answers {
-			m.parked(j)
+			m.recordParked(j)
 		}
 	case wire.Suspended:
-		m.suspended(j, s)
+		m.applySuspended(j, s)
 	case wire.Finished:
-		m.over(j, wire.Done, "", s.Result)
+		m.endJob(j, wire.Done, "", s.Result)
 	case wire.Stopped:
-		m.over(j, wire.Halted, "", s.Result)
+		m.endJob(j, wire.Halted, "", s.Result)
 	case wire.Failed:
 		x := m.executors[j.record.Executor]
 		switch {
-		case s.Damaged && m.beginAgain(j, s.Error):
+		case s.Damaged && m.restartFromScratch(j, s.Error):
 			return
-		case s.Lacks && m.lacks(j, x, s.Error):
+		case s.Lacks && m.handleMissingCheckpoint(j, x, s.Error):
 			return
-		case s.Free != nil && m.crowded(j, *s.Free, s.Error):
+		case s.Free != nil && m.shrinkToFree(j, *s.Free, s.Error):
 			return
-		case !x.own && m.elsewhere(j, s.Error):
-			j.tried = append(j.tried, x.name) // another machine may have what it lacks
+		case !x.forJobs && m.reassignUnstarted(j, s.Error):
+			j.failedAt = append(j.failedAt, x.name) // another machine may have what this one lacks
 			return
 		}
 		j.record.Diverged = s.Diverged
-		m.over(j, wire.Broken, s.Error, s.Result)
+		m.endJob(j, wire.Broken, s.Error, s.Result)
 	}
 }
 
 const (
-	maxTick     = 5 * time.Second // between two ticks of a process that does not stand still
-	forgetAfter = time.Hour       // that an executor was not heard of and is gone
+	maxTick     = 5 * time.Second // the longest time between two ticks of a process that was not suspended
+	forgetAfter = time.Hour       // how long an executor is remembered after it has gone
 )
 
-// tick is told every second or so.
-func (m *Machine) tick(t *Tick) {
+// applyTick does what is due, every second or so.
+func (m *Machine) applyTick(t *Tick) {
 	for _, d := range m.domains {
-		if d.learnt.news && m.now-d.learnt.stored >= storeEvery {
-			d.keep()
+		if d.learnt.unstored && m.now-d.learnt.storedAt >= storeEvery {
+			d.storeLearnt()
 		}
 	}
-	m.takeLate()
-	deaf := t.Deaf || m.now-m.ticked > maxTick // what executors said while this process stood still is still to be read
-	m.ticked = m.now
+	m.takeLateBatches()
+	// What executors said while this process was suspended has not arrived yet.
+	deaf := t.Deaf || m.now-m.lastTick > maxTick
+	m.lastTick = m.now
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		x := m.executors[name]
-		if x.gone && m.now-x.heard > forgetAfter {
-			delete(m.executors, name) // nothing that it has said is on its way any more
+		if x.gone && m.now-x.lastHeard > forgetAfter {
+			delete(m.executors, name) // no message of it can be on its way any more
 		}
-		ours := x.launched && m.config.Watched // its end is told: it may be silent, unless others wait for its pages
-		if x.gone || ours && !(x.domain.config.shares() && x.joined) {
+		// Its parent tells of its end, so it may be silent unless others wait for its pages.
+		ours := x.launched && m.config.Watched
+		if x.gone || ours && !(x.domain.config.sharesMemory() && x.joined) {
 			continue
 		}
 		if deaf {
-			x.heard = m.now
+			x.lastHeard = m.now
 		}
-		silent := m.now - x.heard
+		silent := m.now - x.lastHeard
 		if silent > m.config.Silence && !x.silent {
-			m.silence(x)
+			m.markSilent(x)
 		}
 		switch {
 		case silent <= m.config.GiveUp:
 		case !ours:
-			m.giveUp(x)
+			m.giveUpExecutor(x)
 		case !x.killed:
 			x.killed = true
-			m.event(Event{Kind: Killed, Executor: x.name, Why: silentFor(silent)})
-			m.say(Output{Kill: x.name})
+			m.emitEvent(Event{Kind: Killed, Executor: x.name, Why: silenceText(silent)})
+			m.emit(Output{Kill: x.name})
 		}
 	}
 	for _, j := range m.jobs {
-		if j.ready > 0 && j.ready <= m.now {
-			j.ready = 0
-			m.admit(j.domain)
+		if j.notBefore > 0 && j.notBefore <= m.now {
+			j.notBefore = 0
+			m.retryAdmission(j.domain)
 			for _, d := range m.domains {
-				d.want.admission = d.want.admission || len(d.waiting()) > 0 // behind it
+				d.pending.admission = d.pending.admission || len(d.waitingJobs()) > 0 // jobs behind it may begin
 			}
 		}
 	}
-	m.takeByTime()
-	m.reckon()
-	m.missLong()
+	m.orderTimedCheckpoints()
+	m.settleAccounts()
+	m.failMissingCheckpoints()
 	for _, d := range slices.Clone(m.domains) {
-		m.close(d)
+		m.closeDevice(d)
 	}
 }
 
-// checkpointed takes down the newest checkpoint of a job's present incarnation. It is a progress if it is newer than
+// recordCheckpoint records the newest checkpoint of a job's present incarnation. It is a progress if it is newer than
 // the one before.
-func (m *Machine) checkpointed(j *job, c *wire.Checkpoint) {
+func (m *Machine) recordCheckpoint(j *job, c *wire.Checkpoint) {
 	old := j.record.Checkpoint
 	if c == nil || c.Iteration > j.record.Spec.Iterations || old != nil && *old == *c {
 		return
 	}
-	if !j.replica() && (old == nil || c.Iteration > old.Iteration) {
+	if !j.isReplica() && (old == nil || c.Iteration > old.Iteration) {
 		j.record.Restarts = 0
 	}
-	if j.stays && (old == nil || c.Iteration > old.Iteration) {
-		j.stays = false
-		m.stir()
+	if j.pinned && (old == nil || c.Iteration > old.Iteration) {
+		j.pinned = false
+		m.wakeMigrations()
 	}
 	j.record.Checkpoint, m.changed = c, true
 }
 
-// trains takes down that a job trains.
-func (m *Machine) trains(j *job) {
+// recordTraining records that a job trains.
+func (m *Machine) recordTraining(j *job) {
 	if j.record.State == wire.Starting {
-		j.record.State, j.record.Why, j.begun, m.changed = wire.Training, "", m.now, true
-		j.lacking = 0
+		j.record.State, j.record.Why, j.trainingSince, m.changed = wire.Training, "", m.now, true
+		j.checkpointDeadline = 0
 	}
 }
 
-// suspended takes down that a job has left its executor, for some trouble or in peace, and can go on from its
+// applySuspended takes the news that a job has left its executor, for some trouble or in peace, and can go on from its
 // checkpoint.
-func (m *Machine) suspended(j *job, s wire.JobStatus) {
+func (m *Machine) applySuspended(j *job, s wire.JobStatus) {
 	switch {
 	case j.record.State == wire.Ending:
-		m.over(j, wire.Halted, "", s.Result)
+		m.endJob(j, wire.Halted, "", s.Result)
 	case j.record.State == wire.Parking || j.record.State == wire.Parked || j.record.State == wire.Queued:
-		m.lost(j, cmp.Or(s.Error, "its executor has left"))
+		m.recoverLost(j, cmp.Or(s.Error, "its executor has left"))
 	case s.Error != "":
-		if !m.restart(j, s.Error) {
-			m.over(j, wire.Broken, s.Error, s.Result)
+		if !m.restartJob(j, s.Error) {
+			m.endJob(j, wire.Broken, s.Error, s.Result)
 		}
 	default:
 		const why = "its executor has left"
-		m.displace(j)
-		m.enqueueAgain(j, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
-		m.event(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
+		m.detachJob(j)
+		m.requeueInPlace(j, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
+		m.emitEvent(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
 	}
 }
 
@@ -357,7 +362,7 @@ func (m *Machine) suspended(j *job, s wire.JobStatus) {
 func (m *Machine) orphans() []string {
 	names := make(map[string]bool)
 	for name, x := range m.executors {
-		names[name] = x.own && !x.launched && !x.gone
+		names[name] = x.forJobs && !x.launched && !x.gone
 	}
 	for _, j := range m.jobs {
 		for _, h := range j.record.Held {
@@ -368,98 +373,99 @@ func (m *Machine) orphans() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// ended is told that a process has ended that was called as an executor is. Where two had its name and it is not known
-// which one it was, that may have been the one that was refused: then silence decides about the other.
-func (m *Machine) ended(g *Gone) {
+// executorEnded takes the news that a process with the name of an executor has ended. If two had its name and it is not
+// known which one this was, it may have been the one that was refused: then silence decides about the other.
+func (m *Machine) executorEnded(g *ExecutorEnd) {
 	for _, life := range g.Lives {
-		m.died(g.Executor, life, g.Why)
+		m.processEnded(g.Executor, life, g.Why)
 	}
 	x := m.executors[g.Executor]
 	switch {
 	case x == nil || x.gone:
-	case x.life != "" && len(g.Lives) > 0 || x.refused != nil: // it was another process
+	case x.life != "" && len(g.Lives) > 0 || x.refusal != nil: // another process of that name may have ended
 		x.launched = false
 	default:
-		m.bury(x, g.Why)
+		m.removeDead(x, g.Why)
 	}
 }
 
-// maxMoves is how often in a row a job gets another executor before it has begun.
+// maxMoves is how many times in a row a job gets another executor before it has begun.
 const maxMoves = 2
 
-// elsewhere has a job that has not begun get another executor, and reports whether it may have one.
-func (m *Machine) elsewhere(j *job, why string) bool {
-	if j.record.Spec.Script || j.record.State != wire.Starting || j.record.Applied > 0 || j.newest() == nil ||
+// reassignUnstarted gives another executor to a job that has not begun, and reports whether it may have one.
+func (m *Machine) reassignUnstarted(j *job, why string) bool {
+	if j.record.Spec.Script || j.record.State != wire.Starting || j.record.Applied > 0 || j.newestLayout() == nil ||
 		j.record.Restarts >= max(maxMoves, j.record.Spec.Restarts) {
 		return false
 	}
-	if j.record.Restarts++; j.replica() {
-		m.scatter(j, why, false)
+	if j.record.Restarts++; j.isReplica() {
+		m.restartGang(j, why, false)
 	} else {
-		m.move(j, why)
+		m.reassign(j, why)
 	}
 	return true
 }
 
-// move has a job that has not begun get another executor.
-func (m *Machine) move(j *job, why string) {
-	m.discard(j, j.given(), true)
+// reassign gives another executor to a job that has not begun.
+func (m *Machine) reassign(j *job, why string) {
+	m.dropDelivered(j, j.deliveredLayouts(), true)
 	j.record.Executor, m.changed = "", true
 	for _, l := range j.layouts {
 		l.delivered = false
 	}
-	m.event(Event{Kind: Moved, Job: j.record.Spec.Name, Why: why})
+	m.emitEvent(Event{Kind: Moved, Job: j.record.Spec.Name, Why: why})
 }
 
-// trained takes down that a job has trained an iteration.
-func (m *Machine) trained(j *job, r *wire.Report) {
-	j.pace = correct.Latency(cmp.Or(j.pace, r.Wall), r.Wall, j.domain.config.Alpha, false)
-	m.moves.timed(j, r.Wall)
-	j.gate = correct.Latency(j.gate, r.Gate, j.domain.config.Alpha, false)
+// recordIteration records that a job has trained an iteration.
+func (m *Machine) recordIteration(j *job, r *wire.Report) {
+	j.iterationTime = correct.Latency(cmp.Or(j.iterationTime, r.Wall), r.Wall, j.domain.config.Alpha, false)
+	m.migrations.timeIteration(j, r.Wall)
+	j.gateTime = correct.Latency(j.gateTime, r.Gate, j.domain.config.Alpha, false)
 	j.record.Iteration = max(j.record.Iteration, r.Iteration+1)
 }
 
-// report corrects a job's latencies by what was measured, and has all jobs planned again when they have changed by more
-// than the threshold since they were planned last (TENSILE, section IV-E: |s'-s|/s).
-func (m *Machine) report(r *wire.Report) {
-	j := m.find(r.Job)
+// applyReport moves a job's latencies towards what was measured. It has all jobs planned again when they differ by more
+// than the threshold from those that the plans were made for (TENSILE, section IV-E: |s'-s|/s).
+func (m *Machine) applyReport(r *wire.Report) {
+	j := m.findJob(r.Job)
 	if j == nil || j.record.Executor != r.Executor || j.record.State.Over() || r.ID != 0 && r.ID != j.record.Spec.ID ||
-		!j.is(r.Incarnation) {
+		!j.isIncarnation(r.Incarnation) {
 		return
 	}
-	j.heard.add(r.Iteration, r.Loss)
+	j.losses.add(r.Iteration, r.Loss)
 	if j.record.Spec.Script {
-		m.trained(j, r)
+		m.recordIteration(j, r)
 	}
 	d := j.domain
-	at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == r.Epoch && !j.stale(l) })
+	at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == r.Epoch && !j.isStale(l) })
 	if at < 0 || len(r.Steps) != len(j.layouts[at].Wire.Plan.Steps) {
-		m.hear(j, r, nil)
-		return // of a plan that is over
+		m.countReport(j, r, nil)
+		return // the plan is no longer in use
 	}
-	m.hear(j, r, j.layouts[at])
-	m.trains(j) // its status may still be on its way
-	alone := j.first(j.layouts[at], d.alone(j, r.Steps))
+	m.countReport(j, r, j.layouts[at])
+	m.recordTraining(j) // the status that says so may still be on its way
+	alone := j.firstVariantTimes(j.layouts[at], d.withoutSlowdown(j, r.Steps))
 	for i, s := range j.layouts[at].Wire.Plan.Steps {
 		j.latency[s.Op] = correct.Latency(j.latency[s.Op], alone[i], d.config.Alpha, r.Iteration == 0)
 	}
 	if !j.record.Spec.Script {
-		d.learn(j, j.layouts[at], r.Iteration, alone)
-		d.learnt.listen(j, j.layouts[at], alone)
-		m.trained(j, r)
+		d.correctLine(j, j.layouts[at], r.Iteration, alone)
+		d.learnt.learnFrom(j, j.layouts[at], alone)
+		m.recordIteration(j, r)
 	}
-	j.learnt, j.told = true, r
-	if j.follow && r.Epoch == j.record.Epoch && r.Iteration > 0 {
-		j.follow, j.last, m.changed = false, r, true
-		waits := func(j *job) bool { return j.follow }
-		if !slices.ContainsFunc(d.active(), waits) {
-			d.want.must, d.want.better = true, because(Asked, "the policy asked to plan again")
+	j.measured, j.lastReport = true, r
+	if j.wantsReport && r.Epoch == j.record.Epoch && r.Iteration > 0 {
+		j.wantsReport, j.policyReport, m.changed = false, r, true
+		waits := func(j *job) bool { return j.wantsReport }
+		if !slices.ContainsFunc(d.activeJobs(), waits) {
+			d.pending.mandatory, d.pending.replan = true, newReason(Asked, "the policy asked to plan again")
 		}
 	}
-	if j.reports++; d.config.NoReplan || j.reports < d.config.Settle || r.Epoch != j.record.Epoch || m.now < d.rest {
+	if j.reportsSincePlan++; d.config.NoReplan || j.reportsSincePlan < d.config.SettleReports ||
+		r.Epoch != j.record.Epoch || m.now < d.driftNotBefore {
 		return
 	}
-	if rate := correct.Drift(j.latency, j.assumed); rate > d.config.Threshold {
-		d.want.better = because(Drifted, "the latencies of job %s have changed by %.0f %%", r.Job, 100*rate)
+	if rate := correct.Drift(j.latency, j.plannedLatency); rate > d.config.Threshold {
+		d.pending.replan = newReason(Drifted, "the latencies of job %s have changed by %.0f %%", r.Job, 100*rate)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkStep is what a step takes with 200 jobs of resnet50 at executors of their own: a heartbeat that says nothing
-// new, one that tells of an iteration, a report, and a job that comes, up to the errand that it asks for.
+// new, one that tells of an iteration, a report, and a job that comes, up to the plan request that follows.
 func BenchmarkStep(b *testing.B) {
 	g, err := models.Build("resnet50", models.Config{Batch: 2})
 	if err != nil {
@@ -26,7 +26,7 @@ func BenchmarkStep(b *testing.B) {
 			Graph: g}
 	}
 	submit(b, m, list)
-	if n := len(m.own.active()); n != jobs {
+	if n := len(m.ownDomain.activeJobs()); n != jobs {
 		b.Fatalf("%d jobs were admitted", n)
 	}
 	var number int64
@@ -41,8 +41,8 @@ func BenchmarkStep(b *testing.B) {
 	for i := range jobs {
 		m.Step(0, status(i, 0))
 	}
-	steps := make([]time.Duration, len(m.jobs[0].newest().Wire.Plan.Steps))
-	for i, s := range m.jobs[0].newest().Wire.Plan.Steps {
+	steps := make([]time.Duration, len(m.jobs[0].newestLayout().Wire.Plan.Steps))
+	for i, s := range m.jobs[0].newestLayout().Wire.Plan.Steps {
 		steps[i] = m.jobs[0].latency[s.Op]
 	}
 	iteration := 1
@@ -60,9 +60,9 @@ func BenchmarkStep(b *testing.B) {
 				Iteration: iteration, Steps: steps, Wall: time.Millisecond}}
 		}},
 		{"arrival", func() Input {
-			if e := m.own.errand; e != nil {
-				m.own.errand = nil
-				m.refuse(m.jobs[jobs].batch, "once more")
+			if e := m.ownDomain.request; e != nil {
+				m.ownDomain.request = nil
+				m.refuseBatch(m.jobs[jobs].batch, "once more")
 			}
 			spec := wire.Spec{Name: "late", Graph: g.Digest(), Iterations: endless}
 			return Input{Submit: []Submission{{Spec: spec, Graph: g}}}

@@ -63,8 +63,9 @@ func newShop(t *testing.T, seed uint64, fit int) *shop {
 		most = max(most, sum)
 		l.graphs = append(l.graphs, g)
 	}
-	w.config = Config{Device: "model", Align: 64, Out: w.config.Out, In: w.config.In, Policy: "tensile", Share: true,
-		Turn: shopTurn, NoReplan: true, Keep: 5, Budget: most * graph.Bytes(fit)}
+	w.config = Config{Device: "model", Align: 64, Out: w.config.Out, In: w.config.In, Policy: "tensile",
+		OneExecutor: true,
+		Turn:        shopTurn, NoReplan: true, KeepJobs: 5, Budget: most * graph.Bytes(fit)}
 	w.budget, w.machine = w.config.Budget, NewMachine(w.config)
 	w.clock = time.Hour
 	return l
@@ -280,9 +281,9 @@ func TestTenantsThatSleep(t *testing.T) {
 func TestThoseThatGaveWayComeBackInOrder(t *testing.T) {
 	m := NewMachine(Config{Device: "model", Turn: shopTurn})
 	m.shares = map[string]int{"ada": 1}
-	d := m.own
+	d := m.ownDomain
 	debts := func(ada, bob time.Duration, paid bool) {
-		d.ledger.accounts = map[string]*account{"ada": {debt: ada, owed: paid}, "bob": {debt: bob}}
+		d.ledger.accounts = map[string]*account{"ada": {debt: ada, inRepayment: paid}, "bob": {debt: bob}}
 	}
 	for _, c := range []struct {
 		ada, bob          time.Duration
@@ -298,7 +299,7 @@ func TestThoseThatGaveWayComeBackInOrder(t *testing.T) {
 	} {
 		debts(c.ada, c.bob, c.paid)
 		held := func(owner string, gaveWay bool) bool {
-			_, held := d.holds(&job{domain: d, record: wire.Record{Spec: wire.Spec{Name: "a", Owner: owner},
+			_, held := d.throttles(&job{domain: d, record: wire.Record{Spec: wire.Spec{Name: "a", Owner: owner},
 				State: wire.Queued, Preempted: gaveWay}})
 			return held
 		}
@@ -315,16 +316,16 @@ func TestHeldForNobody(t *testing.T) {
 	m := NewMachine(Config{Device: "model", Turn: shopTurn})
 	m.shares = map[string]int{"ada": 1}
 	m.now = time.Hour
-	d := m.own
-	d.ledger.since = m.now - time.Second
-	d.ledger.accounts = map[string]*account{"bob": {debt: 2 * shopTurn, owed: true}}
+	d := m.ownDomain
+	d.ledger.lastTick = m.now - time.Second
+	d.ledger.accounts = map[string]*account{"bob": {debt: 2 * shopTurn, inRepayment: true}}
 	j := &job{domain: d, record: wire.Record{Spec: wire.Spec{Name: "a", Owner: "ada"}, Preempted: true}}
 	m.jobs = []*job{j}
 	m.enqueue(j, "gave way to another tenant")
-	if d.ask(); d.want.admission || d.errand != nil {
+	if d.requestDuePlans(); d.pending.admission || d.request != nil {
 		t.Fatal("it is planned for at once")
 	}
-	if m.reckon(); !d.want.admission {
+	if m.settleAccounts(); !d.pending.admission {
 		t.Error("it is not planned for when nobody is owed anything")
 	}
 }
@@ -334,7 +335,7 @@ func TestHeldForNobody(t *testing.T) {
 func TestDebtsOutliveSilence(t *testing.T) {
 	m := NewMachine(Config{Device: "none", NoDevice: true, Turn: shopTurn})
 	m.shares, m.now = map[string]int{"ada": 1}, time.Hour
-	d := m.open(m.config.For(&wire.Device{Name: "a"}), &wire.Device{Name: "a"})
+	d := m.openDevice(m.config.ForDevice(&wire.Device{Name: "a"}), &wire.Device{Name: "a"})
 	x := &executor{name: "lab1", domain: d}
 	m.executors["lab1"] = x
 	j := &job{domain: d, record: wire.Record{Spec: wire.Spec{Name: "one", Owner: "ada"}}}
@@ -358,9 +359,9 @@ func TestDebtsOutliveSilence(t *testing.T) {
 		if j.record.State, j.record.Executor = c.state, ""; c.state == wire.Unknown || c.state == wire.Training {
 			j.record.Executor = "lab1"
 		}
-		d.ledger = ledger{since: m.now, accounts: map[string]*account{"ada": {debt: debt}}}
+		d.ledger = ledger{lastTick: m.now, accounts: map[string]*account{"ada": {debt: debt}}}
 		m.now += time.Second
-		d.reckon()
+		d.settleAccounts()
 		a := d.ledger.accounts["ada"]
 		if kept := a != nil && a.debt == debt; kept != c.keeps || !kept && a != nil {
 			t.Errorf("%+v: the account is %+v", c, a)
@@ -370,7 +371,7 @@ func TestDebtsOutliveSilence(t *testing.T) {
 
 // A tenant is before another that is owed nothing or less; where both are owed something it has to be far more.
 func TestBefore(t *testing.T) {
-	d := NewMachine(Config{Device: "model", Turn: shopTurn}).own
+	d := NewMachine(Config{Device: "model", Turn: shopTurn}).ownDomain
 	for _, c := range []struct {
 		ada, bob             time.Duration
 		adaIsOwed, bobIsOwed bool
@@ -382,9 +383,9 @@ func TestBefore(t *testing.T) {
 		{2 * shopTurn, shopTurn, true, true, false},
 		{4 * shopTurn, shopTurn, true, true, true},
 	} {
-		d.ledger.accounts = map[string]*account{"ada": {debt: c.ada, owed: c.adaIsOwed},
-			"bob": {debt: c.bob, owed: c.bobIsOwed}}
-		if got := d.before("ada", "bob"); got != c.want {
+		d.ledger.accounts = map[string]*account{"ada": {debt: c.ada, inRepayment: c.adaIsOwed},
+			"bob": {debt: c.bob, inRepayment: c.bobIsOwed}}
+		if got := d.precedes("ada", "bob"); got != c.want {
 			t.Errorf("%+v: before is %v", c, got)
 		}
 	}
@@ -396,8 +397,8 @@ func resting(bobs int) (d *domain, ada *job, bob []*job) {
 	m := NewMachine(Config{Device: "model", Turn: shopTurn, Context: 1, Watched: true})
 	m.shares = map[string]int{"ada": 1}
 	m.now = time.Hour
-	d = m.own
-	d.ledger.accounts = map[string]*account{"ada": {debt: 2 * shopTurn, owed: true}, "bob": {debt: -shopTurn}}
+	d = m.ownDomain
+	d.ledger.accounts = map[string]*account{"ada": {debt: 2 * shopTurn, inRepayment: true}, "bob": {debt: -shopTurn}}
 	queued := func(name, owner string) *job {
 		j := &job{domain: d, record: wire.Record{Spec: wire.Spec{Name: name, Owner: owner, Priority: 1,
 			Checkpoint: wire.Interval{Iterations: 1}}, State: wire.Queued}}
@@ -405,11 +406,11 @@ func resting(bobs int) (d *domain, ada *job, bob []*job) {
 		return j
 	}
 	ada = queued("a", "ada")
-	ada.record.Need, ada.passed = 1, true
+	ada.record.Need, ada.overtakable = 1, true
 	for i := range bobs {
 		j := queued(fmt.Sprint("b", i), "bob")
 		j.record.Preempted, j.record.Executor = true, fmt.Sprint("x", i)
-		m.executors[j.record.Executor] = &executor{name: j.record.Executor, domain: d, own: true}
+		m.executors[j.record.Executor] = &executor{name: j.record.Executor, domain: d, forJobs: true}
 		bob = append(bob, j)
 	}
 	return d, ada, bob
@@ -418,11 +419,11 @@ func resting(bobs int) (d *domain, ada *job, bob []*job) {
 // A job that gave way and comes back a turn after another of its tenant says so, not that its tenant got too little.
 func TestHeldForItsOwn(t *testing.T) {
 	d, ada, bob := resting(2)
-	d.ledger.since = d.m.now
+	d.ledger.lastTick = d.m.now
 	d.ledger.accounts = map[string]*account{"ada": {debt: -time.Second}, "bob": {debt: -shopTurn}}
-	ada.passed, ada.record.State = false, wire.Training
-	bob[0].record.State, bob[0].record.Preempted, bob[0].begun = wire.Training, false, d.m.now
-	d.m.reckon()
+	ada.overtakable, ada.record.State = false, wire.Training
+	bob[0].record.State, bob[0].record.Preempted, bob[0].trainingSince = wire.Training, false, d.m.now
+	d.m.settleAccounts()
 	const want = "gave way to another tenant, and comes back a turn after the job of tenant bob that came back " +
 		"before it"
 	if got := bob[1].record.Why; got != want {
@@ -433,25 +434,25 @@ func TestHeldForItsOwn(t *testing.T) {
 // A job that is held for another tenant comes back when what it is held for lets others pass, and nothing trains.
 func TestHeldForWhatPasses(t *testing.T) {
 	d, ada, bob := resting(1)
-	if got := d.waiting(); !slices.Equal(got, bob) {
+	if got := d.waitingJobs(); !slices.Equal(got, bob) {
 		t.Errorf("%d jobs wait, want that of bob", len(got))
 	}
-	ada.passed = false
-	if got := d.waiting(); len(got) != 1 || got[0] != ada {
+	ada.overtakable = false
+	if got := d.waitingJobs(); len(got) != 1 || got[0] != ada {
 		t.Errorf("%d jobs wait, want that of ada", len(got))
 	}
-	ada.passed, bob[0].record.State = true, wire.Training
+	ada.overtakable, bob[0].record.State = true, wire.Training
 	d.m.jobs = append(d.m.jobs, &job{domain: d, record: wire.Record{Spec: wire.Spec{Name: "b1", Owner: "bob"},
 		State: wire.Queued, Preempted: true}})
-	d.want.admission, bob[0].record.Preempted = false, false
-	if got := d.waiting(); len(got) != 0 {
+	d.pending.admission, bob[0].record.Preempted = false, false
+	if got := d.waitingJobs(); len(got) != 0 {
 		t.Errorf("%d jobs wait beside one that trains", len(got))
 	}
-	if d.repay(); bob[0].record.Preempted {
+	if d.repayDebt(); bob[0].record.Preempted {
 		t.Error("a job gives way to one that passes")
 	}
-	ada.passed = false
-	if d.repay(); !bob[0].record.Preempted {
+	ada.overtakable = false
+	if d.repayDebt(); !bob[0].record.Preempted {
 		t.Error("no job gives way")
 	}
 }
@@ -459,13 +460,13 @@ func TestHeldForWhatPasses(t *testing.T) {
 // Of jobs that rest one of the lowest priority leaves for another, and none that was resumed by its owner.
 func TestUnload(t *testing.T) {
 	d, ada, bob := resting(3)
-	ada.passed, d.want.admission = false, false
+	ada.overtakable, d.pending.admission = false, false
 	for i, j := range bob {
 		j.record.Spec.Priority, j.record.Granted = 3-i, 1
 	}
 	bob[2].record.Preempted = false
-	bob[2].held, bob[2].ready = true, 2*time.Hour
-	if d.unload(); bob[0].record.Park != "" || bob[1].record.Park != wire.OnDisk || bob[2].record.Park != "" {
+	bob[2].throttled, bob[2].notBefore = true, 2*time.Hour
+	if d.unloadParked(); bob[0].record.Park != "" || bob[1].record.Park != wire.OnDisk || bob[2].record.Park != "" {
 		t.Errorf("parked are %q, %q, %q", bob[0].record.Park, bob[1].record.Park, bob[2].record.Park)
 	}
 }
@@ -475,16 +476,16 @@ func TestReplicasPass(t *testing.T) {
 	d, ada, bob := resting(1)
 	bob[0].record.Preempted, bob[0].record.Spec.Checkpoint = false, wire.Interval{}
 	of := func(number int) wire.Replica { return wire.Replica{Group: 1, Number: number, Of: 2} }
-	sibling := &job{domain: d, record: ada.record}
-	ada.record.Spec.Replica, sibling.record.Spec.Replica = of(0), of(1)
-	d.m.jobs = append(d.m.jobs, sibling)
+	replica := &job{domain: d, record: ada.record}
+	ada.record.Spec.Replica, replica.record.Spec.Replica = of(0), of(1)
+	d.m.jobs = append(d.m.jobs, replica)
 	for _, others := range []bool{true, false} {
-		ada.passed, sibling.passed, d.want.admission = false, false, false
+		ada.overtakable, replica.overtakable, d.pending.admission = false, false, false
 		if !others {
 			bob[0].record.State = wire.Done
 		}
-		if d.unload(); ada.passed != others || sibling.passed != others {
-			t.Errorf("with others %v: the replicas let them pass: %v, %v", others, ada.passed, sibling.passed)
+		if d.unloadParked(); ada.overtakable != others || replica.overtakable != others {
+			t.Errorf("with others %v: the replicas let them pass: %v, %v", others, ada.overtakable, replica.overtakable)
 		}
 	}
 }
@@ -493,10 +494,10 @@ func TestReplicasPass(t *testing.T) {
 // shares, bob most. One of bob's jobs has a higher priority than the others, the last has begun just now.
 func paying() (d *domain, bob, cal []*job) {
 	d, ada, _ := resting(0)
-	ada.passed, d.want.admission = false, false
+	ada.overtakable, d.pending.admission = false, false
 	d.ledger.accounts["cal"] = &account{debt: -shopTurn / 2}
 	trains := func(name, owner string, priority int, begun time.Duration) *job {
-		j := &job{domain: d, begun: begun, record: wire.Record{Spec: wire.Spec{Name: name, Owner: owner,
+		j := &job{domain: d, trainingSince: begun, record: wire.Record{Spec: wire.Spec{Name: name, Owner: owner,
 			Priority: priority}, State: wire.Training}}
 		d.m.jobs = append(d.m.jobs, j)
 		return j
@@ -524,8 +525,8 @@ func TestRepay(t *testing.T) {
 	d, bob, cal := paying()
 	want := func(what string, names ...string) {
 		t.Helper()
-		d.want.admission = false
-		d.repay()
+		d.pending.admission = false
+		d.repayDebt()
 		if got := gaveWay(append(bob, cal...)); !slices.Equal(got, names) {
 			t.Errorf("%s: %v gave way, want %v", what, got, names)
 		}
@@ -534,7 +535,7 @@ func TestRepay(t *testing.T) {
 	want("at once after that", "b2")
 	d.m.now += shopTurn / patience
 	d.ledger.accounts["ada"].debt -= shopTurn / patience / 8
-	bob[3].begun = d.m.now
+	bob[3].trainingSince = d.m.now
 	want("while the debt falls", "b2")
 	d.m.now += shopTurn / patience
 	want("when it does not", "b1", "b2")
@@ -544,7 +545,7 @@ func TestRepay(t *testing.T) {
 func TestWeights(t *testing.T) {
 	d, bob, cal := paying()
 	d.m.shares = map[string]int{"bob": 4, "cal": 2}
-	weights := d.m.weights(d.active())
+	weights := d.m.tenantWeights(d.activeJobs())
 	for j, want := range map[*job]int{bob[0]: 400, bob[1]: 200, bob[2]: 200, bob[3]: 200, cal[0]: 500} {
 		if weights[j] != want {
 			t.Errorf("job %s has weight %d, want %d", j.record.Spec.Name, weights[j], want)
@@ -552,7 +553,8 @@ func TestWeights(t *testing.T) {
 	}
 	waits := &job{record: wire.Record{Spec: wire.Spec{Owner: "cal", Priority: 3}, State: wire.Queued}}
 	d.m.jobs = append(d.m.jobs, waits)
-	if got := d.m.worth(waits)(waits); got != 1.5 { // two of six shares, of which it has three quarters, for six jobs
+	// two of six shares, of which it has three quarters, for six jobs
+	if got := d.m.jobWorth(waits)(waits); got != 1.5 {
 		t.Errorf("a job that waits is worth %v beside the others", got)
 	}
 }
@@ -564,7 +566,7 @@ func TestFewerJobsComeFirst(t *testing.T) {
 		return &job{domain: d, record: wire.Record{Spec: wire.Spec{Owner: owner}, State: wire.Queued}}
 	}
 	waiting := []*job{wait("bob"), wait("cal"), wait("ada")}
-	d.m.inOrder(waiting)
+	d.m.sortQueue(waiting)
 	for i, want := range []string{"ada", "cal", "bob"} {
 		if got := waiting[i].tenant(); got != want {
 			t.Errorf("number %d is of %s, want %s", i, got, want)
@@ -578,11 +580,12 @@ func TestReckon(t *testing.T) {
 	d, _, cal := paying()
 	l := &d.ledger
 	d.m.jobs = append(cal, &job{domain: d, record: wire.Record{Spec: wire.Spec{Owner: "bob"}, State: wire.Training}})
-	l.accounts = map[string]*account{"bob": {debt: shopTurn / 2, owed: true}, "cal": {debt: -shopTurn / 2}}
+	l.accounts = map[string]*account{"bob": {debt: shopTurn / 2, inRepayment: true}, "cal": {debt: -shopTurn / 2}}
 	for _, passed := range []time.Duration{0, time.Second, time.Second} {
 		d.m.now += passed
-		d.reckon()
-		if bob, cal := l.accounts["bob"], l.accounts["cal"]; !bob.owed || bob.debt != shopTurn/2 || cal.owed ||
+		d.settleAccounts()
+		if bob, cal := l.accounts["bob"], l.accounts["cal"]; !bob.inRepayment || bob.debt != shopTurn/2 ||
+			cal.inRepayment ||
 			cal.debt != -shopTurn/2 {
 			t.Errorf("after %v more bob's account is %+v, that of cal %+v", passed, bob, cal)
 		}
@@ -594,9 +597,9 @@ func TestReckon(t *testing.T) {
 func TestStoredDebts(t *testing.T) {
 	d, _, _ := paying()
 	m := d.m
-	other := m.open(m.config.For(&wire.Device{Name: "a"}), &wire.Device{Name: "a"})
+	other := m.openDevice(m.config.ForDevice(&wire.Device{Name: "a"}), &wire.Device{Name: "a"})
 	d.ledger, other.ledger = ledger{}, ledger{}
-	m.restoreDebts(&wire.Tenants{Debts: []wire.TenantDebt{{Device: d.on(), Tenant: "ada", Debt: 99 * shopTurn},
+	m.restoreDebts(&wire.Tenants{Debts: []wire.TenantDebt{{Device: d.recordName(), Tenant: "ada", Debt: 99 * shopTurn},
 		{Device: "a", Tenant: "ada", Debt: shopTurn}, {Device: "a", Tenant: "bob", Debt: -99 * shopTurn}}})
 	behind := func() map[string]time.Duration {
 		all := make(map[string]time.Duration)

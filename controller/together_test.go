@@ -14,8 +14,9 @@ func replicas() (m *Machine, a, b *job) {
 	m = NewMachine(Config{Device: "model"})
 	m.now = time.Hour
 	for n, name := range []string{"net@0", "net@1"} {
-		m.jobs = append(m.jobs, &job{domain: m.own, record: wire.Record{Spec: wire.Spec{Name: name, Iterations: 100,
-			Replica: wire.Replica{Group: 1, Number: n, Of: 2}}, State: wire.Training}})
+		m.jobs = append(m.jobs, &job{domain: m.ownDomain, record: wire.Record{Spec: wire.Spec{Name: name,
+			Iterations: 100,
+			Replica:    wire.Replica{Group: 1, Number: n, Of: 2}}, State: wire.Training}})
 	}
 	return m, m.jobs[0], m.jobs[1]
 }
@@ -29,7 +30,7 @@ func TestCommonCheckpoints(t *testing.T) {
 	}
 	keeps := func(j *job, iteration, since, want int) {
 		t.Helper()
-		m.keeps(j, &wire.JobStatus{Checkpoint: &wire.Checkpoint{Iteration: iteration}, Since: since})
+		m.recordKeptCheckpoint(j, &wire.JobStatus{Checkpoint: &wire.Checkpoint{Iteration: iteration}, Since: since})
 		if a.record.From != want || b.record.From != want {
 			t.Errorf("after checkpoint %d they go on from %d and %d, want %d", iteration, a.record.From, b.record.From,
 				want)
@@ -37,12 +38,12 @@ func TestCommonCheckpoints(t *testing.T) {
 	}
 	keeps(a, 5, 0, 5)
 	keeps(a, 105, 0, 5)
-	if len(a.sibling.kept) > 0 {
-		t.Errorf("kept are %v", a.sibling.kept)
+	if len(a.replica.checkpoints) > 0 {
+		t.Errorf("kept are %v", a.replica.checkpoints)
 	}
 	keeps(a, 20, 10, 5)
 	for iteration, want := range map[int]bool{5: false, 10: true, 12: false, 15: true, 20: true, 25: false} {
-		if a.has(iteration) != want {
+		if a.hasCheckpoint(iteration) != want {
 			t.Errorf("it has checkpoint %d: %v", iteration, !want)
 		}
 	}
@@ -62,18 +63,18 @@ func TestChooseAt(t *testing.T) {
 	m, a, b := replicas()
 	choose := func(late bool, want int) {
 		t.Helper()
-		a.sibling.rests = true
-		m.chooseAt(m.jobs, late)
-		if a.record.At != want || b.record.At != want || a.sibling.rests {
+		a.replica.resting = true
+		m.chooseRestPoint(m.jobs, late)
+		if a.record.At != want || b.record.At != want || a.replica.resting {
 			t.Errorf("they rest after %d and %d iterations, want %d; the first rests: %v", a.record.At, b.record.At,
-				want, a.sibling.rests)
+				want, a.replica.resting)
 		}
 	}
-	a.record.Iteration, b.sibling.issued = 6, 7
+	a.record.Iteration, b.replica.iterationsBegun = 6, 7
 	choose(false, 7+2)
 	choose(true, 9+4)
 	choose(true, 13+8)
-	a.pace, a.record.Spec.Checkpoint.Every = time.Second, 5*time.Second
+	a.iterationTime, a.record.Spec.Checkpoint.Every = time.Second, 5*time.Second
 	choose(true, 21+5)
 	a.record.State = wire.Parking
 	choose(true, 26+10)
@@ -88,7 +89,7 @@ func TestRested(t *testing.T) {
 	for _, j := range m.jobs {
 		j.record.State, j.record.Park, j.record.At = wire.Parking, wire.InMemory, 9
 	}
-	m.rested(b, &wire.JobStatus{State: wire.Resting, Iteration: 9}, true)
+	m.recordRest(b, &wire.JobStatus{State: wire.Resting, Iteration: 9}, true)
 	for _, c := range []struct {
 		status  wire.JobStatus
 		answers bool
@@ -100,15 +101,15 @@ func TestRested(t *testing.T) {
 		{wire.JobStatus{State: wire.Resting, Iteration: 9, Arena: 64}, true, wire.Parking},
 		{wire.JobStatus{State: wire.Resting, Iteration: 9}, true, wire.Parked},
 	} {
-		if m.rested(a, &c.status, c.answers); a.record.State != c.want || b.record.State != c.want {
+		if m.recordRest(a, &c.status, c.answers); a.record.State != c.want || b.record.State != c.want {
 			t.Errorf("%+v: they are %s and %s, want %s", c.status, a.record.State, b.record.State, c.want)
 		}
 	}
-	a.sibling, b.sibling = sibling{left: true}, sibling{rests: true}
-	if !m.home(a) {
+	a.replica, b.replica = replicaState{leftExecutor: true}, replicaState{resting: true}
+	if !m.isGangAtRest(a) {
 		t.Error("one has left and one rests, and not all are home")
 	}
-	if b.sibling.rests = false; m.home(a) {
+	if b.replica.resting = false; m.isGangAtRest(a) {
 		t.Error("one trains, and all are home")
 	}
 }
@@ -119,8 +120,8 @@ func TestRestsLater(t *testing.T) {
 	for _, j := range m.jobs {
 		j.record.State, j.record.Park, j.record.At = wire.Parking, wire.InMemory, 9
 	}
-	a.sibling.issued = 11
-	m.rested(a, &wire.JobStatus{State: wire.Running, Iteration: 9, Begun: 11}, true)
+	a.replica.iterationsBegun = 11
+	m.recordRest(a, &wire.JobStatus{State: wire.Running, Iteration: 9, Begun: 11}, true)
 	if a.record.At != 13 || b.record.At != 13 {
 		t.Errorf("they rest after %d and %d iterations", a.record.At, b.record.At)
 	}
@@ -148,7 +149,7 @@ func TestRefusedReplicas(t *testing.T) {
 		{both[1:], "a@0"},
 		{append(both[:1:1], of("a@1", wire.Replica{Group: 7, Number: 1, Of: 2})), "a@1"},
 	} {
-		err := m.refusesReplicas(c.list)
+		err := m.checkReplicas(c.list)
 		if (err == nil) != (c.missing == "") ||
 			err != nil && !strings.Contains(err.Error(), ": "+c.missing+" of its 2") {
 			t.Errorf("%q is missing: %v", c.missing, err)

@@ -67,7 +67,7 @@ func TestSameCredentials(t *testing.T) {
 		if r := w.recordOf("a"); r.State != wire.Training || r.Iteration <= before {
 			t.Errorf("job a is %s after %d iterations", r.State, r.Iteration)
 		}
-		w.machine.own.config.Alpha = 0.3
+		w.machine.ownDomain.config.Alpha = 0.3
 		w.restart()
 		second(4)
 		if !w.speaks("lab", "1") {

@@ -12,70 +12,79 @@ import (
 )
 
 // View is what a controller knows at one moment, for those who show it. It shares nothing with the controller that
-// this still changes.
+// still changes.
 type View struct {
-	wire.Answer                  // to a request for all jobs
-	Live        []Live           // per job
-	Owners      map[string]Tally // by Live.Owner, of all jobs that there were
-	Reports     int64            // of iterations that were heard
-	LostReports int64            // that were lost between these
+	// Answer is the answer to a request for all jobs.
+	wire.Answer
+	// Live has one entry per job.
+	Live []Live
+	// Owners counts what all jobs have done, by Live.Owner, also those that are forgotten.
+	Owners map[string]Counters
+	// Reports is how many iterations were reported.
+	Reports int64
+	// LostReports is how many reports were lost between these.
+	LostReports int64
 }
 
-// Live is what a record of a job does not say.
+// Live is what is known of a job beyond its record.
 type Live struct {
-	Tally
-	Owner   string      // for whom it is counted: Spec.Owner, or OtherOwners
-	Touched graph.Bytes // the highest byte of its arena that was used, in the newest iteration; 0: not known
-	Swapped graph.Bytes // on the host alone, to come back: mean over the newest iteration
+	Counters
+	// Owner is for whom the job is counted: Spec.Owner, or "*" for the users beyond the first hundred.
+	Owner string
+	// Touched is the highest byte of the arena that the newest iteration used. 0: it is not known.
+	Touched graph.Bytes
+	// Swapped is the mean, over the newest iteration, of the bytes that were on the host alone and came back.
+	Swapped graph.Bytes
 
-	// by which part of them measured latencies differ from those that its plans were made with last: |s'-s|/s;
-	// negative: no iteration was reported
+	// PredictionError is the relative difference of measured latencies and those that plans were last requested with:
+	// |s'-s|/s. Negative: no iteration was reported.
 	PredictionError float64
 }
 
-// view is what the machine says of that.
-func (m *Machine) view() View {
-	s := View{Owners: make(map[string]Tally), Reports: m.reports, LostReports: m.missing}
-	for owner, t := range m.tallies {
+// takeView is what the machine knows for a View: all but the answer to a request for all jobs.
+func (m *Machine) takeView() View {
+	s := View{Owners: make(map[string]Counters), Reports: m.reportCount, LostReports: m.lostReports}
+	for owner, t := range m.counters {
 		s.Owners[owner] = t.clone()
 	}
 	for _, j := range m.jobs {
-		if m.find(j.record.Spec.Name) != j {
+		if m.findJob(j.record.Spec.Name) != j {
 			continue
 		}
-		l := Live{Tally: j.tally.clone(), Owner: m.counted(j), PredictionError: -1}
-		if j.queued > 0 {
-			l.Queued += m.now - j.queued
+		l := Live{Counters: j.counters.clone(), Owner: m.countedOwner(j), PredictionError: -1}
+		if j.queuedSince > 0 {
+			l.Queued += m.now - j.queuedSince
 		}
 		if j.progress.reported && j.record.State == wire.Training {
-			l.Touched, l.Swapped = j.progress.touched, j.progress.swapped()
-			l.PredictionError = correct.Drift(j.latency, j.assumed)
+			l.Touched, l.Swapped = j.progress.touched, j.progress.meanSwapped()
+			l.PredictionError = correct.Drift(j.latency, j.plannedLatency)
 		}
 		s.Live = append(s.Live, l)
 	}
 	return s
 }
 
-// Views shows what a controller knows while it runs. The zero value is ready, for Options; any goroutine may ask.
+// Views shows what a controller knows while it runs. The zero value is ready to stand in Options. Any goroutine may
+// ask.
 type Views struct {
-	now atomic.Pointer[func(context.Context) (View, error)]
+	read atomic.Pointer[func(context.Context) (View, error)]
 }
 
 // errNotRunning is returned while no controller runs.
 var errNotRunning = errors.New("controller: it does not run")
 
-// Now returns what the controller knows. While its bus stores nothing that is what it knew before. The error is
-// ErrNotRunning, or that of ctx.
-func (v *Views) Now(ctx context.Context) (View, error) {
-	now := v.now.Load()
+// Read returns what the controller knows. While its bus stores nothing, that is what it knew before. The error says
+// that no controller runs, or is that of ctx.
+func (v *Views) Read(ctx context.Context) (View, error) {
+	now := v.read.Load()
 	if now == nil {
 		return View{}, errNotRunning
 	}
 	return (*now)(ctx)
 }
 
-// view is what the controller knows, asked for from another goroutine.
-func (r *runner) view(ctx context.Context) (View, error) {
+// askForView asks the goroutine of the machine for what the controller knows.
+func (r *runner) askForView(ctx context.Context) (View, error) {
 	trouble := r.options.Trouble()
 	if blocked := r.blocked.Load(); blocked != nil {
 		v := *blocked
@@ -83,7 +92,7 @@ func (r *runner) view(ctx context.Context) (View, error) {
 		return v, nil
 	}
 	answer := make(chan View, 1)
-	r.put(input{view: answer})
+	r.putInput(input{view: answer})
 	select {
 	case v := <-answer:
 		return v, nil
@@ -94,9 +103,9 @@ func (r *runner) view(ctx context.Context) (View, error) {
 	}
 }
 
-// now is what the controller knows. The goroutine of the machine alone calls it.
-func (r *runner) now() View {
-	o, v := &r.options, r.machine.view()
+// currentView is what the controller knows. Only the goroutine of the machine calls it.
+func (r *runner) currentView() View {
+	o, v := &r.options, r.machine.takeView()
 	v.Answer = wire.Answer{Jobs: r.machine.Records(), Trouble: cmp.Or(o.Trouble(), o.Full(), r.machine.Trouble()),
 		Device:     o.Device,
 		Budget:     r.machine.Budget(),

@@ -174,7 +174,7 @@ func (o Orders) check() error {
 	}
 	once(c, o.Jobs, func(j *Assignment) string { return j.Spec.Name })
 	if o.Lease != nil {
-		among(c, "memory sharing", o.Lease.Sharing, Gates, Shift, Pairs, Slices)
+		among(c, "memory sharing", o.Lease.Sharing, Gates, Zico, Waterwave, Slices)
 		if o.Lease.Name != "" {
 			c.name("lease", o.Lease.Name)
 		}
@@ -326,7 +326,7 @@ func (c *checker) record(r *Record) {
 	c.spec(&r.Spec)
 	among(c, "phase", r.State, Queued, Starting, Training, Unknown, Parking, Parked, Ending, Done, Halted, Broken)
 	among(c, "place to park", r.Park, "", InMemory, OnDisk)
-	among(c, "memory sharing", r.Sharing, NoSharing, Gates, Shift, Pairs, Slices)
+	among(c, "memory sharing", r.Sharing, NoSharing, Gates, Zico, Waterwave, Slices)
 	c.checkpoint(r.Checkpoint)
 	for _, h := range r.Held {
 		c.name("executor that holds bytes", h.Executor)

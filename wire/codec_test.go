@@ -231,7 +231,7 @@ func TestCheck(t *testing.T) {
 		{meets(func(m *Meeting) { m.Certificate = "" }), "certificate \"\" is no digest"},
 		{orders(func(o *Orders) { o.Link.Out = -1 }), "link out is -1, and cannot be less than 0"},
 		{orders(func(o *Orders) { o.Lease.Sharing = NoSharing }),
-			`no memory sharing "" (there are [gates shift pairs slices])`},
+			`no memory sharing "" (there are [gates zico waterwave slices])`},
 		{orders(func(o *Orders) { o.Lease.Capacity = -1 }), "capacity_bytes is -1"},
 		{orders(func(o *Orders) { o.Lease.Name = "../a" }), "lease: the name"},
 		{orders(func(o *Orders) { o.Lease.Number = -1 }), "lease number is -1"},
@@ -351,7 +351,7 @@ func TestCheck(t *testing.T) {
 		{record(func(r *Record) { r.Claim = -1 }), "claim_bytes is -1"},
 		{record(func(r *Record) { r.Base = r.Claim + 1 }), "base_bytes is 8193, and cannot be more than claim_bytes"},
 		{record(func(r *Record) { r.Sharing = "all" }),
-			`no memory sharing "all" (there are [none gates shift pairs slices])`},
+			`no memory sharing "all" (there are [none gates zico waterwave slices])`},
 		{record(func(r *Record) { r.Result.Plans = -1 }), "plans"},
 		{Settings{Device: "a\nb"}, "device"},
 		{Settings{Device: "a", Budget: -1}, "budget_bytes is -1"},
@@ -521,5 +521,15 @@ func TestPathsOfSpec(t *testing.T) {
 		"Model": false, "Graph": false, "Owner": false, "Device": false}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("texts of a spec that are paths (-want +got):\n%s", diff)
+	}
+}
+
+// Messages with the older words of the lease's methods keep their meaning.
+func TestOldSharing(t *testing.T) {
+	for word, want := range map[string]Sharing{"shift": Zico, "pairs": Waterwave, "zico": Zico, "gates": Gates, "": ""} {
+		var l Lease
+		if err := json.Unmarshal([]byte(`{"memory_sharing":"`+word+`"}`), &l); err != nil || l.Sharing != want {
+			t.Errorf("%q is %q (%v), want %q", word, l.Sharing, err, want)
+		}
 	}
 }

@@ -213,7 +213,7 @@ memory (none), in turns of ten iterations from host memory to host memory (slice
 and at 1.3 times of it. With plans by policy tensile (gates+plans): at capacities that save so much. Throughput is
 compared with the same jobs one after the other, and side by side.
 
---schedulers measures Zico's scheduler (shift) and Waterwave's (pairs) beside gates, at 1.15 times the least capacity as
+--schedulers measures Zico's scheduler (zico) and Waterwave's (waterwave) beside gates, at 1.15 times the least capacity as
 well, and nothing with plans.
 
 --largest-batch asks for how large a batch two or four copies of a network can have each, and one copy alone.
@@ -268,7 +268,7 @@ capacity, one way after the other, and compares times and bits with those of eac
 	registerPasses(c, &rewrites)
 	c.Flags().IntVar(&o.Iterations, "iterations", 40, "iterations of each job that are measured")
 	c.Flags().BoolVar(&quick, "quick", false, "measure some of the sets of jobs")
-	c.Flags().BoolVar(&o.Schedulers, "schedulers", false, "measure jobs by shift and by pairs too, none with plans")
+	c.Flags().BoolVar(&o.Schedulers, "schedulers", false, "measure jobs by zico and by waterwave too, none with plans")
 	c.Flags().BoolVar(&batch, "largest-batch", false, "measure how large a batch jobs can have that share memory")
 	c.Flags().StringVar(&svg, "svg", "",
 		"draw the memory over time, a file FILE-JOBS.svg per set or FILE-FIGURE.svg per figure")

@@ -277,8 +277,9 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	if f.quota.quota != "" {
 		executors.flags = append(executors.flags, "--checkpoint-quota", f.quota.quota)
 	}
-	o := controller.Options{Config: f.plan.controllerConfig(budget), On: own.on, Log: log, Describe: describer.describe,
-		Launch: executors.launch, Lives: executors.lives, Forgotten: executors.forget, Ready: func() {
+	o := controller.Options{Config: f.plan.controllerConfig(budget), PlanDevice: own.on, Log: log,
+		Describe: describer.describe,
+		Launch:   executors.launch, Lives: executors.lives, Forgotten: executors.forget, Ready: func() {
 			log.Info(fmt.Sprintf("controller of %s at %s, state in %s", own.name, server.URL(), f.state))
 			page.ready(lines(log, slog.LevelInfo), f.state, f.terminal(out))
 			log.Info("latencies before anything was measured: " + own.latencies)
@@ -299,13 +300,14 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 		o.Credentials = nil // a user would be let in as the controller
 	}
 	o.Config.Lease = leaseName(server)
-	o.Trouble, o.Full, o.Record, o.InForce, o.Kill = server.Trouble, server.Full, recorder, f.inForce, executors.kill
+	o.Trouble, o.Full, o.Record, o.KeepSharing, o.Kill = server.Trouble, server.Full, recorder, f.inForce,
+		executors.kill
 	if kept != nil {
 		o.Trouble = func() string { return cmp.Or(server.Trouble(), kept.Trouble()) }
 	}
 	o.Last = filepath.Join(f.state, lastName)
 	o.Silence, o.GiveUp, o.Preempt = f.silence, f.giveUp, f.preempt
-	o.Share, o.Alpha, o.Threshold, o.Limited, o.Keep = f.share, f.alpha, f.drift, own.limited, f.keep
+	o.OneExecutor, o.Alpha, o.Threshold, o.Limited, o.KeepJobs = f.share, f.alpha, f.drift, own.limited, f.keep
 	if external {
 		err = f.control(ctx, server, o, f.terminal(out))
 	} else if err = page.mount(ctx, server, f, &o); err == nil {
@@ -433,7 +435,7 @@ func control(ctx context.Context, server hub, kept *journal.Journal, o controlle
 	if kept == nil {
 		return controller.Run(ctx, conn, o)
 	}
-	followed, err := kept.Follow(ctx, conn, wire.TenantsObject, wire.SettingsObject(o.On.Identity))
+	followed, err := kept.Follow(ctx, conn, wire.TenantsObject, wire.SettingsObject(o.PlanDevice.Identity))
 	if err != nil {
 		return fmt.Errorf("compare the journal with the store: %w", err)
 	}

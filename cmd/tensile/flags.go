@@ -248,10 +248,10 @@ func (f *planFlags) registerSharing(c *cobra.Command, without string) {
 	f.sharing.open = true
 	c.Flags().Var(&f.sharing, "memory-sharing",
 		"how jobs share memory: none, each has an arena of its own; gates, one at a time has its peak, and each of "+
-			"the others what it holds between two iterations; shift, as gates, with iterations that begin when Zico "+
-			"would have them begin; pairs, as gates, with groups in the pairs of Waterwave; or slices, one at a time "+
-			"has its arena, and the others rest (default: "+without+")")
-	complete(c, "memory-sharing", "gates", "shift", "pairs", "slices", "none")
+			"the others what it holds between two iterations; zico, as gates, with iterations that begin when the "+
+			"scheduler of Zico would begin them; waterwave, as gates, with groups in the pairs of Waterwave; or slices, "+
+			"one at a time has its arena, and the others rest (default: "+without+")")
+	complete(c, "memory-sharing", "gates", "zico", "waterwave", "slices", "none")
 }
 
 // gatesInRun is what run and plan do without the flag.
@@ -277,11 +277,11 @@ func (v *sharingValue) Set(text string) error {
 	if text == wire.NoSharing.String() {
 		text = ""
 	}
-	s := wire.Sharing(text)
+	s := wire.ParseSharing(text)
 	switch s {
-	case wire.NoSharing, wire.Gates, wire.Slices, wire.Shift, wire.Pairs:
+	case wire.NoSharing, wire.Gates, wire.Slices, wire.Zico, wire.Waterwave:
 	default:
-		return errors.New("give gates, shift, pairs, slices or none")
+		return errors.New("give gates, zico, waterwave, slices or none")
 	}
 	v.Sharing, v.open = s, false
 	return nil

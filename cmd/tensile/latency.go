@@ -51,7 +51,7 @@ func (f *latencyFlags) register(c *cobra.Command) {
 // with a simulated device each do not slow one another down.
 func (f *planFlags) on(d device.Device) planner.Device {
 	c := controller.Config{MemorySharing: f.sharing.Sharing}
-	on := c.Shared(planner.Of(d, f.latencies(d)))
+	on := c.SharedDevice(planner.Of(d, f.latencies(d)))
 	if f.whole {
 		on = on.Apart()
 	}

@@ -101,7 +101,7 @@ func (p *page) measure(device string, open bool, o *controller.Options) {
 	}
 	o.Views = new(controller.Views)
 	m := metrics.New(device, version, o.Views)
-	o.Waited, o.Planned, o.Events = m.Waited, m.Planned, m.Event
+	o.Waited, o.PlanTook, o.Events = m.Waited, m.Planned, m.Event
 	needs := web.View
 	if open {
 		needs = web.Open

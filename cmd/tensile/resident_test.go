@@ -287,7 +287,7 @@ func TestClusterGatesKills(t *testing.T) {
 	rng := rand.New(rand.NewPCG(*killSeed, 23))
 	kinds := []string{"executor", "executors", "lease", "lease and executor", "controller"}
 	rng.Shuffle(len(kinds), func(i, k int) { kinds[i], kinds[k] = kinds[k], kinds[i] })
-	for _, sharing := range []string{"gates", "shift", "pairs"} {
+	for _, sharing := range []string{"gates", "zico", "waterwave"} {
 		var kills []string
 		for range n { // in turn, so that each kind is among those of the three
 			kills, kinds = append(kills, kinds[0]), append(kinds[1:], kinds[0])

@@ -20,9 +20,9 @@ var medium = []string{"lenet", "--batch", "32"}
 
 // together is what jobs claim together.
 func together(jobs map[string]wire.Record) graph.Bytes {
-	var sum controller.Together
+	var sum controller.ClaimSum
 	for _, r := range jobs {
-		sum = sum.With(controller.ClaimOf(&r))
+		sum = sum.Add(controller.ClaimOf(&r))
 	}
 	return sum.Bytes()
 }
@@ -31,7 +31,7 @@ func together(jobs map[string]wire.Record) graph.Bytes {
 // arenas would not fit beside each other.
 func TestRunSharesMemory(t *testing.T) {
 	t.Parallel()
-	for _, sharing := range long.Or([]string{"gates"}, []string{"gates", "shift", "pairs", "slices"}) {
+	for _, sharing := range long.Or([]string{"gates"}, []string{"gates", "zico", "waterwave", "slices"}) {
 		t.Run(sharing, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, t.TempDir(), append([]string{"run", "mlp", "--iterations", "20", "--budget", "29MiB",
@@ -86,7 +86,7 @@ func TestClusterLeaseHangs(t *testing.T) {
 func TestClusterGates(t *testing.T) {
 	long.Only(t)
 	t.Parallel()
-	for _, sharing := range long.Or([]string{"gates"}, []string{"gates", "shift", "pairs"}) {
+	for _, sharing := range long.Or([]string{"gates"}, []string{"gates", "zico", "waterwave"}) {
 		t.Run(sharing, func(t *testing.T) {
 			t.Parallel()
 			clusterGates(t, sharing)
@@ -135,7 +135,7 @@ func clusterGates(t *testing.T, sharing string) {
 func TestClusterBudgetByGates(t *testing.T) {
 	long.Only(t)
 	t.Parallel()
-	for _, sharing := range long.Or([]string{"gates"}, []string{"gates", "shift", "pairs"}) {
+	for _, sharing := range long.Or([]string{"gates"}, []string{"gates", "zico", "waterwave"}) {
 		t.Run(sharing, func(t *testing.T) {
 			t.Parallel()
 			clusterBudgetByGates(t, sharing)

@@ -103,19 +103,20 @@ func (t *training) config() controller.Config {
 	if t.plain {
 		c.MemorySharing = wire.NoSharing
 	}
-	c.Shared(t.device())
+	c.SharedDevice(t.device())
 	return c
 }
 
 // planner makes the controller's plans. The first ones are made already, where it asks for just these.
-func (t *training) planner() *controller.Planner {
-	return &controller.Planner{Config: t.config(), On: t.device(), Known: func(r scheduler.Request) *planner.Planned {
-		r.Reports, r.Explain = false, false // nobody can ask for reasons
-		if reflect.DeepEqual(r, t.request) && !t.planned.Again {
-			return t.planned
-		}
-		return nil
-	}}
+func (t *training) planner() *controller.PlanWorker {
+	return &controller.PlanWorker{Config: t.config(), PlanDevice: t.device(),
+		Known: func(r scheduler.Request) *planner.Planned {
+			r.Reports, r.Explain = false, false // nobody can ask for reasons
+			if reflect.DeepEqual(r, t.request) && !t.planned.Again {
+				return t.planned
+			}
+			return nil
+		}}
 }
 
 // interrupted says what an interrupt has done to jobs that were not to be saved.
@@ -153,10 +154,10 @@ func (t *training) processes(ctx context.Context) (_ *local.Run, err error) {
 	ready := make(chan struct{})
 	go func() {
 		defer close(ended)
-		o := controller.Options{Config: t.config(), On: t.device(), Launch: children.launch,
+		o := controller.Options{Config: t.config(), PlanDevice: t.device(), Launch: children.launch,
 			Plan: t.planner().Plan, Ready: func() { close(ready) }}
 		o.Config.Lease = leaseName(server)
-		o.Share = t.flags.share
+		o.OneExecutor = t.flags.share
 		o.Limited = t.session.link.rate > 0
 		cancel(control(running, server, nil, o))
 	}()

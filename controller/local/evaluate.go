@@ -17,10 +17,12 @@ import (
 
 // Evaluation is the forward pass of a task's network, ready to be tried on test images.
 type Evaluation struct {
-	task  task.Task
-	test  *data.Dataset
-	batch int   // images that the graph takes at once
-	err   error // an image could not be read
+	task task.Task
+	test *data.Dataset
+	// batch is how many images the graph takes at once.
+	batch int
+	// err is why an image could not be read. nil: all were.
+	err error
 }
 
 // NewEvaluation makes the forward pass of a task, or says why it has none.
@@ -68,7 +70,7 @@ func (e *Evaluation) Run(ctx context.Context, d device.Device, policy string, bu
 	return correct, nil
 }
 
-// fill writes the images of a batch, zeros behind the last.
+// fill writes the images of a batch, and zeros after the last image.
 func (e *Evaluation) fill(iteration int, _ graph.StorageID, memory device.Memory) {
 	to := memory.Float32()
 	size := len(to) / e.batch
@@ -89,15 +91,15 @@ func (e *Evaluation) count(iteration int, scores []float32) (correct int) {
 		class, err := e.test.Example(iteration*e.batch+i, image)
 		if err != nil {
 			e.err = err
-		} else if highest(scores[i*classes:(i+1)*classes]) == class {
+		} else if argmax(scores[i*classes:(i+1)*classes]) == class {
 			correct++
 		}
 	}
 	return correct
 }
 
-// highest is the place of the highest score, the first of equal ones; -1 if one is NaN.
-func highest(scores []float32) int {
+// argmax is the index of the highest score, the first of equal ones. -1: a score is NaN.
+func argmax(scores []float32) int {
 	best := 0
 	for i, v := range scores {
 		if v != v {

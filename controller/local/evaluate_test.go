@@ -117,7 +117,7 @@ func TestEvaluationRefuses(t *testing.T) {
 	}
 	nan := float32(0)
 	nan /= nan
-	if got := highest([]float32{1, nan, 2}); got != -1 {
+	if got := argmax([]float32{1, nan, 2}); got != -1 {
 		t.Errorf("the highest of scores with a NaN is number %d", got)
 	}
 }

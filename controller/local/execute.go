@@ -16,11 +16,12 @@ import (
 type Execution struct {
 	Graph      *graph.Graph
 	Iterations int
-	Seed       uint64 // of dropout
-	Init       func(s graph.Storage, to []float32)
-	Input      func(iteration int, s graph.StorageID, to device.Memory)
-	Output     func(iteration int, s graph.StorageID, from []float32)
-	// Ended is told the last content of each persistent storage, which is valid during the call; nil: nobody is.
+	// Seed is that of dropout.
+	Seed   uint64
+	Init   func(s graph.Storage, to []float32)
+	Input  func(iteration int, s graph.StorageID, to device.Memory)
+	Output func(iteration int, s graph.StorageID, from []float32)
+	// Ended is called with the last content of each persistent storage, which is valid during the call. It may be nil.
 	Ended func(s graph.Storage, content []float32)
 }
 

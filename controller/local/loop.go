@@ -28,24 +28,32 @@ type loop struct {
 	host       *executor.Host
 	lease      *lease.Machine
 	controller *controller.Machine
-	agent      *agent.Machine // nil: not launched yet
-	jobs       []*job
-	byName     map[string]*job
+	// agent is nil until it is launched.
+	agent  *agent.Machine
+	jobs   []*job
+	byName map[string]*job
 
-	mail      []func() error // messages, oldest first
-	cancelled int64          // the newest ticket whose plans nobody wants any more
+	// mail delivers the messages that are on their way, oldest first.
+	mail []func() error
+	// cancelled is the newest ticket whose plans nobody wants any more. 0: there is none.
+	cancelled int64
 	layouts   map[string]*wire.Layout
 	results   map[string]*wire.Result
-	trouble   error // that ends the run
-	left      bool  // the agent has nothing to do any more
+	// trouble ends the run. nil: there is none.
+	trouble error
+	// agentLeft says that the agent has nothing to do any more.
+	agentLeft bool
 }
 
 // job is a task that is trained.
 type job struct {
-	index   int
-	task    task.Task
-	losses  []*wire.Loss // per iteration, written by the job's host lane before the report of it; nil without data
-	failure error        // of the device
+	index int
+	task  task.Task
+	// losses has one loss per iteration, nil without data. The job's host lane writes it before the report of the
+	// iteration.
+	losses []*wire.Loss
+	// failure is the error of the device that ended the job. nil: there was none.
+	failure error
 	record  wire.Record
 	watched Watched
 }
@@ -53,10 +61,10 @@ type job struct {
 // newLoop returns a loop to which all tasks are submitted.
 func newLoop(ctx context.Context, d device.Device, on planner.Device, tasks []task.Task, o Options, spec specOf) *loop {
 	o.Device, o.Align, o.Out, o.In, o.Sharing = on.Identity, on.Align, on.Out, on.In, on.Sharing
-	o.Share, o.Watched = true, true
-	on = o.Shared(on)
+	o.OneExecutor, o.Watched = true, true
+	on = o.SharedDevice(on)
 	if o.Plan == nil {
-		o.Plan = (&controller.Planner{Config: o.Config, On: on}).Plan
+		o.Plan = (&controller.PlanWorker{Config: o.Config, PlanDevice: on}).Plan
 	}
 	l := &loop{ctx: ctx, options: o, spec: spec, device: d, controller: controller.NewMachine(o.Config),
 		byName: make(map[string]*job), layouts: make(map[string]*wire.Layout), results: make(map[string]*wire.Result)}
@@ -84,10 +92,10 @@ func (l *loop) submit() {
 		}
 		in.Submit = append(in.Submit, controller.Submission{Spec: s, Graph: j.task.Graph})
 	}
-	l.send(func() error { return l.control(in) })
+	l.send(func() error { return l.stepController(in) })
 }
 
-// run hands messages over, and lets the device go on when there are none, until the agent leaves.
+// run delivers messages, and lets the device go on when there are none, until the agent leaves.
 func (l *loop) run() error {
 	for {
 		for len(l.mail) > 0 {
@@ -97,7 +105,7 @@ func (l *loop) run() error {
 				return err
 			}
 		}
-		if l.left {
+		if l.agentLeft {
 			return nil
 		}
 		switch busy, err := l.host.Poll(l.ctx); {
@@ -112,28 +120,28 @@ func (l *loop) run() error {
 // send puts a message on its way.
 func (l *loop) send(deliver func() error) { l.mail = append(l.mail, deliver) }
 
-// control steps the controller's machine and does what it wants.
-func (l *loop) control(in controller.Input) error {
+// stepController steps the controller's machine and carries out what it wants.
+func (l *loop) stepController(in controller.Input) error {
 	for _, o := range l.controller.Step(l.device.Now(), in) {
 		switch {
 		case o.Answer != nil && o.Answer.Error != "":
 			return errors.New(o.Answer.Error)
 		case o.Record != nil:
-			if err := l.recorded(o.Record); err != nil {
+			if err := l.applyRecord(o.Record); err != nil {
 				return err
 			}
 		case o.Layout != nil:
 			l.layouts[wire.LayoutObject(o.Layout.Job, o.Layout.ID, o.Layout.Layout.Plan.Epoch)] = o.Layout.Layout
 		case o.Result != nil:
-			l.results[o.Result.Object] = cmp.Or(l.results[o.Result.Key], o.Result.Heard)
+			l.results[o.Result.Object] = cmp.Or(l.results[o.Result.Key], o.Result.FromReports)
 		case o.Orders != nil:
-			l.send(func() error { return l.order(agent.Input{Orders: o.Orders}) })
+			l.send(func() error { return l.stepAgent(agent.Input{Orders: o.Orders}) })
 		case o.Launch != "":
 			if err := l.launch(o.Launch); err != nil {
 				return err
 			}
-		case o.Plan != nil:
-			l.send(func() error { return l.plan(o.Plan) })
+		case o.PlanRequest != nil:
+			l.send(func() error { return l.makePlans(o.PlanRequest) })
 		case o.Cancel != 0:
 			l.cancelled = o.Cancel
 		}
@@ -141,8 +149,8 @@ func (l *loop) control(in controller.Input) error {
 	return nil
 }
 
-// recorded takes down where a job is.
-func (l *loop) recorded(r *wire.Record) error {
+// applyRecord keeps the record of a job, and returns an error if the job has failed.
+func (l *loop) applyRecord(r *wire.Record) error {
 	j := l.byName[r.Spec.Name]
 	if j.record = *r; r.State == wire.Broken {
 		return cmp.Or(j.failure, fmt.Errorf("job %s failed: %s", r.Spec.Name, r.Why))
@@ -150,8 +158,8 @@ func (l *loop) recorded(r *wire.Record) error {
 	return nil
 }
 
-// plan has plans made.
-func (l *loop) plan(q *controller.Plan) error {
+// makePlans answers a plan request.
+func (l *loop) makePlans(q *controller.PlanRequest) error {
 	if q.Ticket == l.cancelled {
 		return nil
 	}
@@ -159,11 +167,11 @@ func (l *loop) plan(q *controller.Plan) error {
 	if l.ctx.Err() != nil {
 		return context.Cause(l.ctx)
 	}
-	return l.control(controller.Input{Planned: planned})
+	return l.stepController(controller.Input{PlanResult: planned})
 }
 
-// launch starts the agent, or another in its place, when it has been told to leave: what it wanted of the host is done
-// first.
+// launch starts the agent, or another in its place when it has been told to leave. What the first one wanted of the
+// host is done before.
 func (l *loop) launch(name string) error {
 	if l.agent != nil {
 		if _, err := l.host.Poll(l.ctx); err != nil {
@@ -172,21 +180,21 @@ func (l *loop) launch(name string) error {
 	}
 	l.agent = agent.NewMachine(agent.Process{Executor: name, Life: "local", Device: l.device.Identity()})
 	online := true
-	l.send(func() error { return l.order(agent.Input{Online: &online}) })
+	l.send(func() error { return l.stepAgent(agent.Input{Online: &online}) })
 	return nil
 }
 
-// order steps the agent's machine and does what it wants.
-func (l *loop) order(in agent.Input) error {
+// stepAgent steps the agent's machine and carries out what it wants.
+func (l *loop) stepAgent(in agent.Input) error {
 	for _, o := range l.agent.Step(l.device.Now(), in) {
 		switch {
 		case o.Prepare != nil:
-			l.tell(agent.Input{Prepared: l.prepare(o.Prepare)})
+			l.sendToAgent(agent.Input{Prepared: l.prepare(o.Prepare)})
 		case o.Fetch != nil:
 			layout := l.layouts[wire.LayoutObject(o.Fetch.Job, o.Fetch.ID, o.Fetch.Epoch)]
-			l.tell(agent.Input{Fetched: o.Fetch.Prove(layout, l.device)})
+			l.sendToAgent(agent.Input{Fetched: o.Fetch.Prove(layout, l.device)})
 		case o.Open != nil:
-			l.open(o.Open)
+			l.openJob(o.Open)
 		case o.Change != nil:
 			l.host.Change(o.Change.Job, o.Change.Proven)
 		case o.Stop != "":
@@ -196,16 +204,16 @@ func (l *loop) order(in agent.Input) error {
 		case o.Lend != nil:
 			agent.Lend(l.host, o.Lend, l.lease)
 		case o.Keep != nil:
-			l.tell(agent.Input{Kept: o.Keep.Take(l.byName[o.Keep.Spec.Name].heard(o.Keep.Ended))})
+			l.sendToAgent(agent.Input{Kept: o.Keep.Take(l.byName[o.Keep.Spec.Name].reportedLosses(o.Keep.Ended))})
 		case o.Store != nil:
 			l.results[o.Store.Key] = o.Store.Result
-			l.tell(agent.Input{Stored: &agent.Stored{Ticket: o.Store.Ticket}})
+			l.sendToAgent(agent.Input{Stored: &agent.Stored{Ticket: o.Store.Ticket}})
 		case o.Status != nil:
-			l.send(func() error { return l.control(controller.Input{Status: o.Status}) })
+			l.send(func() error { return l.stepController(controller.Input{Status: o.Status}) })
 		case o.Report != nil:
 			l.send(func() error { return l.report(o.Report) })
 		case o.Leave:
-			l.left = true
+			l.agentLeft = true
 		}
 	}
 	return nil
@@ -224,11 +232,11 @@ func (l *loop) prepare(p *agent.Prepare) *agent.Prepared {
 	return &agent.Prepared{Ticket: p.Ticket, Task: j.task, Begin: begin, Err: err}
 }
 
-// tell puts an input of the agent on its way.
-func (l *loop) tell(in agent.Input) { l.send(func() error { return l.order(in) }) }
+// sendToAgent puts an input of the agent on its way.
+func (l *loop) sendToAgent(in agent.Input) { l.send(func() error { return l.stepAgent(in) }) }
 
-// open submits a job to the host.
-func (l *loop) open(o *agent.Open) {
+// openJob submits a job to the host.
+func (l *loop) openJob(o *agent.Open) {
 	j := l.byName[o.Spec.Name]
 	spec := l.spec(o.Task, o.Spec.Iterations, func(iteration int, loss float32) {
 		j.losses[iteration] = (*wire.Loss)(&loss)
@@ -243,8 +251,8 @@ func (l *loop) open(o *agent.Open) {
 	}
 }
 
-// heard are the losses of a job that has ended; nil without data.
-func (j *job) heard(e *executor.Ended) []float32 {
+// reportedLosses are the losses of a job that has ended. They are nil without data.
+func (j *job) reportedLosses(e *executor.Ended) []float32 {
 	var all []float32
 	for _, loss := range j.losses[:e.Iterations] {
 		if loss != nil {
@@ -254,7 +262,7 @@ func (j *job) heard(e *executor.Ended) []float32 {
 	return all
 }
 
-// observe is told by the host.
+// observe takes an event of the host.
 func (l *loop) observe(e executor.Event) {
 	in := agent.Input{Event: &e}
 	switch j := l.byName[e.Job]; {
@@ -271,20 +279,20 @@ func (l *loop) observe(e executor.Event) {
 	case e.Refused != nil:
 		l.trouble = cmp.Or(l.trouble, e.Refused)
 	}
-	l.tell(in)
+	l.sendToAgent(in)
 }
 
-// report hands a report on.
+// report takes a report of the agent.
 func (l *loop) report(r *wire.Report) error {
 	j := l.byName[r.Job]
 	j.watched.Add(r.Iteration, r.Epoch, r.Wall, r.Steps)
 	if l.options.Observe != nil {
 		l.options.Observe(Iterated{j.index, r, j.record.SlotPeak})
 	}
-	return l.control(controller.Input{Report: r})
+	return l.stepController(controller.Input{Report: r})
 }
 
-// outcome is what the jobs have come to.
+// outcome is what became of the jobs.
 func (l *loop) outcome() *Run {
 	run := new(Run)
 	for _, j := range l.jobs {

@@ -94,7 +94,7 @@ func TestTrainReproducible(t *testing.T) {
 			}
 			budget := sum * graph.Bytes(70+5*seed) / 100
 			l := newLoop(t.Context(), d, on(d), w, Options{Iterations: 60, Config: controller.Config{Policy: "tensile",
-				Budget: budget, NoReplan: noReplan, Threshold: 0.01, Settle: 15, Horizon: 1000,
+				Budget: budget, NoReplan: noReplan, Threshold: 0.01, SettleReports: 15, Horizon: 1000,
 				Options: scheduler.Options{Work: 150_000_000}},
 				Observe: func(it Iterated) { o.Reports = append(o.Reports, it) }}, executor.SpecOf)
 			if err := l.run(); err != nil {
@@ -175,23 +175,23 @@ func swapping(t *testing.T, d *counted, w []task.Task, iterations int) (o Option
 	if budget = large + small; small >= large {
 		t.Fatalf("a small plan of %s, a large one of %s", small, large)
 	}
-	o = Options{Config: controller.Config{Policy: "tensile", Budget: budget, Threshold: 1e-12, Settle: 1},
+	o = Options{Config: controller.Config{Policy: "tensile", Budget: budget, Threshold: 1e-12, SettleReports: 1},
 		Iterations: iterations}
-	o.Plan = func(ctx context.Context, q *controller.Plan) *controller.Planned {
+	o.Plan = func(ctx context.Context, q *controller.PlanRequest) *controller.PlanResult {
 		// It asks to plan again with the next reports: drift would have to wait while the machine is busy.
-		answer := &controller.Planned{Ticket: q.Ticket, New: map[int]planner.Profile{}, Again: true}
+		answer := &controller.PlanResult{Ticket: q.Ticket, NewProfiles: map[int]planner.Profile{}, WantsReports: true}
 		for i, c := range q.Jobs {
 			share := map[bool]graph.Bytes{true: large, false: small}[(q.Ticket+int64(len(c.Spec.Name))+int64(i))%2 == 0]
-			one := controller.Planner{Config: controller.Config{Policy: "tensile"}, On: on(d)}
-			planned := one.Plan(ctx, &controller.Plan{Ticket: q.Ticket, Jobs: []controller.Candidate{c},
-				Admitted: min(1, q.Admitted), Budget: share, Line: q.Line})
+			one := controller.PlanWorker{Config: controller.Config{Policy: "tensile"}, PlanDevice: on(d)}
+			planned := one.Plan(ctx, &controller.PlanRequest{Ticket: q.Ticket, Jobs: []controller.Candidate{c},
+				Admitted: min(1, q.Admitted), Budget: share, Correction: q.Correction})
 			if len(planned.Jobs) != 1 {
 				panic(fmt.Sprintf("no plan of %s within %s: %+v", c.Spec.Name, share, planned))
 			}
 			planned.Jobs[0].Gain, planned.Jobs[0].Transition = time.Hour, 1
 			answer.Jobs = append(answer.Jobs, planned.Jobs[0])
-			if p, made := planned.New[0]; made {
-				answer.New[i] = p
+			if p, made := planned.NewProfiles[0]; made {
+				answer.NewProfiles[i] = p
 			}
 		}
 		return answer

@@ -8,6 +8,7 @@ type Run struct{ Jobs []JobRun }
 // JobRun is the outcome of one job, and what was measured on the way.
 type JobRun struct {
 	wire.Result
-	Iterations int // that are complete
+	// Iterations is how many iterations are complete.
+	Iterations int
 	Watched    Watched
 }

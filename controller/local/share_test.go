@@ -74,7 +74,7 @@ func (j *heldJob) Reserve(arena graph.Bytes) error {
 // they have alone.
 func TestShareMemory(t *testing.T) {
 	for _, name := range []string{"cpu", "sim"} {
-		for _, sharing := range []wire.Sharing{wire.Gates, wire.Shift, wire.Pairs, wire.Slices} {
+		for _, sharing := range []wire.Sharing{wire.Gates, wire.Zico, wire.Waterwave, wire.Slices} {
 			t.Run(name+" "+string(sharing), func(t *testing.T) {
 				var inner device.Pager
 				if name == "cpu" {

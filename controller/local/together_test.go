@@ -220,7 +220,7 @@ func TestMeasuredAlone(t *testing.T) {
 	w := several(t, "resnet:1,1,1,1, resnet:2,2,2,2", 8, "sgd")
 	d := deviceOf(t, "a6000", 0)
 	var requests []scheduler.Request
-	p := &controller.Planner{Config: controller.Config{Policy: "tensile"}, On: on(d),
+	p := &controller.PlanWorker{Config: controller.Config{Policy: "tensile"}, PlanDevice: on(d),
 		Known: func(r scheduler.Request) *planner.Planned { requests = append(requests, r); return nil }}
 	var steps [2]time.Duration // in the mean of the iterations in which both train
 	var n [2]int
@@ -232,7 +232,7 @@ func TestMeasuredAlone(t *testing.T) {
 			}
 			n[it.Job]++
 		}
-	}, Plan: func(ctx context.Context, q *controller.Plan) *controller.Planned { return p.Plan(ctx, q) }})
+	}, Plan: func(ctx context.Context, q *controller.PlanRequest) *controller.PlanResult { return p.Plan(ctx, q) }})
 	if err != nil {
 		t.Fatal(err)
 	}

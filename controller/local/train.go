@@ -19,27 +19,36 @@ type Options struct {
 	// Config is what the controller plans by: policy, budget, switches. Train fills in what follows from the device.
 	controller.Config
 
-	Iterations int       // of each task
-	From       string    // the checkpoint that the only task begins with; "": none
-	AnyDevice  bool      // also one of a device where other bits come out
-	Priorities []int     // per task; nil: all the same
-	SwapRates  []float64 // per task: the max swap rate; nil: no limit
+	// Iterations is how many iterations each task trains.
+	Iterations int
+	// From is the checkpoint with which the only task begins. "": it begins from scratch.
+	From string
+	// AnyDevice also takes a checkpoint of a device that computes other bits.
+	AnyDevice bool
+	// Priorities has one priority per task. nil: all are the same.
+	Priorities []int
+	// SwapRates has the maximum swap rate of each task. nil: there is no limit.
+	SwapRates []float64
 
-	// Plan makes plans; nil: a controller.Planner does.
-	Plan func(ctx context.Context, q *controller.Plan) *controller.Planned
+	// Plan answers a plan request. nil: a controller.PlanWorker does.
+	Plan func(ctx context.Context, q *controller.PlanRequest) *controller.PlanResult
 
-	Observe func(Iterated) // is called after each iteration; may be nil
-	// Trace is told what each section of a job has done; may be nil.
+	// Observe is called after each iteration. It may be nil.
+	Observe func(Iterated)
+	// Trace is called with what each section of a job has done. It may be nil.
 	Trace func(job string, t *executor.Trace)
 
-	ended func(e *executor.Ended) // is told what a job came to; may be nil
+	// ended is called with what became of a job. It may be nil.
+	ended func(e *executor.Ended)
 }
 
 // Iterated tells an observer of a run about one iteration.
 type Iterated struct {
-	Job      int // the task
-	Report   *wire.Report
-	SlotPeak graph.Bytes // of the plan in force
+	// Job is the index of the task.
+	Job    int
+	Report *wire.Report
+	// SlotPeak is the largest footprint of a slot by the plan in force.
+	SlotPeak graph.Bytes
 }
 
 // Train trains tasks together on a device. on describes the device for plans. It returns the cause of ctx if that is
@@ -49,10 +58,10 @@ func Train(ctx context.Context, d device.Device, on planner.Device, tasks []task
 	return train(ctx, d, on, tasks, o, executor.SpecOf)
 }
 
-// specOf makes a task ready for a host, which hands on the loss of each iteration.
+// specOf makes a task ready for a host, which calls loss after each iteration.
 type specOf func(t task.Task, iterations int, loss func(iteration int, loss float32)) executor.Spec
 
-// train is Train for jobs of another kind than training.
+// train is Train for jobs that need not train, as an evaluation.
 func train(ctx context.Context, d device.Device, on planner.Device, tasks []task.Task, o Options, spec specOf) (
 	run *Run, err error) {
 	for i, t := range tasks {

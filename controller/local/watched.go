@@ -10,10 +10,14 @@ import (
 
 // Watched collects the reports of a job: the time of each iteration, and under the first plan the time of each step.
 type Watched struct {
-	First time.Duration   // of the first iteration; 0: there was no report of it
-	walls []time.Duration // per iteration; 0: there was no report of it
+	// First is the time of the first iteration. 0: it was not reported.
+	First time.Duration
+	// iterationTimes has one time per iteration. 0: it was not reported.
+	iterationTimes []time.Duration
+	// epoch is that of the first plan.
 	epoch int64
-	steps [][]time.Duration // per iteration of the first epoch
+	// steps has the times of the steps of each iteration with the first plan.
+	steps [][]time.Duration
 }
 
 // maxWatched is how many iterations of the first plan are kept. Predictions are compared with the medians of their
@@ -22,10 +26,10 @@ const maxWatched = 32
 
 // Add takes a report.
 func (w *Watched) Add(iteration int, epoch int64, wall time.Duration, steps []time.Duration) {
-	for len(w.walls) <= iteration {
-		w.walls = append(w.walls, 0)
+	for len(w.iterationTimes) <= iteration {
+		w.iterationTimes = append(w.iterationTimes, 0)
 	}
-	w.walls[iteration] = wall
+	w.iterationTimes[iteration] = wall
 	if iteration == 0 {
 		w.First, w.epoch, w.steps = wall, epoch, append(w.steps, steps)
 		return
@@ -35,8 +39,8 @@ func (w *Watched) Add(iteration int, epoch int64, wall time.Duration, steps []ti
 	}
 }
 
-// Latencies returns the median latency of each op of a plan's graph, which has so many, in its first variant. That is
-// what first makes of a step and what it took. nil unless all were reported.
+// Latencies returns the median latency of each op of a plan's graph, which has so many ops, in its first variant: first
+// converts the time of a step to that of the first variant. It is nil unless all ops were reported.
 func (w *Watched) Latencies(first func(plan.Step, time.Duration) time.Duration, p *plan.Plan, ops int) []time.Duration {
 	latency := make([]time.Duration, ops)
 	for i, took := range w.medians(p) {
@@ -73,7 +77,7 @@ func (w *Watched) medians(p *plan.Plan) []time.Duration {
 }
 
 // Error is the mean relative error of the latencies that a plan was made with, over its steps, against the medians of
-// what was measured; nil if nothing was reported of that plan.
+// what was measured. nil: nothing was reported of that plan.
 func (w *Watched) Error(p *plan.Plan) *float64 {
 	var sum float64
 	var n int
@@ -94,9 +98,9 @@ func (w *Watched) Error(p *plan.Plan) *float64 {
 func (w *Watched) Mean(from, to int) time.Duration {
 	var sum time.Duration
 	n := 0
-	for i := from; i < min(to, len(w.walls)); i++ {
-		if w.walls[i] > 0 {
-			sum += w.walls[i]
+	for i := from; i < min(to, len(w.iterationTimes)); i++ {
+		if w.iterationTimes[i] > 0 {
+			sum += w.iterationTimes[i]
 			n++
 		}
 	}

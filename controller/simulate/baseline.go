@@ -8,8 +8,8 @@ import (
 	"tensile/graph"
 )
 
-// baseline is FIFO or Pack. Its jobs have no plan: each has an arena of what it needs when every storage is freed after
-// its last use, for as long as it trains.
+// baseline is FIFO or Pack. Its jobs have no plan: each has an arena as large as it needs when every storage is freed
+// after its last use, for as long as it trains.
 type baseline struct {
 	*world
 	waiting []*job
@@ -21,7 +21,7 @@ func newBaseline(w *world) *baseline {
 	return &baseline{world: w, used: make(map[*node]graph.Bytes), running: make(map[*node]int)}
 }
 
-func (b *baseline) tick() (time.Duration, error) { return never, nil }
+func (b *baseline) tick() (time.Duration, error) { return noTime, nil }
 
 func (b *baseline) counts() (replans, moves int) { return 0, 0 }
 
@@ -34,7 +34,7 @@ func (b *baseline) arrive(j *job) error {
 	return b.place()
 }
 
-func (b *baseline) heard(n *node, events []executor.Event) error {
+func (b *baseline) takeEvents(n *node, events []executor.Event) error {
 	for _, e := range events {
 		if e.Ended == nil {
 			continue
@@ -51,12 +51,12 @@ func (b *baseline) heard(n *node, events []executor.Event) error {
 	return b.place()
 }
 
-// place begins jobs that wait. The first of a queue is not overtaken; with Pack it is, by those for which there is
-// room.
+// place begins jobs that wait. With FIFO no job overtakes another. With Pack a job for which there is room overtakes
+// those for which there is none.
 func (b *baseline) place() error {
 	left := b.waiting[:0]
 	for i, j := range b.waiting {
-		n := b.room(j)
+		n := b.findRoom(j)
 		if n == nil && b.Way == FIFO {
 			left = append(left, b.waiting[i:]...)
 			break
@@ -73,9 +73,9 @@ func (b *baseline) place() error {
 	return nil
 }
 
-// room returns the device on which a job begins: that with the fewest jobs, and of these with the most memory left.
-// nil: there is none now.
-func (b *baseline) room(j *job) *node {
+// findRoom returns the device on which a job begins: that with the fewest jobs, and of these the one with the most free
+// memory. nil: there is none now.
+func (b *baseline) findRoom(j *job) *node {
 	var best *node
 	for _, n := range b.nodes {
 		if b.Way == FIFO && b.running[n] > 0 || b.used[n]+j.kind.peak > b.Budget {

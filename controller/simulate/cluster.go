@@ -16,38 +16,43 @@ import (
 	"tensile/wire"
 )
 
-// heartbeat is how much time passes between two ticks of all machines.
+// heartbeat is the time between two ticks of all machines.
 const heartbeat = 30 * time.Second
 
-// patience is for how long an executor may be silent: none is ever lost here.
-const patience = 100 * heartbeat
+// maxSilence is how long an executor may be silent: none is ever lost here.
+const maxSilence = 100 * heartbeat
 
 // lab is the host of all devices, and their folder of checkpoints, so that each reads those of all.
 const lab = "lab"
 
-// mostCommands are those of plans that are kept: about a gigabyte.
-const mostCommands = 5_000_000
+// cachedCommands is how many commands of plans are kept: about a gigabyte.
+const cachedCommands = 5_000_000
 
-// cluster is Tensile: the machine of a controller and those of its executors, one per device, whose messages come at
-// once and whose plans take no time.
+// cluster is Tensile: the machine of a controller and those of its executors, one per device. Their messages arrive at
+// once and their plans take no time.
 type cluster struct {
 	*world
-	machine   *controller.Machine
-	config    controller.Config
-	processes map[string]*process // by the name of their device
-	mail      []func() error      // that is on its way, in order
-	layouts   map[string]*wire.Layout
-	plans     *controller.Plans
-	carried   []carried
-	saved     map[string]*wire.Checkpoint // of jobs that move
+	machine *controller.Machine
+	config  controller.Config
+	// processes are those of executors, by the name of their device.
+	processes map[string]*process
+	// mail delivers the messages that are on their way, oldest first.
+	mail    []func() error
+	layouts map[string]*wire.Layout
+	plans   *controller.PlanCache
+	// copies are the checkpoints that are being written or read.
+	copies []checkpointCopy
+	// checkpoints are those of jobs that migrate, by job.
+	checkpoints map[string]*wire.Checkpoint
+	// replanned counts the sets of plans that were adopted, moved the migrations.
 	replanned int
 	moved     int
 }
 
-// carried is a checkpoint that is being written or read.
-type carried struct {
-	until time.Duration
-	done  func() error
+// checkpointCopy is a checkpoint that is being written or read.
+type checkpointCopy struct {
+	endsAt   time.Duration
+	whenDone func() error
 }
 
 // process is that of an executor.
@@ -60,9 +65,9 @@ type process struct {
 
 func newCluster(w *world) (*cluster, error) {
 	c := &cluster{world: w, processes: make(map[string]*process), layouts: make(map[string]*wire.Layout),
-		saved: make(map[string]*wire.Checkpoint), plans: controller.NewPlans(mostCommands)}
-	c.config = controller.Config{NoDevice: true, MemorySharing: wire.Gates, Policy: "tensile", Silence: patience,
-		GiveUp: patience, NoMoves: w.NoMoves}
+		checkpoints: make(map[string]*wire.Checkpoint), plans: controller.NewPlanCache(cachedCommands)}
+	c.config = controller.Config{NoDevice: true, MemorySharing: wire.Gates, Policy: "tensile", Silence: maxSilence,
+		GiveUp: maxSilence, NoMoves: w.NoMoves}
 	c.machine = controller.NewMachine(c.config)
 	for _, n := range w.nodes {
 		c.start(n)
@@ -90,7 +95,7 @@ func (c *cluster) clock() time.Duration { return time.Hour + c.now }
 func (c *cluster) arrive(j *job) error {
 	spec := wire.Spec{Name: j.name, Model: j.Model, Graph: j.kind.task.Graph.Digest(), Seed: 1,
 		Iterations: j.Iterations,
-		Checkpoint: wire.Interval{Iterations: j.Iterations}} // none is due but when it moves
+		Checkpoint: wire.Interval{Iterations: j.Iterations}} // a checkpoint is taken only when the job migrates
 	c.step(controller.Input{By: j.Tenant, From: 1,
 		Submit: []controller.Submission{{Spec: spec, Graph: j.kind.task.Graph, At: c.clock()}}})
 	return c.deliver()
@@ -101,33 +106,33 @@ func (c *cluster) tick() (time.Duration, error) {
 		c.processes[n.name].step(agent.Input{Tick: true})
 	}
 	c.step(controller.Input{Tick: &controller.Tick{}})
-	c.carried = slices.DeleteFunc(c.carried, func(k carried) bool {
-		if k.until <= c.now {
-			c.send(k.done)
+	c.copies = slices.DeleteFunc(c.copies, func(k checkpointCopy) bool {
+		if k.endsAt <= c.now {
+			c.send(k.whenDone)
 			return true
 		}
-		c.wake = min(c.wake, k.until)
+		c.wake = min(c.wake, k.endsAt)
 		return false
 	})
 	return c.now + heartbeat, c.deliver()
 }
 
-// carry does something when a checkpoint of a job has been written, or read.
-func (c *cluster) carry(j *job, done func() error) {
+// copyCheckpoint does something when a checkpoint of a job has been written, or read.
+func (c *cluster) copyCheckpoint(j *job, done func() error) {
 	_, bytes := program.SnapshotSlots(j.kind.task.Graph)
 	until := c.now + time.Duration(float64(bytes)/controller.CheckpointRate*float64(time.Second))
-	c.carried = append(c.carried, carried{until, done})
+	c.copies = append(c.copies, checkpointCopy{until, done})
 	c.wake = min(c.wake, until)
 }
 
-func (c *cluster) heard(n *node, events []executor.Event) error {
+func (c *cluster) takeEvents(n *node, events []executor.Event) error {
 	for i := range events {
 		c.processes[n.name].step(agent.Input{Event: &events[i]})
 	}
 	return c.deliver()
 }
 
-// send puts something on its way. What was sent before comes first.
+// send puts a message on its way. Messages arrive in the order in which they were sent.
 func (c *cluster) send(deliver func() error) { c.mail = append(c.mail, deliver) }
 
 func (c *cluster) deliver() error {
@@ -141,7 +146,7 @@ func (c *cluster) deliver() error {
 	return nil
 }
 
-// step steps the controller's machine and does what its runner would.
+// step steps the controller's machine and carries out what it wants, as its runner would.
 func (c *cluster) step(in controller.Input) {
 	for _, o := range c.machine.Step(c.clock(), in) {
 		switch {
@@ -161,9 +166,9 @@ func (c *cluster) step(in controller.Input) {
 				}
 				return nil
 			})
-		case o.Plan != nil:
+		case o.PlanRequest != nil:
 			c.send(func() error {
-				c.step(controller.Input{Planned: c.plan(o.Plan)})
+				c.step(controller.Input{PlanResult: c.makePlans(o.PlanRequest)})
 				return context.Cause(c.ctx)
 			})
 		case o.Event != nil && o.Event.Kind == controller.Adopted:
@@ -174,27 +179,27 @@ func (c *cluster) step(in controller.Input) {
 	}
 }
 
-// plan does an errand.
-func (c *cluster) plan(p *controller.Plan) *controller.Planned {
-	config := c.config.For(p.Device)
-	planner := controller.Planner{Config: config, On: config.Shared(c.world.planner), Plans: c.plans}
+// makePlans answers a plan request.
+func (c *cluster) makePlans(p *controller.PlanRequest) *controller.PlanResult {
+	config := c.config.ForDevice(p.Device)
+	planner := controller.PlanWorker{Config: config, PlanDevice: config.SharedDevice(c.world.planner), Plans: c.plans}
 	return planner.Plan(c.ctx, p)
 }
 
-// host has the host of the process's device do something, and lets that go on.
-func (p *process) host(do func(*executor.Host)) {
+// tellHost has the host of the process's device do something, and lets the device go on.
+func (p *process) tellHost(do func(*executor.Host)) {
 	p.send(func() error { return p.node.tell(p.now, do) })
 }
 
-// later steps the process when what is on its way now has come.
-func (p *process) later(in func() agent.Input) {
+// stepLater steps the process when the messages that are on their way have arrived.
+func (p *process) stepLater(in func() agent.Input) {
 	p.send(func() error {
 		p.step(in())
 		return nil
 	})
 }
 
-// step steps the agent's machine and does what its runner would.
+// step steps the agent's machine and carries out what it wants, as its runner would.
 func (p *process) step(in agent.Input) {
 	outputs := p.agent.Step(p.clock(), in)
 	in.Spare(outputs)
@@ -205,46 +210,46 @@ func (p *process) step(in agent.Input) {
 			prepared := &agent.Prepared{Ticket: o.Prepare.Ticket, Task: j.kind.task}
 			prepared.Task.Name = j.name
 			in := func() agent.Input { return agent.Input{Prepared: prepared} }
-			if c := p.saved[j.name]; c != nil {
+			if c := p.checkpoints[j.name]; c != nil {
 				prepared.Begin = &agent.Begin{Iteration: c.Iteration, File: c.File, Checkpoint: c}
-				p.carry(j, func() error { p.step(in()); return nil })
+				p.copyCheckpoint(j, func() error { p.step(in()); return nil })
 			} else {
-				p.later(in)
+				p.stepLater(in)
 			}
 		case o.Fetch != nil:
-			p.later(func() agent.Input { return agent.Input{Fetched: p.fetch(o.Fetch)} })
+			p.stepLater(func() agent.Input { return agent.Input{Fetched: p.fetchLayout(o.Fetch)} })
 		case o.Open != nil:
 			spec := executor.SpecOf(o.Open.Task, o.Open.Spec.Iterations, nil)
 			if o.Open.Begin != nil {
 				spec.Begin = o.Open.Begin.Iteration
 			}
-			p.host(func(h *executor.Host) {
+			p.tellHost(func(h *executor.Host) {
 				p.node.add(spec)
 				h.Submit(spec, o.Open.Proven)
 			})
 		case o.Change != nil:
-			p.host(func(h *executor.Host) { h.Change(o.Change.Job, o.Change.Proven) })
+			p.tellHost(func(h *executor.Host) { h.Change(o.Change.Job, o.Change.Proven) })
 		case o.Stop != "":
-			p.host(func(h *executor.Host) { h.Stop(o.Stop) })
+			p.tellHost(func(h *executor.Host) { h.Stop(o.Stop) })
 		case o.Remove != "":
-			p.host(func(h *executor.Host) { h.Remove(o.Remove) })
+			p.tellHost(func(h *executor.Host) { h.Remove(o.Remove) })
 		case o.Lend != nil:
-			p.host(func(h *executor.Host) { agent.Lend(h, o.Lend, p.lease) })
+			p.tellHost(func(h *executor.Host) { agent.Lend(h, o.Lend, p.lease) })
 		case o.Weigh != nil:
-			p.host(func(h *executor.Host) { h.Weigh(o.Weigh.Job, o.Weigh.Weight) })
+			p.tellHost(func(h *executor.Host) { h.Weigh(o.Weigh.Job, o.Weigh.Weight) })
 		case o.Park != nil:
-			p.host(func(h *executor.Host) { h.Park(o.Park.Job, o.Park.Number, o.Park.At) })
+			p.tellHost(func(h *executor.Host) { h.Park(o.Park.Job, o.Park.Number, o.Park.At) })
 		case o.Resume != "":
-			p.host(func(h *executor.Host) { h.Resume(o.Resume) })
+			p.tellHost(func(h *executor.Host) { h.Resume(o.Resume) })
 		case o.Take != nil:
-			p.host(func(h *executor.Host) { h.Checkpoint(o.Take.Job, o.Take.At) })
+			p.tellHost(func(h *executor.Host) { h.Checkpoint(o.Take.Job, o.Take.At) })
 		case o.Write != nil:
-			p.write(o.Write)
+			p.writeCheckpoint(o.Write)
 		case o.Keep != nil:
 			kept := o.Keep.Take(nil)
-			p.later(func() agent.Input { return agent.Input{Kept: kept} })
+			p.stepLater(func() agent.Input { return agent.Input{Kept: kept} })
 		case o.Store != nil:
-			p.later(func() agent.Input { return agent.Input{Stored: &agent.Stored{Ticket: o.Store.Ticket}} })
+			p.stepLater(func() agent.Input { return agent.Input{Stored: &agent.Stored{Ticket: o.Store.Ticket}} })
 		case o.Status != nil:
 			p.send(func() error { p.cluster.step(controller.Input{Status: o.Status}); return nil })
 		case o.Report != nil:
@@ -253,18 +258,18 @@ func (p *process) step(in agent.Input) {
 	}
 }
 
-// write takes as long as a checkpoint does.
-func (p *process) write(w *agent.Write) {
-	p.carry(p.find(w.Spec.Name), func() error {
+// writeCheckpoint takes as long as a checkpoint does.
+func (p *process) writeCheckpoint(w *agent.Write) {
+	p.copyCheckpoint(p.find(w.Spec.Name), func() error {
 		w.Snapshot.Release()
 		c := &wire.Checkpoint{Iteration: w.Snapshot.Iteration, File: w.Spec.Name, Host: lab, Folder: lab}
-		p.saved[w.Spec.Name] = c
+		p.checkpoints[w.Spec.Name] = c
 		p.step(agent.Input{Written: &agent.Written{Ticket: w.Ticket, Checkpoint: c}})
 		return nil
 	})
 }
 
-func (p *process) fetch(o *agent.Fetch) *agent.Fetched {
+func (p *process) fetchLayout(o *agent.Fetch) *agent.Fetched {
 	l := p.layouts[wire.LayoutObject(o.Job, o.ID, o.Epoch)]
 	if l == nil {
 		return &agent.Fetched{Ticket: o.Ticket, Epoch: o.Epoch, Err: wire.ErrNotFound, Again: true}

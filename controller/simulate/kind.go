@@ -10,17 +10,20 @@ import (
 	"tensile/plan/proof"
 )
 
-// kind is what equal jobs share: their graph, and how one of them trains alone on a device, without a plan.
-type kind struct {
+// profiledKind is what equal jobs share: their graph, and how one of them trains alone on a device, without a plan.
+type profiledKind struct {
 	task    task.Task
 	program proof.Proven
-	peak    graph.Bytes   // the arena of that
-	each    time.Duration // an iteration alone
-	beside  time.Duration // what a job takes beside its iterations
+	// peak is the arena of program.
+	peak graph.Bytes
+	// iterationTime is the time of an iteration alone.
+	iterationTime time.Duration
+	// overhead is the time that a job takes beside its iterations.
+	overhead time.Duration
 }
 
-// kind makes the task of a network and trains it for a few iterations.
-func (w *world) kind(of Kind) (*kind, error) {
+// profileKind makes the task of a network and trains it for a few iterations.
+func (w *world) profileKind(of Kind) (*profiledKind, error) {
 	t, err := w.Load(of.Model, of.Batch)
 	if err != nil {
 		return nil, err
@@ -35,19 +38,19 @@ func (w *world) kind(of Kind) (*kind, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", of.Model, err)
 	}
-	k := &kind{task: t, program: planned.Programs[0]}
+	k := &profiledKind{task: t, program: planned.Programs[0]}
 	k.peak = k.program.Program().Arena
-	return k, k.train(w)
+	return k, k.measureAlone(w)
 }
 
-// train measures how a job trains alone, on a device of its own with as much memory as it needs.
-func (k *kind) train(w *world) error {
+// measureAlone measures how a job trains alone, on a device of its own with as much memory as it needs.
+func (k *profiledKind) measureAlone(w *world) error {
 	facts := w.Facts
 	facts.Memory = max(facts.Memory, k.peak)
 	n := newNode("alone", facts, false)
 	defer n.device.Close()
 	defer n.host.Close()
-	const iterations = 2*alike + 1
+	const iterations = 2*window + 1
 	spec := executor.SpecOf(k.task, iterations, nil)
 	c := n.add(spec)
 	if err := n.tell(0, func(h *executor.Host) { h.Submit(spec, k.program) }); err != nil {
@@ -58,19 +61,21 @@ func (k *kind) train(w *world) error {
 		if err := n.poll(); err != nil {
 			return err
 		}
-		if len(c.ends) > len(ends) {
-			ends = append(ends, c.ends[len(c.ends)-1])
+		if len(c.endTimes) > len(ends) {
+			ends = append(ends, c.endTimes[len(c.endTimes)-1])
 		}
 	}
-	k.each = (ends[iterations-1] - ends[iterations-1-alike]) / alike
-	k.beside = max(0, n.now()-iterations*k.each)
+	k.iterationTime = (ends[iterations-1] - ends[iterations-1-window]) / window
+	k.overhead = max(0, n.now()-iterations*k.iterationTime)
 	return nil
 }
 
-// takes is how long a job of so many iterations takes alone.
-func (k *kind) takes(iterations int) time.Duration {
-	return k.beside + time.Duration(iterations)*k.each
+// timeFor is how long a job of so many iterations takes alone.
+func (k *profiledKind) timeFor(iterations int) time.Duration {
+	return k.overhead + time.Duration(iterations)*k.iterationTime
 }
 
-// within is how many iterations a job does alone in some time, at least one.
-func (k *kind) within(d time.Duration) int { return max(1, int((d-k.beside)/max(1, k.each))) }
+// iterationsIn is how many iterations a job does alone in some time, at least one.
+func (k *profiledKind) iterationsIn(d time.Duration) int {
+	return max(1, int((d-k.overhead)/max(1, k.iterationTime)))
+}

@@ -14,52 +14,68 @@ import (
 )
 
 // node is a simulated device and the host that trains jobs on it. Its clock stands while it has nothing to do, and
-// jumps over iterations that are alike.
+// jumps over iterations that are alike (folding).
 type node struct {
 	name   string
 	device *sim.Device
 	host   *executor.Host
-	behind time.Duration // of the device's clock against that of the world
-	heard  []executor.Event
-	jobs   []*course
-	fold   bool
-	folded bool // since the world's time of fold
-	since  time.Duration
-	wake   time.Duration // when it has to go on iteration by iteration, while it is folded
+	// clockOffset is the time of the world minus that of the device.
+	clockOffset time.Duration
+	// events are those that the host has told and the way of scheduling has not taken yet.
+	events []executor.Event
+	jobs   []*nodeJob
+	// fold allows folding.
+	fold bool
+	// folded says that the device stands still since foldedAt, while time passes in the world.
+	folded   bool
+	foldedAt time.Duration
+	// wake is when the device has to go on iteration by iteration. It counts while the node is folded.
+	wake time.Duration
 
-	asked bool          // what the device said is still so: when something happens next, if anything does
-	ahead time.Duration // of the device's clock
-	busy  bool
+	// nextKnown says that nextAt and busy still hold: when something happens next, by the device's clock, and whether
+	// anything does.
+	nextKnown bool
+	nextAt    time.Duration
+	busy      bool
 
-	accounted time.Duration // up to which arenas are in filled
-	filled    float64       // the integral of all arenas over time, in bytes times seconds
-	copied    graph.Bytes   // by jobs that have left
+	// accounted is the time of the world up to which arenas are in arenaSeconds.
+	accounted time.Duration
+	// arenaSeconds is the integral of all arenas over time, in bytes times seconds.
+	arenaSeconds float64
+	// copied is the bytes that jobs have copied which have left.
+	copied graph.Bytes
 }
 
-// course is how a job of a node trains.
-type course struct {
-	name       string
-	iterations int // with which it ends
+// nodeJob is how a job trains on a node.
+type nodeJob struct {
+	name string
+	// iterations is how many iterations it trains in all, done how many of them are complete.
+	iterations int
 	done       int
-	rests      bool // in Home, until it is told something
-	ended      bool
-	epoch      int64
-	ends       []time.Duration // of those since jobs came, went or changed, oldest first
-	each       float64         // nanoseconds that an iteration takes, while the node is folded
-	part       float64         // of an iteration that earlier jumps have left over
-	moved      graph.Bytes     // by copies of the newest iteration
-	copied     graph.Bytes     // by all
+	// atRest says that it is in Home until it is told something.
+	atRest bool
+	ended  bool
+	epoch  int64
+	// endTimes are those of iterations since jobs came, went or changed, oldest first.
+	endTimes []time.Duration
+	// iterationTime is how many nanoseconds an iteration takes while the node is folded.
+	iterationTime float64
+	// fraction is the part of an iteration that earlier jumps have left over, 0 to 1.
+	fraction float64
+	// lastCopied is the bytes that the newest iteration has copied, copied those of all.
+	lastCopied graph.Bytes
+	copied     graph.Bytes
 	arena      graph.Bytes
 }
 
-// alike is how many iterations of the slowest job of a node make a window. Two windows, one after the other, are
+// window is how many iterations of the slowest job of a node make a window. Two windows, one after the other, are
 // compared: the iterations of a job are alike if their means in the two differ by no more than tolerance.
 const (
-	alike     = 4
+	window    = 4
 	tolerance = 0.002
 )
 
-// margin is how many iterations before a job's last one it is trained iteration by iteration again.
+// margin is how many iterations before its last a job is trained iteration by iteration again.
 const margin = 3
 
 func newNode(name string, facts cost.Facts, fold bool) *node {
@@ -68,43 +84,43 @@ func newNode(name string, facts cost.Facts, fold bool) *node {
 	return n
 }
 
-// now is the time of the world that the device has come to.
-func (n *node) now() time.Duration { return n.device.Now() + n.behind }
+// now is the time of the world up to which the device has gone on.
+func (n *node) now() time.Duration { return n.device.Now() + n.clockOffset }
 
 // next returns when something happens on the node, and whether anything does.
 func (n *node) next() (time.Duration, bool) {
 	if n.folded {
 		return n.wake, true
 	}
-	if !n.asked {
-		n.asked = true
-		n.ahead, n.busy = n.device.Ahead()
+	if !n.nextKnown {
+		n.nextKnown = true
+		n.nextAt, n.busy = n.device.Ahead()
 	}
-	return n.ahead + n.behind, n.busy
+	return n.nextAt + n.clockOffset, n.busy
 }
 
 // tell has the host do something at a time of the world.
 func (n *node) tell(now time.Duration, do func(*executor.Host)) error {
 	n.unfold(now)
 	if _, busy := n.device.Ahead(); !busy {
-		n.behind = now - n.device.Now()
+		n.clockOffset = now - n.device.Now()
 	}
-	n.stir()
+	n.forgetTimes()
 	do(n.host)
 	return n.poll()
 }
 
 // poll lets the device go on to the next instant at which something ends.
 func (n *node) poll() error {
-	n.asked = false
+	n.nextKnown = false
 	if _, err := n.host.Poll(context.Background()); err != nil {
 		return fmt.Errorf("device %s: %w", n.name, err)
 	}
 	return nil
 }
 
-// work goes on at a time that next has told, and folds the node if it can.
-func (n *node) work(now time.Duration) error {
+// advance goes on at a time that next has returned, and folds the node if it can.
+func (n *node) advance(now time.Duration) error {
 	n.unfold(now)
 	if err := n.poll(); err != nil {
 		return err
@@ -114,38 +130,38 @@ func (n *node) work(now time.Duration) error {
 }
 
 // add has a node know of a job before its host does.
-func (n *node) add(s executor.Spec) *course {
-	c := &course{name: s.Name, iterations: s.Iterations, done: s.Begin}
+func (n *node) add(s executor.Spec) *nodeJob {
+	c := &nodeJob{name: s.Name, iterations: s.Iterations, done: s.Begin}
 	n.jobs = append(n.jobs, c)
 	return c
 }
 
-func (n *node) find(job string) *course {
-	i := slices.IndexFunc(n.jobs, func(c *course) bool { return c.name == job })
+func (n *node) find(job string) *nodeJob {
+	i := slices.IndexFunc(n.jobs, func(c *nodeJob) bool { return c.name == job })
 	if i < 0 {
 		return nil
 	}
 	return n.jobs[i]
 }
 
-// account adds up what arenas have taken up to now.
+// account adds up what arenas have taken until now.
 func (n *node) account() {
 	for _, c := range n.jobs {
-		n.filled += float64(c.arena) * (n.now() - n.accounted).Seconds()
+		n.arenaSeconds += float64(c.arena) * (n.now() - n.accounted).Seconds()
 	}
 	n.accounted = n.now()
 }
 
-// stir forgets what iterations took: they are others from now on.
-func (n *node) stir() {
+// forgetTimes forgets how long iterations took, because that changes now.
+func (n *node) forgetTimes() {
 	for _, c := range n.jobs {
-		c.ends = c.ends[:0]
+		c.endTimes = c.endTimes[:0]
 	}
 }
 
-// observe is told by the host.
+// observe takes an event of the host.
 func (n *node) observe(e executor.Event) {
-	n.heard = append(n.heard, e)
+	n.events = append(n.events, e)
 	c := n.find(e.Job)
 	switch {
 	case c == nil:
@@ -156,39 +172,39 @@ func (n *node) observe(e executor.Event) {
 		return
 	case e.Applied != nil:
 		n.account()
-		c.rests, c.arena = false, e.Applied.Arena
+		c.atRest, c.arena = false, e.Applied.Arena
 	case e.Parked != 0:
-		c.rests = true
+		c.atRest = true
 	case e.Home:
 		n.account()
-		c.rests, c.arena = true, 0
+		c.atRest, c.arena = true, 0
 	case e.Ended != nil:
 		c.ended = true
 	case e.Removed:
 		n.copied += c.copied
-		n.jobs = slices.DeleteFunc(n.jobs, func(other *course) bool { return other == c })
+		n.jobs = slices.DeleteFunc(n.jobs, func(other *nodeJob) bool { return other == c })
 	}
-	n.stir()
+	n.forgetTimes()
 }
 
-func (c *course) report(r *executor.Report) {
+func (c *nodeJob) report(r *executor.Report) {
 	c.done++
-	c.moved = 0
+	c.lastCopied = 0
 	for _, m := range r.Copies {
-		c.moved += m.Bytes
+		c.lastCopied += m.Bytes
 	}
-	c.copied += c.moved
+	c.copied += c.lastCopied
 	if r.Epoch != c.epoch {
-		c.epoch, c.ends = r.Epoch, c.ends[:0]
+		c.epoch, c.endTimes = r.Epoch, c.endTimes[:0]
 	}
-	c.ends = append(c.ends, r.End)
+	c.endTimes = append(c.endTimes, r.End)
 }
 
-// means returns what an iteration took in the mean between three moments, before and after the middle one, and whether
-// enough have ended for that.
-func (c *course) means(from, middle, to time.Duration) (before, after float64, ok bool) {
+// means returns the mean times of an iteration between from and middle, and between middle and to. ok says that enough
+// iterations have ended for that.
+func (c *nodeJob) means(from, middle, to time.Duration) (before, after float64, ok bool) {
 	last := func(until time.Duration) int { // the last iteration that ended until then
-		at, found := slices.BinarySearch(c.ends, until)
+		at, found := slices.BinarySearch(c.endTimes, until)
 		if !found {
 			at--
 		}
@@ -198,65 +214,66 @@ func (c *course) means(from, middle, to time.Duration) (before, after float64, o
 	if i < 0 || j == i || k == j {
 		return 0, 0, false
 	}
-	return float64(c.ends[j]-c.ends[i]) / float64(j-i), float64(c.ends[k]-c.ends[j]) / float64(k-j), true
+	return float64(c.endTimes[j]-c.endTimes[i]) / float64(j-i), float64(c.endTimes[k]-c.endTimes[j]) / float64(k-j),
+		true
 }
 
-// refold stops training iteration by iteration if all that train do it evenly.
+// refold stops training iteration by iteration if all jobs that train do it evenly.
 func (n *node) refold() {
 	if !n.fold || n.folded {
 		return
 	}
 	slowest := n.slowest()
-	if slowest == nil || len(slowest.ends) < 2*alike+1 {
+	if slowest == nil || len(slowest.endTimes) < 2*window+1 {
 		return
 	}
-	ends := slowest.ends[len(slowest.ends)-2*alike-1:]
+	ends := slowest.endTimes[len(slowest.endTimes)-2*window-1:]
 	wake := time.Duration(math.MaxInt64)
 	for _, c := range n.training() {
-		before, after, ok := c.means(ends[0], ends[alike], ends[2*alike])
+		before, after, ok := c.means(ends[0], ends[window], ends[2*window])
 		left := c.iterations - c.done - margin
 		if !ok || left <= 0 || math.Abs(after-before) > tolerance*after {
 			return
 		}
-		c.each = (before + after) / 2
-		wake = min(wake, n.now()+time.Duration(float64(left)*c.each))
+		c.iterationTime = (before + after) / 2
+		wake = min(wake, n.now()+time.Duration(float64(left)*c.iterationTime))
 	}
-	n.folded, n.since, n.wake = true, n.now(), wake
+	n.folded, n.foldedAt, n.wake = true, n.now(), wake
 }
 
 // training are the jobs that are neither at rest nor over.
-func (n *node) training() []*course {
-	return slices.DeleteFunc(slices.Clone(n.jobs), func(c *course) bool { return c.rests || c.ended })
+func (n *node) training() []*nodeJob {
+	return slices.DeleteFunc(slices.Clone(n.jobs), func(c *nodeJob) bool { return c.atRest || c.ended })
 }
 
-// slowest is the job that trains of which the fewest iterations have ended; nil: none trains.
-func (n *node) slowest() *course {
-	var slowest *course
+// slowest is the job of those that train of which the fewest iterations have ended. nil: none trains.
+func (n *node) slowest() *nodeJob {
+	var slowest *nodeJob
 	for _, c := range n.training() {
-		if slowest == nil || len(c.ends) < len(slowest.ends) {
+		if slowest == nil || len(c.endTimes) < len(slowest.endTimes) {
 			slowest = c
 		}
 	}
 	return slowest
 }
 
-// unfold counts what was trained since a node was folded, up to a time of the world.
+// unfold counts what was trained from when the node was folded up to a time of the world.
 func (n *node) unfold(now time.Duration) {
 	if !n.folded {
 		return
 	}
 	n.folded = false
-	past := max(0, min(now, n.wake)-n.since)
-	n.behind += past
+	past := max(0, min(now, n.wake)-n.foldedAt)
+	n.clockOffset += past
 	for _, c := range n.training() {
-		exact := float64(past)/c.each + c.part
+		exact := float64(past)/c.iterationTime + c.fraction
 		skip := min(int(exact), c.iterations-c.done-margin)
-		if c.part = min(exact-float64(skip), 1); skip <= 0 {
+		if c.fraction = min(exact-float64(skip), 1); skip <= 0 {
 			continue
 		}
 		c.done += skip
-		c.copied += graph.Bytes(skip) * c.moved
-		c.ends = c.ends[:0]
+		c.copied += graph.Bytes(skip) * c.lastCopied
+		c.endTimes = c.endTimes[:0]
 		n.host.Skip(c.name, skip)
 	}
 }

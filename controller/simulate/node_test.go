@@ -9,10 +9,10 @@ import (
 )
 
 // courseOf is a job whose newest iterations ended so long after each other.
-func courseOf(iterations int, took ...time.Duration) *course {
-	c := &course{name: "one", iterations: iterations, done: len(took), ends: []time.Duration{0}}
+func courseOf(iterations int, took ...time.Duration) *nodeJob {
+	c := &nodeJob{name: "one", iterations: iterations, done: len(took), endTimes: []time.Duration{0}}
 	for _, d := range took {
-		c.ends = append(c.ends, c.ends[len(c.ends)-1]+d)
+		c.endTimes = append(c.endTimes, c.endTimes[len(c.endTimes)-1]+d)
 	}
 	return c
 }
@@ -24,16 +24,16 @@ func TestRefold(t *testing.T) {
 	even := courseOf(100, s, s, s, s, s, s, s, s)
 	for _, c := range []struct {
 		what string
-		jobs []*course
+		jobs []*nodeJob
 		wake time.Duration // 0: it is not folded
 	}{
-		{"even iterations", []*course{even}, (100 - 8 - margin) * s},
-		{"too few", []*course{courseOf(100, s, s, s, s, s, s, s)}, 0},
-		{"longer ones", []*course{courseOf(100, s, s, s, s, s, s, s, s+16*s/1000)}, 0},
-		{"a longer one before", []*course{courseOf(100, 2*s, s, s, s, s, s, s, s, s)}, (100 - 9 - margin) * s},
-		{"the last ones", []*course{courseOf(8+margin, s, s, s, s, s, s, s, s)}, 0},
-		{"one that rests", []*course{even, {rests: true}}, (100 - 8 - margin) * s},
-		{"a shorter job", []*course{even, courseOf(20, s, s, s, s, s, s, s, s)}, (20 - 8 - margin) * s},
+		{"even iterations", []*nodeJob{even}, (100 - 8 - margin) * s},
+		{"too few", []*nodeJob{courseOf(100, s, s, s, s, s, s, s)}, 0},
+		{"longer ones", []*nodeJob{courseOf(100, s, s, s, s, s, s, s, s+16*s/1000)}, 0},
+		{"a longer one before", []*nodeJob{courseOf(100, 2*s, s, s, s, s, s, s, s, s)}, (100 - 9 - margin) * s},
+		{"the last ones", []*nodeJob{courseOf(8+margin, s, s, s, s, s, s, s, s)}, 0},
+		{"one that rests", []*nodeJob{even, {atRest: true}}, (100 - 8 - margin) * s},
+		{"a shorter job", []*nodeJob{even, courseOf(20, s, s, s, s, s, s, s, s)}, (20 - 8 - margin) * s},
 		{"nothing", nil, 0},
 	} {
 		n := newNode("any", options(t, FIFO, 1, graph.GiB).Facts, true)
@@ -54,18 +54,19 @@ func TestUnfold(t *testing.T) {
 	defer n.device.Close()
 	defer n.host.Close()
 	c := courseOf(100, s, s, s, s, s, s, s, s)
-	c.moved = 10
-	n.jobs = []*course{c}
+	c.lastCopied = 10
+	n.jobs = []*nodeJob{c}
 	for _, step := range []struct {
 		now  time.Duration // since it was folded
 		done int
 		part float64
 	}{{2*s + s/2, 10, 0.5}, {s + s/2, 12, 0}, {s / 4, 12, 0.25}, {1000 * s, 97, 0.25}} {
-		n.folded, n.since, n.wake, c.each = true, n.now(), n.now()+time.Duration(100-margin-c.done)*s, float64(s)
-		if n.unfold(n.now() + step.now); c.done != step.done || c.part != step.part ||
+		n.folded, n.foldedAt, n.wake, c.iterationTime = true, n.now(), n.now()+time.Duration(100-margin-c.done)*s,
+			float64(s)
+		if n.unfold(n.now() + step.now); c.done != step.done || c.fraction != step.part ||
 			c.copied != graph.Bytes(10*(step.done-8)) {
 			t.Errorf("%v later it has done %d and %v iterations, and copied %v; want %d and %v", step.now, c.done,
-				c.part, c.copied, step.done, step.part)
+				c.fraction, c.copied, step.done, step.part)
 		}
 	}
 }

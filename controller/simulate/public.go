@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Skipped are rows of a public trace that became no job, and why, counted.
+// Skipped counts the rows of a public trace that became no job, by the reason why.
 type Skipped map[string]int
 
 // Reasons are why rows were skipped.
@@ -49,7 +49,7 @@ func ReadPublic(format string, r io.Reader, mix []Kind) ([]Arrival, Skipped, err
 	skipped := make(Skipped)
 	var all []Arrival
 	var err error
-	r = unmarked(r)
+	r = skipByteOrderMark(r)
 	switch format {
 	case "alibaba":
 		all, err = readAlibaba(r, mix, skipped)
@@ -66,7 +66,7 @@ func ReadPublic(format string, r io.Reader, mix []Kind) ([]Arrival, Skipped, err
 	if len(all) == 0 {
 		return nil, nil, fmt.Errorf("format %s: no row becomes a job: %s", format, skipped)
 	}
-	all = sorted(all)
+	all = sortArrivals(all)
 	for i, first := len(all)-1, all[0].Submit; i >= 0; i-- {
 		all[i].Submit -= first
 	}
@@ -101,11 +101,11 @@ func readAlibaba(r io.Reader, mix []Kind, skipped Skipped) ([]Arrival, error) {
 		if line == 1 && name == "job_name" {
 			continue
 		}
-		percent, err := number(gpu)
+		percent, err := parseNumber(gpu)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: plan_gpu: %w", line, err)
 		}
-		n, err := number(instances)
+		n, err := parseNumber(instances)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: inst_num: %w", line, err)
 		}
@@ -123,11 +123,11 @@ func readAlibaba(r io.Reader, mix []Kind, skipped Skipped) ([]Arrival, error) {
 			skipped[noLength]++
 			continue
 		}
-		from, err := seconds(begin)
+		from, err := parseSeconds(begin)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: start_time: %w", line, err)
 		}
-		to, err := seconds(end)
+		to, err := parseSeconds(end)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: end_time: %w", line, err)
 		}
@@ -135,8 +135,8 @@ func readAlibaba(r io.Reader, mix []Kind, skipped Skipped) ([]Arrival, error) {
 	}
 }
 
-// number is a field that may be empty, which is 0.
-func number(text string) (float64, error) {
+// parseNumber is a field that may be empty, which is 0.
+func parseNumber(text string) (float64, error) {
 	if text == "" {
 		return 0, nil
 	}
@@ -193,7 +193,7 @@ func readPhilly(r io.Reader, mix []Kind, skipped Skipped) ([]Arrival, error) {
 			skipped[unfinished]++
 			continue
 		}
-		submit, alone, gpus, err := j.times()
+		submit, alone, gpus, err := j.lengths()
 		if err != nil {
 			return nil, fmt.Errorf("job %d, %s: %w", i, j.ID, err)
 		}
@@ -209,9 +209,9 @@ func readPhilly(r io.Reader, mix []Kind, skipped Skipped) ([]Arrival, error) {
 	return all, nil
 }
 
-// times returns when a job was submitted, how long its attempts lasted together (0: one has no beginning or no end),
+// lengths returns when a job was submitted, how long its attempts lasted together (0: one has no beginning or no end),
 // and on how many GPUs at most.
-func (j *phillyJob) times() (submit, alone time.Duration, gpus int, err error) {
+func (j *phillyJob) lengths() (submit, alone time.Duration, gpus int, err error) {
 	at := func(text *string) (time.Time, error) {
 		if text == nil || *text == "None" {
 			return time.Time{}, nil
@@ -246,7 +246,7 @@ func (j *phillyJob) times() (submit, alone time.Duration, gpus int, err error) {
 		if start.IsZero() || end.IsZero() {
 			return 0, 0, gpus, nil
 		}
-		alone = min(alone+min(max(0, end.Sub(start)), longest), longest)
+		alone = min(alone+min(max(0, end.Sub(start)), maxTime), maxTime)
 	}
 	return time.Duration(submitted.Unix()) * time.Second, alone, gpus, nil
 }
@@ -284,7 +284,7 @@ func gavelJob(f []string) (a Arrival, skip string, err error) {
 	}
 	name, rest, _ := strings.Cut(f[0], " (batch size ")
 	model, known := standIns[name]
-	devices, err := number(scale)
+	devices, err := parseNumber(scale)
 	if err != nil {
 		return a, "", fmt.Errorf("scale_factor: %w", err)
 	}
@@ -295,13 +295,13 @@ func gavelJob(f []string) (a Arrival, skip string, err error) {
 		return a, unknownNetwork, nil
 	}
 	a.Model = model
-	if a.Batch, err = positive(strings.TrimSuffix(rest, ")")); err != nil {
+	if a.Batch, err = parsePositive(strings.TrimSuffix(rest, ")")); err != nil {
 		return a, "", fmt.Errorf("batch size: %w", err)
 	}
-	if a.Iterations, err = positive(steps); err != nil {
+	if a.Iterations, err = parsePositive(steps); err != nil {
 		return a, "", fmt.Errorf("total_steps: %w", err)
 	}
-	if a.Submit, err = seconds(arrival); err != nil {
+	if a.Submit, err = parseSeconds(arrival); err != nil {
 		return a, "", fmt.Errorf("arrival_time: %w", err)
 	}
 	return a, "", nil

@@ -88,7 +88,7 @@ func run(t *testing.T, trace []Arrival, o Options) *Result {
 func TestWaysKeepTheirRules(t *testing.T) {
 	const budget = 320 * graph.MiB
 	peaks := map[string]graph.Bytes{}
-	w := world{Options: options(t, FIFO, 1, budget), ctx: t.Context(), graphs: map[Kind]*kind{}}
+	w := world{Options: options(t, FIFO, 1, budget), ctx: t.Context(), kinds: map[Kind]*profiledKind{}}
 	n := newNode("any", w.Facts, false)
 	defer n.device.Close()
 	w.planner = planner.Of(n.device, planner.Roofline(w.Facts))

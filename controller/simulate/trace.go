@@ -15,13 +15,17 @@ import (
 
 // Arrival is a job of a trace.
 type Arrival struct {
-	Submit     time.Duration // since the beginning of the trace
-	Model      string        // of package workload
-	Batch      int
-	Iterations int    // complete ones with which the job ends; 0: those that take Alone
-	Tenant     string // whose it is
+	// Submit is since the beginning of the trace.
+	Submit time.Duration
+	// Model is the name of a network.
+	Model string
+	Batch int
+	// Iterations is how many complete iterations the job trains. 0: as many as take Alone.
+	Iterations int
+	// Tenant is the tenant that the job belongs to. "": it belongs to none.
+	Tenant string
 
-	// Alone is what the job takes alone on a device, where that is what a trace knows.
+	// Alone is the time that the job takes alone on a device, if that is what a trace knows. 0: Iterations counts.
 	Alone time.Duration
 }
 
@@ -31,7 +35,7 @@ var columns = []string{"submit_s", "model", "batch", "iterations", "tenant"}
 // Read reads a trace: CSV with a header line, columns submit_s (seconds, in any order of rows), model, batch,
 // iterations and, if it is there, tenant. Arrivals are returned in the order of their submission.
 func Read(r io.Reader) ([]Arrival, error) {
-	rows := csv.NewReader(unmarked(r))
+	rows := csv.NewReader(skipByteOrderMark(r))
 	rows.ReuseRecord = true
 	header, err := rows.Read()
 	if errors.Is(err, io.EOF) {
@@ -39,7 +43,7 @@ func Read(r io.Reader) ([]Arrival, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	at, err := places(header)
+	at, err := columnIndexes(header)
 	if err != nil {
 		return nil, err
 	}
@@ -51,18 +55,18 @@ func Read(r io.Reader) ([]Arrival, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		a, err := arrival(row, at)
+		a, err := parseArrival(row, at)
 		if err != nil {
 			line, _ := rows.FieldPos(0)
 			return nil, fmt.Errorf("line %d: %w", line, err)
 		}
 		all = append(all, a)
 	}
-	return sorted(all), nil
+	return sortArrivals(all), nil
 }
 
-// unmarked leaves out the byte order mark with which spreadsheets begin a file.
-func unmarked(r io.Reader) io.Reader {
+// skipByteOrderMark leaves out the byte order mark with which spreadsheets begin a file.
+func skipByteOrderMark(r io.Reader) io.Reader {
 	const mark = "\ufeff"
 	in := bufio.NewReader(r)
 	if start, _ := in.Peek(len(mark)); string(start) == mark {
@@ -71,8 +75,8 @@ func unmarked(r io.Reader) io.Reader {
 	return in
 }
 
-// places returns where each of columns is in a header, -1 for a tenant that is not there.
-func places(header []string) ([]int, error) {
+// columnIndexes returns where each of columns is in a header. -1: a tenant is not there.
+func columnIndexes(header []string) ([]int, error) {
 	at := make([]int, len(columns))
 	for i, name := range columns {
 		is := func(h string) bool { return strings.TrimSpace(h) == name }
@@ -87,18 +91,18 @@ func places(header []string) ([]int, error) {
 	return at, nil
 }
 
-func arrival(row []string, at []int) (a Arrival, err error) {
+func parseArrival(row []string, at []int) (a Arrival, err error) {
 	field := func(i int) string { return strings.TrimSpace(row[at[i]]) }
-	if a.Submit, err = seconds(field(0)); err != nil {
+	if a.Submit, err = parseSeconds(field(0)); err != nil {
 		return a, fmt.Errorf("submit_s: %w", err)
 	}
 	if a.Model = field(1); a.Model == "" {
 		return a, errors.New("model: there is none")
 	}
-	if a.Batch, err = positive(field(2)); err != nil {
+	if a.Batch, err = parsePositive(field(2)); err != nil {
 		return a, fmt.Errorf("batch: %w", err)
 	}
-	if a.Iterations, err = positive(field(3)); err != nil {
+	if a.Iterations, err = parsePositive(field(3)); err != nil {
 		return a, fmt.Errorf("iterations: %w", err)
 	}
 	if at[4] >= 0 {
@@ -107,18 +111,18 @@ func arrival(row []string, at []int) (a Arrival, err error) {
 	return a, nil
 }
 
-// longest is the longest time that traces may tell of: ten years.
-const longest = 10 * 365 * 24 * time.Hour
+// maxTime is the longest time that traces may tell of: ten years.
+const maxTime = 10 * 365 * 24 * time.Hour
 
-func seconds(text string) (time.Duration, error) {
+func parseSeconds(text string) (time.Duration, error) {
 	s, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(s >= 0 && s <= longest.Seconds()) {
+	if err != nil || !(s >= 0 && s <= maxTime.Seconds()) {
 		return 0, fmt.Errorf("%q: give seconds from 0 on, up to ten years", text)
 	}
 	return time.Duration(math.Round(s * float64(time.Second))), nil
 }
 
-func positive(text string) (int, error) {
+func parsePositive(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > math.MaxInt32 {
 		return 0, fmt.Errorf("%q: give a whole number from 1 to %d", text, math.MaxInt32)
@@ -126,8 +130,8 @@ func positive(text string) (int, error) {
 	return n, nil
 }
 
-// sorted orders arrivals by time; those of one moment stay as they are.
-func sorted(all []Arrival) []Arrival {
+// sortArrivals orders arrivals by time. Those of one moment keep their order.
+func sortArrivals(all []Arrival) []Arrival {
 	slices.SortStableFunc(all, func(a, b Arrival) int { return int(min(1, max(-1, a.Submit-b.Submit))) })
 	return all
 }

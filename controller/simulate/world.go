@@ -18,9 +18,9 @@ import (
 type Way string
 
 const (
-	FIFO    Way = "fifo"    // a device for each job, in the order of their submission
-	Pack    Way = "pack"    // jobs side by side that fit together without plans
-	Tensile Way = "tensile" // the controller's machines
+	FIFO    Way = "fifo"    // each job has a device for itself, in the order of submission
+	Pack    Way = "pack"    // jobs that fit together without plans train side by side
+	Tensile Way = "tensile" // the machines of controller and executors
 )
 
 // Ways are all of them.
@@ -28,57 +28,67 @@ func Ways() []Way { return []Way{FIFO, Pack, Tensile} }
 
 // Options say what a trace is simulated on.
 type Options struct {
-	Way     Way
-	Facts   cost.Facts // of every device
+	Way Way
+	// Facts are those of every device.
+	Facts   cost.Facts
 	Devices int
-	Budget  graph.Bytes // of each device, for all that jobs have there at once; at most its memory
+	// Budget is for all that jobs have on a device at once, in bytes. It is at most the device's memory.
+	Budget graph.Bytes
 
 	// Fold skips iterations of a device whose jobs all train evenly: the last four of each took as long as the four
-	// before them, to two in a thousand. Time jumps then to where the next job comes, ends or changes there.
+	// before them, to two in a thousand. Then time jumps to where the next job comes, ends or changes there.
 	Fold bool
 
 	// NoMoves leaves each job on the device on which it has begun.
 	NoMoves bool
 
-	// Load makes the task of a network; equal ones share their graph.
+	// Load makes the task of a network. Equal networks share their graph.
 	Load func(model string, batch int) (task.Task, error)
 }
 
 // world is what all ways of scheduling share: the devices and the time.
 type world struct {
 	Options
-	ctx     context.Context
+	ctx context.Context
+	// now is the time since the beginning of the trace.
 	now     time.Duration
 	nodes   []*node
 	planner planner.Device
 	jobs    []*job
-	graphs  map[Kind]*kind
+	kinds   map[Kind]*profiledKind
 	way     way
-	over    int           // jobs that have ended
-	wake    time.Duration // before its next tick, when the way of scheduling has something to do; never: nothing
+	// endedCount is how many jobs have ended.
+	endedCount int
+	// wake is when the way of scheduling has something to do before its next tick. noTime: it has nothing.
+	wake time.Duration
 }
 
 // job is an arrival and what becomes of it.
 type job struct {
 	Arrival
-	name       string
-	kind       *kind
-	node       *node // nil: none yet
+	name string
+	kind *profiledKind
+	// node is where the job has begun. nil: it has not.
+	node       *node
 	start, end time.Duration
 	begun      bool
 }
 
 // way schedules jobs.
 type way interface {
-	arrive(j *job) error                          // a job is submitted
-	heard(n *node, events []executor.Event) error // what a host has told since it was heard last
-	tick() (next time.Duration, err error)        // its time has come; when the next one does
+	// arrive submits a job.
+	arrive(j *job) error
+	// takeEvents takes what a host has told since it was asked last.
+	takeEvents(n *node, events []executor.Event) error
+	// tick is called at the time that the call before has returned, or at world.wake.
+	tick() (next time.Duration, err error)
+	// counts returns how many sets of plans were adopted, and how many jobs have migrated.
 	counts() (replans, moves int)
 }
 
 // Run simulates a trace until all jobs are over.
 func Run(ctx context.Context, trace []Arrival, o Options) (*Result, error) {
-	w := &world{Options: o, ctx: ctx, graphs: make(map[Kind]*kind), wake: never}
+	w := &world{Options: o, ctx: ctx, kinds: make(map[Kind]*profiledKind), wake: noTime}
 	for i := range o.Devices {
 		w.nodes = append(w.nodes, newNode(fmt.Sprintf("%s-%d", o.Facts.Name, 1+i), o.Facts, o.Fold))
 	}
@@ -115,16 +125,16 @@ func (w *world) close() {
 func (w *world) load(trace []Arrival) error {
 	for i, a := range trace {
 		k := Kind{a.Model, a.Batch}
-		if w.graphs[k] == nil {
-			made, err := w.kind(k)
+		if w.kinds[k] == nil {
+			made, err := w.profileKind(k)
 			if err != nil {
 				return err
 			}
-			w.graphs[k] = made
+			w.kinds[k] = made
 		}
-		j := &job{Arrival: a, name: fmt.Sprintf("job%d", 1+i), kind: w.graphs[k]}
+		j := &job{Arrival: a, name: fmt.Sprintf("job%d", 1+i), kind: w.kinds[k]}
 		if j.Iterations == 0 {
-			j.Iterations = j.kind.within(a.Alone)
+			j.Iterations = j.kind.iterationsIn(a.Alone)
 		}
 		w.jobs = append(w.jobs, j)
 	}
@@ -138,7 +148,7 @@ func (w *world) run() error {
 	if err != nil {
 		return err
 	}
-	for w.over < len(w.jobs) {
+	for w.endedCount < len(w.jobs) {
 		if err := context.Cause(w.ctx); err != nil {
 			return err
 		}
@@ -147,8 +157,9 @@ func (w *world) run() error {
 			next = min(next, w.jobs[arrived].Submit)
 		}
 		next = min(next, tick, w.wake)
-		if next == never {
-			return fmt.Errorf("after %v nothing happens any more, and %d jobs are not over", w.now, len(w.jobs)-w.over)
+		if next == noTime {
+			return fmt.Errorf("after %v nothing happens any more, and %d jobs are not over", w.now,
+				len(w.jobs)-w.endedCount)
 		}
 		w.now = max(w.now, next)
 		switch {
@@ -156,13 +167,13 @@ func (w *world) run() error {
 			err = w.way.arrive(w.jobs[arrived])
 			arrived++
 		case min(tick, w.wake) <= w.now:
-			w.wake = never
+			w.wake = noTime
 			tick, err = w.way.tick()
 		default:
-			err = at.work(w.now)
+			err = at.advance(w.now)
 		}
 		if err == nil {
-			err = w.listen()
+			err = w.deliverEvents()
 		}
 		if err != nil {
 			return err
@@ -171,11 +182,11 @@ func (w *world) run() error {
 	return nil
 }
 
-const never = time.Duration(math.MaxInt64)
+const noTime = time.Duration(math.MaxInt64)
 
 // next returns the node on which something happens first, and when.
 func (w *world) next() (time.Duration, *node) {
-	first, at := never, (*node)(nil)
+	first, at := noTime, (*node)(nil)
 	for _, n := range w.nodes {
 		if t, ok := n.next(); ok && t < first {
 			first, at = t, n
@@ -184,20 +195,20 @@ func (w *world) next() (time.Duration, *node) {
 	return first, at
 }
 
-// listen has the way of scheduling hear what hosts have told, until they tell no more.
-func (w *world) listen() error {
+// deliverEvents has the way of scheduling take what hosts have told, until they tell no more.
+func (w *world) deliverEvents() error {
 	for again := true; again; {
 		again = false
 		for _, n := range w.nodes {
-			if len(n.heard) == 0 {
+			if len(n.events) == 0 {
 				continue
 			}
-			events := n.heard
-			n.heard, again = nil, true
+			events := n.events
+			n.events, again = nil, true
 			for i := range events {
-				w.follow(n, &events[i])
+				w.noteEvent(n, &events[i])
 			}
-			if err := w.way.heard(n, events); err != nil {
+			if err := w.way.takeEvents(n, events); err != nil {
 				return err
 			}
 		}
@@ -205,17 +216,17 @@ func (w *world) listen() error {
 	return nil
 }
 
-// follow notes when jobs begin and end.
-func (w *world) follow(n *node, e *executor.Event) {
+// noteEvent records when jobs begin and end.
+func (w *world) noteEvent(n *node, e *executor.Event) {
 	switch {
 	case e.Applied != nil:
 		if j := w.find(e.Job); !j.begun {
 			j.begun, j.start, j.node = true, n.now(), n
 		}
 	case e.Ended != nil:
-		if j := w.find(e.Job); e.Ended.Err != nil || e.Ended.Iterations == j.Iterations { // else it moves
+		if j := w.find(e.Job); e.Ended.Err != nil || e.Ended.Iterations == j.Iterations { // otherwise it migrates
 			j.end = n.now()
-			w.over++
+			w.endedCount++
 		}
 	}
 }

@@ -238,9 +238,9 @@ func (w *work) alone(p scheduler.Scheduled, iterations int, set *data.Dataset) *
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	only := func(_ context.Context, q *controller.Plan) *controller.Planned {
+	only := func(_ context.Context, q *controller.PlanRequest) *controller.PlanResult {
 		l := layout(p)
-		return &controller.Planned{Ticket: q.Ticket, New: map[int]planner.Profile{0: profile},
+		return &controller.PlanResult{Ticket: q.Ticket, NewProfiles: map[int]planner.Profile{0: profile},
 			Jobs: []controller.PlannedJob{{Layout: &controller.ProvenLayout{Wire: &l}}}}
 	}
 	run, err := local.Train(w.t.Context(), d, on, tasks, local.Options{Config: controller.Config{NoReplan: true},

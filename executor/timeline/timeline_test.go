@@ -175,11 +175,11 @@ func park(t *testing.T, share float64, models ...string) *run {
 // runs are those that traces are read back of.
 func runs(t *testing.T) map[string]*run {
 	return map[string]*run{
-		"arenas": train(t, wire.NoSharing, .6, "lenet:2"),
-		"gates":  train(t, wire.Gates, .5, "lenet:2"),
-		"shift":  train(t, wire.Shift, .5, "lenet:2"),
-		"pairs":  train(t, wire.Pairs, .5, "lenet:2"),
-		"parks":  park(t, .75, "lenet:2"),
+		"arenas":    train(t, wire.NoSharing, .6, "lenet:2"),
+		"gates":     train(t, wire.Gates, .5, "lenet:2"),
+		"zico":      train(t, wire.Zico, .5, "lenet:2"),
+		"waterwave": train(t, wire.Waterwave, .5, "lenet:2"),
+		"parks":     park(t, .75, "lenet:2"),
 	}
 }
 

@@ -27,7 +27,7 @@ var rooms = map[string][][]string{
 	"device": {
 		{"device", "device/lease", "device/lifelock", "device/nvml", "device/ptx", "device/cpu/gemm",
 			"device/cuda/cudaabi", "device/cuda/kernels"},
-		{"device/lease/shift", "device/lease/pairs", "device/lease/process", "device/cpu/kernel", "device/cuda",
+		{"device/lease/zico", "device/lease/waterwave", "device/lease/process", "device/cpu/kernel", "device/cuda",
 			"device/sim"},
 		{"device/lease/method", "device/cpu", "device/cuda/driver", "device/cuda/fakecuda"},
 		{"device/cuda/fakecuda/bridge"},
@@ -116,7 +116,7 @@ var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Sin
 // pure are the timeless packages that only compute: everything they depend on is an argument.
 var pure = []string{"graph", "graph/autodiff", "graph/cost", "plan", "plan/pool", "plan/pool/trace", "plan/program",
 	"plan/proof", "plan/compile",
-	"peak", "predictor/correct", "device/lease", "device/lease/shift", "device/lease/pairs", "device/lease/method",
+	"peak", "predictor/correct", "device/lease", "device/lease/zico", "device/lease/waterwave", "device/lease/method",
 	"models", "models/passes", "swapexec", "scheduler", "scheduler/bayes", "scheduler/replay", "scheduler/draft",
 	"scheduler/policies", "scheduler/policies/...", "observe/live"}
 

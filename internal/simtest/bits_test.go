@@ -41,7 +41,7 @@ func TestBits(t *testing.T) {
 
 // The same with jobs that share memory by gates, and by gates that the methods of Zico and Waterwave delay.
 func TestBitsByGates(t *testing.T) {
-	for _, sharing := range long.Or([]wire.Sharing{wire.Gates}, []wire.Sharing{wire.Gates, wire.Shift, wire.Pairs}) {
+	for _, sharing := range long.Or([]wire.Sharing{wire.Gates}, []wire.Sharing{wire.Gates, wire.Zico, wire.Waterwave}) {
 		t.Run(string(sharing), func(t *testing.T) { bitsByGates(t, sharing) })
 	}
 }

@@ -32,8 +32,8 @@ type leadership struct {
 	revision uint64
 	terms    map[string]int64
 	ids      int
-	newest   int64             // term of a leader that has read what is stored
-	ended    []controller.Gone // processes, which each leader finds out
+	newest   int64                    // term of a leader that has read what is stored
+	ended    []controller.ExecutorEnd // processes, which each leader finds out
 
 	begun, deposed, refused, torn int // terms, ends of terms, writes of leaders before, writers that died midway
 }
@@ -143,7 +143,7 @@ func (c *candidate) read(term int64) {
 	}
 	c.do(c.machine.Resume(c.w.clock))
 	for _, g := range l.ended {
-		c.hear(controller.Input{Gone: &g})
+		c.hear(controller.Input{Ended: &g})
 	}
 }
 
@@ -180,8 +180,8 @@ func (c *candidate) hear(in controller.Input) {
 // hear tells those that lead, or believe to, something. A request is answered by one that is certain to lead, or by
 // nobody.
 func (l *leadership) hear(in controller.Input) {
-	if in.Gone != nil {
-		l.ended = append(l.ended, *in.Gone)
+	if in.Ended != nil {
+		l.ended = append(l.ended, *in.Ended)
 	}
 	if in.Tick != nil {
 		l.tick()
@@ -205,10 +205,10 @@ func (l *leadership) one() {
 }
 
 // planned gives the controller that has asked for plans what was made, if it leads still.
-func (l *leadership) planned(m *controller.Machine, plan func() *controller.Planned) {
+func (l *leadership) planned(m *controller.Machine, plan func() *controller.PlanResult) {
 	for _, c := range l.all {
 		if c.machine == m && m != nil {
-			c.hear(controller.Input{Planned: plan()})
+			c.hear(controller.Input{PlanResult: plan()})
 		}
 	}
 	l.w.check()
@@ -273,7 +273,7 @@ func streamOf(o *controller.Output) string {
 		return "layouts of " + o.Layout.Executor
 	case o.Drop != nil && o.Drop.Executor != "":
 		return "layouts of " + o.Drop.Executor
-	case o.Result != nil, o.Learnt != nil, o.Set != nil, o.Tenants != nil, o.Drop != nil:
+	case o.Result != nil, o.Learnt != nil, o.Settings != nil, o.Tenants != nil, o.Drop != nil:
 		return "others"
 	}
 	return ""

@@ -346,7 +346,7 @@ func (p *process) gone(why string) {
 	}
 	p.w.ghosts[p.life] = p.name
 	tell := func() {
-		p.w.step(controller.Input{Gone: &controller.Gone{Executor: p.name, Lives: []string{p.life}, Why: why}})
+		p.w.step(controller.Input{Ended: &controller.ExecutorEnd{Executor: p.name, Lives: []string{p.life}, Why: why}})
 	}
 	if p.w.config.Watched || p.w.rng.IntN(2) == 0 {
 		p.w.surely(tell)

@@ -14,18 +14,18 @@ import (
 )
 
 // plan has plans made, which come when they come, unless the controller has died meanwhile.
-func (w *world) plan(p *controller.Plan, m *controller.Machine) {
+func (w *world) plan(p *controller.PlanRequest, m *controller.Machine) {
 	c, at := w.config, w.own
 	if p.Device != nil {
-		c, at = c.For(p.Device), w.site(p.Device.Name)
+		c, at = c.ForDevice(p.Device), w.site(p.Device.Name)
 	}
 	w.surely(func() {
-		planner := controller.Planner{Config: c, On: c.Shared(at.planner())}
+		planner := controller.PlanWorker{Config: c, PlanDevice: c.SharedDevice(at.planner())}
 		switch {
 		case w.leaders != nil:
-			w.leaders.planned(m, func() *controller.Planned { return planner.Plan(w.t.Context(), p) })
+			w.leaders.planned(m, func() *controller.PlanResult { return planner.Plan(w.t.Context(), p) })
 		case w.controller == m:
-			w.step(controller.Input{Planned: planner.Plan(w.t.Context(), p)})
+			w.step(controller.Input{PlanResult: planner.Plan(w.t.Context(), p)})
 		}
 	})
 }
@@ -68,8 +68,8 @@ func (w *world) do(o controller.Output, m *controller.Machine) {
 	case o.Learnt != nil:
 		l := again(w.t, o.Learnt.Wire)
 		w.learnt = &l
-	case o.Set != nil:
-		set := again(w.t, *o.Set)
+	case o.Settings != nil:
+		set := again(w.t, *o.Settings)
 		w.set = &set
 	case o.Orders != nil:
 		orders := again(w.t, *o.Orders)
@@ -101,11 +101,11 @@ func (w *world) do(o controller.Output, m *controller.Machine) {
 			w.killed++
 			p.end("it does not answer")
 		}
-	case o.Plan != nil:
+	case o.PlanRequest != nil:
 		if w.tenants != nil {
-			w.tenants.enter(o.Plan, m)
+			w.tenants.enter(o.PlanRequest, m)
 		}
-		w.plan(o.Plan, m)
+		w.plan(o.PlanRequest, m)
 	case o.Event != nil:
 		if w.events = append(w.events, *o.Event); o.Event.Kind == controller.Joined {
 			at := w.siteOf(o.Event.Executor)
@@ -133,7 +133,7 @@ func (w *world) collect(c *controller.Collection) {
 		w.t.Fatalf("the result at %s, which an executor has told of, is not there", c.Key)
 	}
 	if c.Key == "" {
-		r = *c.Heard
+		r = *c.FromReports
 	}
 	delete(w.results, c.Key)
 	w.results[c.Object] = r

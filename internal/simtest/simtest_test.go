@@ -26,8 +26,8 @@ var errInterrupted = errors.New("interrupted")
 
 var (
 	first = flag.Uint64("first", 0, "the first seed that TestEverythingTogether tries")
-	// A soak of one way: -long=2000 -sharing shift.
-	sharing = flag.String("sharing", "", "how its jobs share memory, such as none or pairs; without, by seed")
+	// A soak of one way: -long=2000 -sharing zico.
+	sharing = flag.String("sharing", "", "how its jobs share memory, such as none or waterwave; without, by seed")
 	mix     = flag.String("mix", "", "what is in its worlds beside jobs and executors of one device: any of devices, "+
 		"controllers, scripts, tenants, replicas, separated by commas, or none; without, by seed")
 )
@@ -151,12 +151,12 @@ func mixed(what string, seed, of uint64) bool {
 func drawn(seed uint64) wire.Sharing {
 	switch *sharing {
 	case "":
-		return []wire.Sharing{wire.NoSharing, wire.Gates, wire.NoSharing, wire.Slices, wire.Gates, wire.Shift,
-			wire.Pairs}[seed/3%7]
+		return []wire.Sharing{wire.NoSharing, wire.Gates, wire.NoSharing, wire.Slices, wire.Gates, wire.Zico,
+			wire.Waterwave}[seed/3%7]
 	case "none":
 		return wire.NoSharing
 	}
-	return wire.Sharing(*sharing)
+	return wire.ParseSharing(*sharing)
 }
 
 // Arrivals, departures, crashes of executors and controllers, restarts with other budgets, credentials that are used
@@ -214,7 +214,7 @@ func TestEverythingTogether(t *testing.T) {
 			w.config.Context = graph.Bytes(100 + 50*(seed%8))
 		}
 		if mixed("devices", seed, 5) {
-			w.config.Turn, w.config.Pause, w.config.Horizon = time.Millisecond, time.Nanosecond, 1e6
+			w.config.Turn, w.config.MovePause, w.config.Horizon = time.Millisecond, time.Nanosecond, 1e6
 			w.addSites(1+int(seed%3), seed%4 > 0, 20_000, third)
 		}
 		if slow > 1 {

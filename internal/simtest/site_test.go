@@ -262,15 +262,15 @@ func (w *world) begins(d *controller.Delivery, m *controller.Machine) {
 
 // together is what jobs claim of the device by their records, and whether some cannot be reached, which count whole.
 func (s *site) together(records []wire.Record) (claims graph.Bytes, unknown bool) {
-	var sum controller.Together
+	var sum controller.ClaimSum
 	for i := range records {
 		if r := &records[i]; r.On == s.on() {
-			sum = sum.With(controller.ClaimOf(r))
+			sum = sum.Add(controller.ClaimOf(r))
 			unknown = unknown || r.State == wire.Unknown
 		}
 		for _, h := range records[i].Held {
 			if h.On == s.on() {
-				sum = sum.With(controller.Claim{Base: h.Bytes, Arena: h.Bytes})
+				sum = sum.Add(controller.Claim{Base: h.Bytes, Arena: h.Bytes})
 				unknown = true
 			}
 		}

@@ -139,7 +139,7 @@ func (ts *tenants) giveWay(e *controller.Event, m *controller.Machine) {
 	owed := behind(m)
 	of, to := ts.owners[e.Job], ts.owners[e.Reason]
 	untied := e.Why == "" && ts.w.config.HostMemory > 0 // they wait for each other's memory, whoever's they are
-	if len(m.Tenants()) == 0 || untied || e.Why == controller.AtRest || e.Why == "" && of == to {
+	if len(m.Tenants()) == 0 || untied || e.Why == controller.ReasonParked || e.Why == "" && of == to {
 		return
 	}
 	more := owed[of] >= owed[to]
@@ -157,7 +157,7 @@ func (ts *tenants) giveWay(e *controller.Event, m *controller.Machine) {
 // enter holds that of the jobs that gave way to another tenant no two of one tenant come back at once, unless they are
 // replicas of one job, and where there
 // is one device, which has one account for each tenant, none as long as others are owed something.
-func (ts *tenants) enter(p *controller.Plan, m *controller.Machine) {
+func (ts *tenants) enter(p *controller.PlanRequest, m *controller.Machine) {
 	w := ts.w
 	if len(m.Tenants()) == 0 {
 		return

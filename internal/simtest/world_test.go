@@ -102,7 +102,7 @@ func newWorld(t *testing.T, seed uint64, share bool, open func() device.Device) 
 	w.disk = &disk{rng: w.rng, files: map[string]*bytes.Buffer{}, calm: &w.calm}
 	w.config = controller.Config{Name: "own", Device: on.Identity, Align: on.Align, Out: on.Out, In: on.In,
 		Sharing: on.Sharing,
-		Policy:  "tensile", Options: scheduler.Options{Work: planning}, Share: share, Horizon: 1000,
+		Policy:  "tensile", Options: scheduler.Options{Work: planning}, OneExecutor: share, Horizon: 1000,
 		Watched: true}
 	w.controller = controller.NewMachine(w.config)
 	return w

@@ -123,7 +123,7 @@ func (h *History) Take(at time.Duration, a wire.Answer) {
 // link is what all jobs of a device copy in a second of its time, in the mean of an iteration.
 func (h *History) link(devices []wire.DeviceState, device int) (r wire.Rates) {
 	for i := range h.answer.Jobs {
-		if job := &h.answer.Jobs[i]; controller.On(devices, job) == device {
+		if job := &h.answer.Jobs[i]; controller.DeviceIndex(devices, job) == device {
 			own := h.copies(job)
 			r.Out, r.In = r.Out+own.Out, r.In+own.In
 		}
@@ -284,8 +284,8 @@ func (h *History) Overview() Overview {
 func (h *History) job(r *wire.Record) Job {
 	f := &h.jobs[keyOf(r)].facts
 	j := Job{Record: *r, Copies: h.copies(r), Without: f.without}
-	if devices := controller.Devices(&h.answer); controller.On(devices, r) >= 0 {
-		j.DeviceName = devices[controller.On(devices, r)].Name
+	if devices := controller.Devices(&h.answer); controller.DeviceIndex(devices, r) >= 0 {
+		j.DeviceName = devices[controller.DeviceIndex(devices, r)].Name
 	}
 	if r.State == wire.Training && r.Pace > 0 {
 		j.Rate = 1 / r.Pace.Seconds()
@@ -344,7 +344,7 @@ func (h *History) Layout(name string) (r wire.Record, l *wire.Layout, link wire.
 		}
 		if link = r.Link; link == (wire.Rates{}) {
 			devices := controller.Devices(&h.answer)
-			if on := controller.On(devices, r); on >= 0 {
+			if on := controller.DeviceIndex(devices, r); on >= 0 {
 				link = wire.Rates{Out: devices[on].Facts.Out.Rate, In: devices[on].Facts.In.Rate}
 			}
 		}

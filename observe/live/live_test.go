@@ -50,7 +50,7 @@ func TestParts(t *testing.T) {
 			}
 		}
 		used := make(map[string]graph.Bytes)
-		claims := make(map[string]controller.Together)
+		claims := make(map[string]controller.ClaimSum)
 		for i := range r.IntN(6) {
 			states := []wire.JobState{wire.Queued, wire.Training, wire.Parked, wire.Done, wire.Starting}
 			job := wire.Record{Spec: wire.Spec{Name: string(rune('a' + i))}, State: states[r.IntN(len(states))]}
@@ -66,7 +66,7 @@ func TestParts(t *testing.T) {
 			}
 			a.Jobs = append(a.Jobs, job)
 			if job.Executor != "" {
-				claims[job.On] = claims[job.On].With(controller.ClaimOf(&job))
+				claims[job.On] = claims[job.On].Add(controller.ClaimOf(&job))
 			}
 		}
 		for _, name := range names {

@@ -27,7 +27,7 @@ type Use struct {
 
 // useOf adds up an answer to the verb jobs.
 func useOf(a *wire.Answer) (u Use) {
-	u.Used, u.HostUsed = controller.Used(a)
+	u.Used, u.HostUsed = controller.UsedBytes(a)
 	for i := range a.Jobs {
 		switch r := &a.Jobs[i]; {
 		case r.State == wire.Parked:
@@ -51,10 +51,10 @@ func partsOf(a *wire.Answer, devices []wire.DeviceState, device int) map[string]
 			parts[name] = bytes
 		}
 	}
-	claims, unreachable := controller.ClaimsOn(a, devices, device)
+	claims, unreachable := controller.DeviceClaims(a, devices, device)
 	turns := claims.Bytes()
 	for i := range a.Jobs {
-		if r := &a.Jobs[i]; controller.On(devices, r) == device {
+		if r := &a.Jobs[i]; controller.DeviceIndex(devices, r) == device {
 			base := controller.ClaimOf(r).Base
 			turns -= base
 			put(r.Spec.Name, base)

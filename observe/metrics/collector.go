@@ -218,7 +218,7 @@ func (s series) all(v *controller.View) {
 		}
 		owners[l.Owner].add(r, l)
 		if shown++; shown <= maxJobs {
-			s.on(devices, controller.On(devices, r)).ofJob(r, l)
+			s.on(devices, controller.DeviceIndex(devices, r)).ofJob(r, l)
 		}
 	}
 	s.put(s.collector.device.jobsLeftOut, float64(max(0, shown-maxJobs)))

@@ -1,7 +1,7 @@
 // Package metrics shows what a controller knows to Prometheus, in its text form:
 //
-//	controller.Views --Now--> controller.View --Collector--> client_golang --Handler--> GET /metrics
-//	controller.Options.Waited, Planned, Events --> histograms, a counter
+//	controller.Views --Read--> controller.View --Collector--> client_golang --Handler--> GET /metrics
+//	controller.Options.Waited, PlanTook, Events --> histograms, a counter
 //
 // A scrape asks the controller once; between scrapes nothing is computed. Names are tensile_job_... (labels job and
 // owner), tensile_owner_... (label owner) and tensile_device_..., tensile_controller_...; all have the label device,

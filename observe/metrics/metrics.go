@@ -22,7 +22,7 @@ type Metrics struct {
 // New returns the metrics of a controller of a device, by name, of which views show what it knows. version is that of
 // the program.
 func New(device, version string, views *controller.Views) *Metrics {
-	return of(device, version, views.Now)
+	return of(device, version, views.Read)
 }
 
 func of(device, version string, now func(context.Context) (controller.View, error)) *Metrics {

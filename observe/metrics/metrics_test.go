@@ -33,7 +33,7 @@ func view() controller.View {
 					Facts: facts}},
 			{Used: 3 * graph.MiB, Jobs: 1, Executors: 1, Device: wire.Device{Name: "a6000", Budget: graph.GiB}},
 			{Used: 5 * graph.MiB, Device: wire.Device{Name: "v100", Budget: graph.GiB, Facts: facts}}}},
-		Owners: map[string]controller.Tally{
+		Owners: map[string]controller.Counters{
 			"": {Iterations: 40, Served: 8 * time.Second, Stall: 3 * time.Second, Gate: time.Second,
 				Out: 5 * graph.MiB, In: 7 * graph.MiB, Queued: 9 * time.Second,
 				Plans: map[controller.Cause]int64{controller.Arrival: 3},
@@ -46,7 +46,7 @@ func view() controller.View {
 			Host: 2 * graph.MiB,
 			Pace: 20 * time.Millisecond, Measured: 1.25, Executor: fmt.Sprint("x", i)})
 		v.Live = append(v.Live, controller.Live{Touched: graph.MiB - 64, Swapped: graph.KiB, PredictionError: 0.25,
-			Tally: controller.Tally{Iterations: 11, Stall: time.Second, Out: 3, In: 4, Queued: time.Minute,
+			Counters: controller.Counters{Iterations: 11, Stall: time.Second, Out: 3, In: 4, Queued: time.Minute,
 				Plans: map[controller.Cause]int64{controller.Drifted: 2}}})
 		if state == wire.Queued {
 			v.Jobs[i].Executor = ""

@@ -16,7 +16,7 @@ var states = []wire.JobState{wire.Queued, wire.Starting, wire.Training, wire.Unk
 // ofDevice are the series of one of the devices.
 func (s series) ofDevice(v *controller.View, devices []wire.DeviceState, i int) {
 	f, d := &s.collector.device, &devices[i]
-	claims, held := controller.ClaimsOn(&v.Answer, devices, i)
+	claims, held := controller.DeviceClaims(&v.Answer, devices, i)
 	s.put(f.used, float64(d.Used))
 	s.put(f.contexts, float64(max(0, d.Used-claims.Bytes()-held)))
 	s.put(f.hostUsed, float64(d.HostUsed))
@@ -38,7 +38,7 @@ func (s series) ofDevice(v *controller.View, devices []wire.DeviceState, i int) 
 func (s series) jobs(v *controller.View, devices []wire.DeviceState, on int) {
 	counts := make(map[wire.JobState]int)
 	for i := range v.Jobs {
-		if controller.On(devices, &v.Jobs[i]) == on {
+		if controller.DeviceIndex(devices, &v.Jobs[i]) == on {
 			counts[v.Jobs[i].State]++
 		}
 	}
@@ -50,7 +50,7 @@ func (s series) jobs(v *controller.View, devices []wire.DeviceState, on int) {
 	}
 }
 
-func (s series) ofOwner(owner string, g *gauges, t controller.Tally) {
+func (s series) ofOwner(owner string, g *gauges, t controller.Counters) {
 	o := &s.owner
 	s.put(o.arena, float64(g.arena), owner)
 	s.put(o.touched, float64(g.touched), owner)

@@ -40,7 +40,7 @@ func Sharing(jobs []wire.Record) (n int) {
 // Taken is what of a budget is taken, by jobs, by processes that have the device open, and by executors that cannot be
 // reached. Where jobs share memory the sum of their parts is more than that.
 func Taken(a *wire.Answer) (taken, parts graph.Bytes) {
-	taken, _ = controller.Used(a)
+	taken, _ = controller.UsedBytes(a)
 	parts = a.Contexts.Sum()
 	for i := range a.Jobs {
 		for _, h := range a.Jobs[i].Held {
@@ -54,7 +54,7 @@ func Taken(a *wire.Answer) (taken, parts graph.Bytes) {
 // Head says in a line what the jobs have of the budget, and how many there are.
 func Head(a wire.Answer) string {
 	var held, need graph.Bytes
-	used, host := controller.Used(&a)
+	used, host := controller.UsedBytes(&a)
 	running, waiting, parked := 0, 0, 0
 	for _, r := range a.Jobs {
 		for _, h := range r.Held {

@@ -127,10 +127,10 @@ func (m *Model) devices(devices []wire.DeviceState) (lines []string) {
 	for i := range shown {
 		d := &shown[i]
 		called := ansi.Truncate(text.Shown(d.Name), name, "…")
-		claims, held := controller.ClaimsOn(&m.answer, devices, i)
+		claims, held := controller.DeviceClaims(&m.answer, devices, i)
 		parts := held
 		for k := range m.answer.Jobs {
-			if r := &m.answer.Jobs[k]; controller.On(devices, r) == i {
+			if r := &m.answer.Jobs[k]; controller.DeviceIndex(devices, r) == i {
 				parts += controller.ClaimOf(r).Arena
 			}
 		}
@@ -139,7 +139,7 @@ func (m *Model) devices(devices []wire.DeviceState) (lines []string) {
 			whole = d.Used
 		}
 		bar := m.bar(max(1, m.width-name-28), whole, d.Used, parts+d.Used-claims.Bytes()-held,
-			func(r *wire.Record) bool { return controller.On(devices, r) == i })
+			func(r *wire.Record) bool { return controller.DeviceIndex(devices, r) == i })
 		of := "-"
 		if d.Budget > 0 {
 			of = d.Budget.String()
@@ -272,7 +272,7 @@ var where = column{"DEVICE", true, func(m *Model, r *wire.Record) string {
 // deviceOf is the name of a job's device; "-": it has none yet.
 func (m *Model) deviceOf(r *wire.Record) string {
 	devices := controller.Devices(&m.answer)
-	if on := controller.On(devices, r); on >= 0 {
+	if on := controller.DeviceIndex(devices, r); on >= 0 {
 		return text.Shown(devices[on].Name)
 	}
 	return "-"

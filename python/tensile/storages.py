@@ -65,7 +65,7 @@ def lent(of):
             tensors.setdefault(identity(t), []).append(t)
         except (NotImplementedError, RuntimeError):  # of a wrapper, which has none
             continue
-    of = {identity(t) for t in of if t.layout == torch.strided}
+    of = {identity(t) for t in of if isinstance(t, Tensor) and t.layout == torch.strided}
     unsure = [t for i in of for t in tensors.get(i, ()) if not t.requires_grad or len(tensors[i]) > 1 and not t.is_leaf]
     hidden = _hidden(unsure)
     return {i: Weak(storage_of(ts[0])) for i, ts in tensors.items()

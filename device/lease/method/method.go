@@ -4,17 +4,17 @@ package method
 
 import (
 	"tensile/device/lease"
-	"tensile/device/lease/pairs"
-	"tensile/device/lease/shift"
+	"tensile/device/lease/waterwave"
+	"tensile/device/lease/zico"
 )
 
-// Of returns a new method by its word, nil if there is none.
+// Of returns a new method by its word, nil if there is none. The words pairs and shift are aliases.
 func Of(word string) lease.Method {
 	switch word {
-	case "pairs":
-		return pairs.New(pairs.Options{})
-	case "shift":
-		return shift.New()
+	case "waterwave", "pairs":
+		return waterwave.New(waterwave.Options{})
+	case "zico", "shift":
+		return zico.New()
 	}
 	return nil
 }

@@ -348,7 +348,7 @@ func cityOf(t *testing.T, seed uint64) (grants, restarts int) {
 	for i, w := range workers {
 		p := &party{worker: w, book: newBook(fmt.Sprint("c", i))}
 		p.tell(lease.Input{Capacity: &lease.Capacity{Pages: c.capacity, Number: 1,
-			Method: []string{"", "shift"}[seed%2]}})
+			Method: []string{"", "zico"}[seed%2]}})
 		c.parties = append(c.parties, p)
 	}
 	fail := func(err error) {

@@ -263,7 +263,7 @@ func (g *rig) train() {
 // TestKill kills clients and the process of their lease at random points. What the clients hold by what each knows
 // itself never exceeds the capacity, and those that are not killed end.
 func TestKill(t *testing.T) {
-	for _, word := range []string{"", "shift", "pairs"} {
+	for _, word := range []string{"", "zico", "waterwave"} {
 		t.Run("method="+word, func(t *testing.T) { killing(t, word) })
 	}
 }
