@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tensile/graph"
 	"tensile/models/randgraph"
 	"tensile/plan"
 	"tensile/plan/compile"
@@ -108,9 +109,13 @@ func TestProveFindsStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Scratch = nil
+	l.Scratch, l.Arena = nil, graph.MaxTotal // the largest arena there is
 	if _, err := compile.Prove(s.g, s.p, l, compile.Options{}); err != nil {
 		t.Errorf("%s without scratch, at any byte: %v", s.name, err)
+	}
+	l.Scratch = slices.Repeat([]graph.Bytes{-1}, len(s.p.Steps))
+	if _, err := compile.Prove(s.g, s.p, l, compile.Options{}); err != nil {
+		t.Errorf("%s with places for scratch that no step has: %v", s.name, err)
 	}
 }
 
