@@ -3,8 +3,8 @@ package bench
 import (
 	"tensile/graph"
 	"tensile/models/passes"
+	"tensile/plan/compile"
 	"tensile/plan/pool"
-	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 	"tensile/scheduler/policies/autoswap"
@@ -67,7 +67,7 @@ func (s *swapping) heights(r scheduler.Request) (h heights, err error) {
 	if err != nil {
 		return h, err
 	}
-	buffers := program.Buffers(r.Jobs[0].Graph, planned.Jobs[0].Plan, r.Align)
+	buffers := compile.Buffers(r.Jobs[0].Graph, planned.Jobs[0].Plan, r.Align)
 	m := &packer{ctx: s.ctx}
 	h.load = graph.Bytes(pool.Load(buffers))
 	for method, height := range map[string]*graph.Bytes{"online": &h.online, "smartpool": &h.smartpool} {

@@ -19,7 +19,9 @@ import (
 	"tensile/models/task"
 	"tensile/models/workload"
 	"tensile/observe/report"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 )
@@ -135,15 +137,15 @@ func (m *checkpointed) durations() program.Durations {
 }
 
 // program plans for a budget, with a snapshot section or without.
-func (m *checkpointed) program(percent int, aside bool) (program.Proven, error) {
+func (m *checkpointed) program(percent int, aside bool) (proof.Proven, error) {
 	r := m.request
 	r.Budget = m.live * graph.Bytes(percent) / 100
 	planned, err := planner.Schedule(m.ctx, r)
 	if err != nil {
-		return program.Proven{}, err
+		return proof.Proven{}, err
 	}
 	s := planned.Jobs[0]
-	return program.Prove(m.task.Graph, s.Plan, s.Layout, program.Options{Poison: invariants.Enabled, Snapshot: aside,
+	return compile.Prove(m.task.Graph, s.Plan, s.Layout, compile.Options{Poison: invariants.Enabled, Snapshot: aside,
 		Durations: m.durations()})
 }
 
@@ -254,7 +256,7 @@ func (r *checkpointedRun) fill(row *CheckpointRow) {
 }
 
 // train trains the job, and takes a checkpoint at a fixed interval of iterations unless one is still being written.
-func (m *checkpointed) train(p program.Proven, iterations int, taking, file bool) (*checkpointedRun, error) {
+func (m *checkpointed) train(p proof.Proven, iterations int, taking, file bool) (*checkpointedRun, error) {
 	run := &checkpointedRun{}
 	var writers sync.WaitGroup
 	defer writers.Wait()

@@ -12,9 +12,10 @@ import (
 	"tensile/graph/cost"
 	"tensile/models/workload"
 	"tensile/observe/report"
-	"tensile/plan"
+	"tensile/plan/compile"
 	"tensile/plan/pool"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 	"tensile/scheduler/policies/tensile"
@@ -129,17 +130,17 @@ func measureScaling(ctx context.Context, model string, d device.Device, o Planne
 		s := planned.Jobs[0]
 		now := PlanCost{Plan: report.Milliseconds(planned.PlanTime)}
 		enough := int64(s.Footprint.Peak + s.Footprint.Peak/128) // as where no budget asks for less
-		now.Pack = timed(func() { s.Layout, err = program.PlaceBy(g, s.Plan, d.Align(), pool.Options{Enough: enough}) })
+		now.Pack = timed(func() { s.Layout, err = compile.PlaceBy(g, s.Plan, d.Align(), pool.Options{Enough: enough}) })
 		if err != nil {
 			return PlanCost{}, err
 		}
-		now.Validate = timed(func() { err = plan.Validate(g, s.Plan) })
+		now.Validate = timed(func() { err = proof.Validate(g, s.Plan) })
 		if err != nil {
 			return PlanCost{}, err
 		}
 		var compiled *program.Program
-		now.Compile = timed(func() { compiled = program.Compile(g, s.Plan, s.Layout, program.Options{}) })
-		now.Check = timed(func() { _, err = program.Check(compiled) })
+		now.Compile = timed(func() { compiled = compile.Compile(g, s.Plan, s.Layout, compile.Options{}) })
+		now.Check = timed(func() { _, err = proof.Check(compiled) })
 		if err != nil {
 			return PlanCost{}, err
 		}

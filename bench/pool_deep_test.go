@@ -5,8 +5,8 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
+	"tensile/plan/compile"
 	"tensile/plan/pool"
-	"tensile/plan/program"
 	"tensile/scheduler/planner"
 )
 
@@ -25,7 +25,7 @@ func TestDeepNetworkPacks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		buffers := program.Buffers(n.request.Jobs[0].Graph, planned.Jobs[0].Plan, n.device.Align())
+		buffers := compile.Buffers(n.request.Jobs[0].Graph, planned.Jobs[0].Plan, n.device.Align())
 		l, err := pool.Pack(buffers, pool.Options{Rounds: 16})
 		if err != nil {
 			t.Fatal(err)

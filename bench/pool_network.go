@@ -9,8 +9,8 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/models/workload"
+	"tensile/plan/compile"
 	"tensile/plan/pool"
-	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 )
@@ -87,7 +87,7 @@ func (m *packer) network(model string) ([]NetworkPacking, error) {
 			row.Need, row.Methods = over.Need, []MethodPacking{}
 		} else if err != nil {
 			return nil, err
-		} else if err := m.plan(row, program.Buffers(n.request.Jobs[0].Graph, planned.Jobs[0].Plan,
+		} else if err := m.plan(row, compile.Buffers(n.request.Jobs[0].Graph, planned.Jobs[0].Plan,
 			n.device.Align())); err != nil {
 			return nil, err
 		}

@@ -18,7 +18,8 @@ import (
 	"tensile/graph/cost"
 	"tensile/models/task"
 	"tensile/models/workload"
-	"tensile/plan/program"
+	"tensile/plan/compile"
+	"tensile/plan/proof"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 )
@@ -135,7 +136,7 @@ type shared struct {
 	options  ShareOptions
 	set      ShareSet
 	tasks    []task.Task
-	programs []program.Proven // that move nothing
+	programs []proof.Proven // that move nothing
 	planner  planner.Device
 	all      graph.Bytes     // peaks of jobs that free nothing
 	solo     []time.Duration // an iteration of each job alone, without a plan
@@ -229,7 +230,7 @@ func (m *shared) paged(size graph.Bytes) graph.Bytes { return size / m.planner.P
 func (m *shared) unplanned() error {
 	var arenas, bases, spread, largest graph.Bytes
 	for _, p := range m.programs {
-		d, err := p.Divide(m.planner.Page, 0)
+		d, err := compile.ProveGroups(p, m.planner.Page, 0)
 		if err != nil {
 			return err
 		}
@@ -266,7 +267,7 @@ func (m *shared) unplanned() error {
 }
 
 // gates trains the jobs together by gates, and by the method that sharing names, if it names one.
-func (m *shared) gates(sharing string, programs []program.Proven, capacity, least graph.Bytes) error {
+func (m *shared) gates(sharing string, programs []proof.Proven, capacity, least graph.Bytes) error {
 	by := executor.Sharing{Lease: newRecorder(lease.Options{Still: -1})}
 	if method.Of(sharing) != nil {
 		by.Method = sharing

@@ -10,7 +10,7 @@ import (
 	"tensile/graph"
 	"tensile/models/task"
 	"tensile/observe/report"
-	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // recorder is a lease that writes down what it has granted.
@@ -55,7 +55,7 @@ type sharedRun struct {
 
 // train trains some of the jobs together until each has done the iterations that are measured, while all the others
 // train. The first ones of each are left out. Where they share memory by a method, sharing names its word.
-func (m *shared) train(programs []program.Proven, tasks []task.Task, sharing executor.Sharing,
+func (m *shared) train(programs []proof.Proven, tasks []task.Task, sharing executor.Sharing,
 	capacity graph.Bytes) (*sharedRun, error) {
 	const warm = 4
 	d := m.device()

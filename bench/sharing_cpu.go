@@ -19,7 +19,8 @@ import (
 	"tensile/graph/cost"
 	"tensile/models/task"
 	"tensile/models/workload"
-	"tensile/plan/program"
+	"tensile/plan/compile"
+	"tensile/plan/proof"
 	"tensile/scheduler/planner"
 )
 
@@ -67,7 +68,7 @@ type realSharing struct {
 	d        device.Device
 	options  RealSharingOptions
 	tasks    []task.Task
-	programs []program.Proven
+	programs []proof.Proven
 	bits     []uint64 // of each job alone
 }
 
@@ -114,7 +115,7 @@ func (m *realSharing) measure(copies int, progress func(float64)) (rows []RealSh
 	m.programs = planned.Programs
 	var arenas, bases, spread, largest graph.Bytes
 	for _, p := range m.programs {
-		d, err := p.Divide(on.Page, 0)
+		d, err := compile.ProveGroups(p, on.Page, 0)
 		if err != nil {
 			return nil, err
 		}

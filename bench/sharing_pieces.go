@@ -6,6 +6,7 @@ import (
 
 	"tensile/graph"
 	"tensile/graph/autodiff"
+	"tensile/plan/compile"
 )
 
 // gateCost is what a gate takes of the time of the thread that issues a job: to ask, to be granted, to hold other pages
@@ -49,7 +50,7 @@ func (s *scene) pieces(paper int) (*sharingResult, error) {
 		if every > 0 {
 			page = min(page, max(every, 64<<10))
 		}
-		d, err := s.programs[0].Divide(page, every)
+		d, err := compile.ProveGroups(s.programs[0], page, every)
 		if err != nil {
 			return 0, err
 		}
@@ -62,7 +63,7 @@ func (s *scene) pieces(paper int) (*sharingResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	ours, err := count(0) // as program.Divide recommends
+	ours, err := count(0) // as compile.Divide recommends
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"tensile/graph/cost"
 	"tensile/models/workload"
 	"tensile/observe/report"
+	"tensile/plan/compile"
 	"tensile/scheduler/planner"
 )
 
@@ -98,7 +99,7 @@ func (b *sharingBench) scene(figure, device string, capacity graph.Bytes, networ
 			return nil, err
 		}
 		p := planned.Programs[0]
-		groups, err := p.Divide(m.planner.Page, 0)
+		groups, err := compile.ProveGroups(p, m.planner.Page, 0)
 		if err != nil {
 			return nil, err
 		}

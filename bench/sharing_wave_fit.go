@@ -6,7 +6,7 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/models/workload"
-	"tensile/plan/program"
+	"tensile/plan/compile"
 	"tensile/scheduler/planner"
 )
 
@@ -59,7 +59,7 @@ func (b *sharingBench) planned(device string, n trained) (*memorized, error) {
 		return nil, err
 	}
 	p := planned.Programs[0].Program()
-	groups := program.Divide(p, d.Page(), 0)
+	groups := compile.Divide(p, d.Page(), 0)
 	return &memorized{streamed: streamedOf(p.Graph, p.Plan), page: d.Page(),
 		base: graph.Bytes(groups.Base.Count()) * d.Page(), peak: graph.Bytes(groups.Peak()) * d.Page()}, nil
 }

@@ -6,8 +6,8 @@ import (
 	"tensile/device/lease/waterwave"
 	"tensile/graph"
 	"tensile/plan"
+	"tensile/plan/compile"
 	"tensile/plan/pool"
-	"tensile/plan/program"
 )
 
 // The replays here are of Waterwave's allocator (pool.Streams), as it would serve plans that move nothing: an
@@ -31,7 +31,7 @@ type streamed struct {
 func streamedOf(g *graph.Graph, p *plan.Plan) *streamed {
 	n := len(p.Steps)
 	s := &streamed{before: make([][]int, n), after: make([][]int, n), growth: make([]int64, n), steps: n}
-	for _, b := range spansApart(program.Buffers(g, p, streamAlign)) {
+	for _, b := range spansApart(compile.Buffers(g, p, streamAlign)) {
 		from, to := b.Spans[0].From, b.Spans[0].To
 		if b.Size == 0 {
 			continue

@@ -9,6 +9,7 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/peak"
+	"tensile/plan/compile"
 	"tensile/plan/pool"
 	"tensile/plan/program"
 	"tensile/scheduler"
@@ -25,11 +26,11 @@ type snTimed struct {
 // snTime packs a study's plan and predicts its time.
 func snTime(j *scheduler.Job, f cost.Facts, s superneurons.Study) (snTimed, error) {
 	s.Plan.Graph = j.Graph.Digest()
-	layout, err := program.PlaceBy(j.Graph, s.Plan, snAlign, pool.Options{Method: "size"})
+	layout, err := compile.PlaceBy(j.Graph, s.Plan, snAlign, pool.Options{Method: "size"})
 	if err != nil {
 		return snTimed{}, err
 	}
-	timing := program.Time(program.Compile(j.Graph, s.Plan, layout, program.Options{}),
+	timing := program.Time(compile.Compile(j.Graph, s.Plan, layout, compile.Options{}),
 		program.Durations{Steps: s.Plan.Made, Out: f.Out, In: f.In})
 	return snTimed{timing.Iteration, s.Plan.Swapped(j.Graph), layout.Arena}, nil
 }

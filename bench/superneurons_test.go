@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"tensile/internal/long"
-	"tensile/plan"
+	"tensile/plan/proof"
 	"tensile/scheduler/policies/superneurons"
 )
 
@@ -38,7 +38,7 @@ func TestSuperNeuronsTable1(t *testing.T) {
 				t.Errorf("%s, strategy %q: a peak of %v MB, the paper has %v", n.name, strategy, got, n.peak[k])
 			}
 			study.Plan.Graph = n.paper.Graph.Digest()
-			if err := plan.Validate(n.paper.Graph, study.Plan); err != nil {
+			if err := proof.Validate(n.paper.Graph, study.Plan); err != nil {
 				t.Errorf("%s, strategy %q: %v", n.name, strategy, err)
 			}
 		}

@@ -102,7 +102,8 @@ func TestRestoreDamaged(t *testing.T) {
 		}
 		m := Restore(w.config, s)
 		m.Resume(w.clock)
-		if why := m.Records()[0].Reason; !strings.HasPrefix(why, "is held: layout") || !strings.Contains(why, test.want) {
+		if why := m.Records()[0].Reason; !strings.HasPrefix(why, "is held: layout") ||
+			!strings.Contains(why, test.want) {
 			t.Errorf("%s: %q, want it to contain %q", test.name, why, test.want)
 		}
 	}

@@ -187,8 +187,8 @@ func (m *Machine) healGangs() {
 	for _, j := range slices.Clone(m.jobs) {
 		if n := len(m.gang(j)); j.isReplica() && !j.record.State.Over() && n < j.record.Spec.Replica.Of {
 			m.keepReservation(j)
-			m.endJob(j, wire.JobFailed, fmt.Sprintf("the controller was killed when it had stored %d of its %d replicas: "+
-				"submit it again", n, j.record.Spec.Replica.Of), nil)
+			m.endJob(j, wire.JobFailed, fmt.Sprintf("the controller was killed when it had stored %d of its %d "+
+				"replicas: submit it again", n, j.record.Spec.Replica.Of), nil)
 		}
 		if !j.isReplica() || j.record.Spec.Replica.Number > 0 {
 			continue
@@ -215,8 +215,8 @@ func (m *Machine) healGangs() {
 			continue
 		}
 		const why = "the controller was started again before all replicas had heard"
-		for _, s := range [...]wire.JobState{wire.JobFailed, wire.JobStopped, wire.JobStopping, wire.JobParking, wire.JobParked,
-			wire.JobRunning} {
+		for _, s := range [...]wire.JobState{wire.JobFailed, wire.JobStopped, wire.JobStopping, wire.JobParking,
+			wire.JobParked, wire.JobRunning} {
 			at := slices.IndexFunc(g, func(o *job) bool { return stage(o) == s })
 			if at < 0 {
 				continue

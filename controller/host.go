@@ -111,7 +111,8 @@ func (d *domain) breakDeadlock() {
 		case !j.canChangePlan() || j.record.Granted > j.record.Applied:
 			return // the job is about to give memory back, or to take what it was granted
 		case l == nil || l.granted:
-		case j.record.State == wire.JobRunning && (!j.claim().fitsIn(j.claimWith(l)) || j.hostClaim() > j.hostBytes(l)) &&
+		case j.record.State == wire.JobRunning &&
+			(!j.claim().fitsIn(j.claimWith(l)) || j.hostClaim() > j.hostBytes(l)) &&
 			tied == nil:
 			tied = j
 		default:

@@ -113,7 +113,7 @@ func (w *planJob) equalLayout(r *scheduler.Request, layouts []*ProvenLayout, can
 // renamed is the same layout for another job, in an epoch.
 func (l *ProvenLayout) renamed(job string, epoch int64) *ProvenLayout {
 	renamed, of := *l, *l.Wire
-	renamed.program = l.program.As(job, epoch)
+	renamed.program = l.program.Rename(job, epoch)
 	of.Plan = renamed.program.Plan
 	renamed.Wire = &of
 	return &renamed

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/scheduler/planner"
 	"tensile/wire"
@@ -39,7 +40,7 @@ func (c *Config) claimOf(p *program.Program) *Claim {
 	case p.Graph.Replicas() > 1:
 		claim.Base = claim.Arena
 	case c.MemorySharing.Gated():
-		claim.Base = c.Page * graph.Bytes(program.Divide(p, c.Page, max(p.Arena, c.Page)).Base.Count())
+		claim.Base = c.Page * graph.Bytes(compile.Divide(p, c.Page, max(p.Arena, c.Page)).Base.Count())
 	}
 	return claim
 }

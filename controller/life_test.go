@@ -75,7 +75,8 @@ func TestArrivalAndDeparture(t *testing.T) {
 		}
 		w.run(5)
 		if c = w.recordOf("c"); c.State != wire.JobRunning || c.Applied != c.Granted || c.Granted != c.Epoch {
-			t.Errorf("seed %d: c is %s with epochs %d, %d, %d: %s", seed, c.State, c.Epoch, c.Granted, c.Applied, c.Reason)
+			t.Errorf("seed %d: c is %s with epochs %d, %d, %d: %s", seed, c.State, c.Epoch, c.Granted, c.Applied,
+				c.Reason)
 		}
 		if a, b := w.recordOf("a"), w.recordOf("b"); a.Epoch == 1 && b.Epoch == 1 {
 			t.Errorf("seed %d: neither a nor b was planned again", seed)

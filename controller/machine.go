@@ -373,8 +373,8 @@ func (m *Machine) sendOrders(x *executor) {
 				spec.Priority = w
 			}
 			a := wire.Assignment{Spec: spec, Incarnation: j.record.Incarnation,
-				From: j.record.From, Epoch: j.record.Granted, Stop: j.record.State == wire.JobStopping, Park: j.record.Park,
-				Copies: j.wantsReport, Trace: j.trace, Unplanned: j.record.Unplanned}
+				From: j.record.From, Epoch: j.record.Granted, Stop: j.record.State == wire.JobStopping,
+				Park: j.record.Park, Copies: j.wantsReport, Trace: j.trace, Unplanned: j.record.Unplanned}
 			if j.isReplica() {
 				m.orderRest(j, &a)
 			}

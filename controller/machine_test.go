@@ -211,7 +211,8 @@ func (w *world) settle(seed uint64) {
 	}
 	for _, r := range w.machine.Records() {
 		if !r.State.Over() || r.Claim > 0 {
-			w.t.Fatalf("seed %d: job %s is %s (%s), with %s: it was lost", seed, r.Spec.Name, r.State, r.Reason, r.Claim)
+			w.t.Fatalf("seed %d: job %s is %s (%s), with %s: it was lost", seed, r.Spec.Name, r.State, r.Reason,
+				r.Claim)
 		}
 	}
 	if len(w.executors) > 0 {

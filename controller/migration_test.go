@@ -96,7 +96,8 @@ func (l *movers) settle(what string) {
 	for _, j := range l.machine.jobs {
 		if s := j.record.State; s != wire.JobRunning && s != wire.JobQueued && !s.Over() ||
 			s == wire.JobRunning && !j.domain.hasExecutor(j.record.Executor) {
-			l.t.Fatalf("%s: job %s is %s on %q (%s)", what, j.record.Spec.Name, s, j.domain.recordName(), j.record.Reason)
+			l.t.Fatalf("%s: job %s is %s on %q (%s)", what, j.record.Spec.Name, s, j.domain.recordName(),
+				j.record.Reason)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"tensile/graph"
-	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 )
@@ -160,13 +160,14 @@ func hashNumbers(to hash.Hash, numbers any) {
 func (m *planSet) forRequest(r scheduler.Request, order []int) (*planSet, error) {
 	over, ok := errors.AsType[*scheduler.OverBudgetError](m.err)
 	if ok {
-		return nil, &scheduler.OverBudgetError{Need: over.Need, Budget: over.Budget, Reason: "by the plans for such jobs"}
+		return nil, &scheduler.OverBudgetError{Need: over.Need, Budget: over.Budget,
+			Reason: "by the plans for such jobs"}
 	} else if m.err != nil {
 		return nil, m.err
 	}
 	p := *m.planned
 	own := &planSet{planned: &p, claims: make([]*Claim, len(order))}
-	p.Jobs, p.Programs = make([]scheduler.Scheduled, len(order)), make([]program.Proven, len(order))
+	p.Jobs, p.Programs = make([]scheduler.Scheduled, len(order)), make([]proof.Proven, len(order))
 	if p.Expected != nil {
 		expected := *p.Expected
 		expected.Jobs, expected.Iterations = slices.Clone(expected.Jobs), slices.Clone(expected.Iterations)
@@ -175,7 +176,7 @@ func (m *planSet) forRequest(r scheduler.Request, order []int) (*planSet, error)
 	for at, i := range order {
 		j := &r.Jobs[i]
 		p.Jobs[i], own.claims[i] = m.planned.Jobs[at], m.claims[at]
-		p.Programs[i] = m.planned.Programs[at].As(j.Name, j.Epoch)
+		p.Programs[i] = m.planned.Programs[at].Rename(j.Name, j.Epoch)
 		p.Jobs[i].Plan = p.Programs[i].Program().Plan
 		if p.Jobs[i].Latencies = scheduler.ColdStart; j.Measured {
 			p.Jobs[i].Latencies = scheduler.Updated

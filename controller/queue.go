@@ -20,8 +20,9 @@ func (d *domain) waitingJobs() []*job {
 		if d.m.isRestarting(j) {
 			return j.domain != d && !(j.isFree() && d.mayTake(j))
 		}
-		return j.domain != d || j.record.State != wire.JobQueued || j.blocked || j.overtakable || j.notBefore > d.m.now ||
-			d.m.isUnreachable(j) || j.checkpointDeadline > 0 && d.vacantExecutor(j, nil) == "" || !d.mayTakeFree(j) ||
+		return j.domain != d || j.record.State != wire.JobQueued || j.blocked || j.overtakable ||
+			j.notBefore > d.m.now || d.m.isUnreachable(j) ||
+			j.checkpointDeadline > 0 && d.vacantExecutor(j, nil) == "" || !d.mayTakeFree(j) ||
 			!d.m.mayBePlanned(j)
 	})
 	d.m.sortQueue(waiting)

@@ -10,6 +10,7 @@ import (
 
 	"tensile/graph"
 	"tensile/peak"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/scheduler/planner"
 	"tensile/wire"
@@ -283,7 +284,7 @@ func (j *job) restoreLayouts(c *Config, layouts []*wire.Layout) error {
 			continue
 		}
 		placed := program.Placement{Offsets: w.Offsets, Scratch: w.Scratch, Arena: w.Arena, Align: c.Align}
-		proven, err := program.Prove(j.graph, w.Plan, &placed, program.Options{})
+		proven, err := compile.Prove(j.graph, w.Plan, &placed, compile.Options{})
 		if err != nil {
 			return fmt.Errorf("layout %d is wrong: %w", w.Plan.Epoch, err)
 		}

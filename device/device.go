@@ -9,6 +9,7 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // Device runs jobs. Its methods, and those of its jobs, are called by one goroutine.
@@ -95,7 +96,7 @@ type Job interface {
 	// Load binds a program to the job: its streams to lanes, its regions to the job's arena and host slots. The job
 	// must be in Home, with everything issued ended. It stays bound to the program before if there is an error: that of
 	// program.Match or of Runnable, or that the host has no memory for its slots.
-	Load(p program.Proven) error
+	Load(p proof.Proven) error
 
 	// Reserve makes the arena this large, a multiple of Align; its content is lost. Everything issued must have ended.
 	// With 0 the job is in Home, and gives back too what the host has of the loaded program beside the slots of what
@@ -162,7 +163,7 @@ type Event struct {
 
 // Runnable returns an error unless a device can execute a program: an arena that it can have, and for every step a
 // variant with no more scratch than the plan grants. The zero Proven is refused.
-func Runnable(d Device, proven program.Proven) error {
+func Runnable(d Device, proven proof.Proven) error {
 	p := proven.Program()
 	if p == nil {
 		return errors.New("its program was not proven")

@@ -9,7 +9,7 @@ import (
 	"tensile/graph/autodiff"
 	"tensile/internal/long"
 	"tensile/models"
-	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // small returns two networks of different sizes and kinds.
@@ -38,7 +38,7 @@ func changesKeepBits(t *testing.T, d *cpu.Device) {
 			Optimizer: autodiff.Momentum{}}, 6))
 	}
 	w := watch(t, d, 0)
-	programs := map[string][]program.Proven{}
+	programs := map[string][]proof.Proven{}
 	byName, asked := map[string]*task{}, map[string]int{}
 	var h *host
 	h = newHost(w, func(r *executor.Report) {
@@ -140,7 +140,7 @@ func TestChangesFromOutside(t *testing.T) {
 		}
 	})
 	defer closeHost(t, h.Host)
-	programs := make([][]program.Proven, len(tasks))
+	programs := make([][]proof.Proven, len(tasks))
 	for i, k := range tasks {
 		programs[i] = k.programs(d)
 		h.Submit(k.spec(iterations), programs[i][1])

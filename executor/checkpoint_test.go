@@ -15,6 +15,7 @@ import (
 	"tensile/internal/long"
 	"tensile/models"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // varied returns networks with dropout, batch norm, Adam and momentum.
@@ -74,18 +75,18 @@ func beginFromSnapshot(t *testing.T, d *cpu.Device, aside bool) {
 }
 
 // demanding returns the plan that keeps everything, and tighter ones that swap and recompute.
-func (k *task) demanding(d device.Device) []program.Proven {
+func (k *task) demanding(d device.Device) []proof.Proven {
 	k.t.Helper()
 	live := k.plan(d, "none-live", 0)
 	arena := live.Program().Arena
-	all := []program.Proven{k.plan(d, "none-all", 0), k.smallest(d, arena)}
+	all := []proof.Proven{k.plan(d, "none-all", 0), k.smallest(d, arena)}
 	slow := k.again()
 	slow.link = 50e6 // swaps take longer than what they would save
 	return append(all, slow.plan(d, "tensile", arena*8/10))
 }
 
 // checkpointed trains the task and returns snapshots of it, one asked for after every third iteration.
-func (k *task) checkpointed(d device.Device, p program.Proven, iterations int) []*executor.Snapshot {
+func (k *task) checkpointed(d device.Device, p proof.Proven, iterations int) []*executor.Snapshot {
 	k.t.Helper()
 	w := &counted{Device: d, p: p.Program()}
 	l := newHeard(w)
@@ -144,7 +145,7 @@ func (j *countedJob) Issue(s *program.Section, from, to, iteration int, drain bo
 }
 
 // resumed trains the task from a snapshot on, which is given back before its first iteration has ended.
-func (k *task) resumed(d device.Device, p program.Proven, s *executor.Snapshot, iterations int) *task {
+func (k *task) resumed(d device.Device, p proof.Proven, s *executor.Snapshot, iterations int) *task {
 	k.t.Helper()
 	j := k.again()
 	j.begin, j.state = s.Iteration, map[string][]float32{}
@@ -242,7 +243,7 @@ func TestResumeWithChange(t *testing.T) {
 		if number++; number == 1 {
 			l.host.Change("guest", k.epoch(d, 2))
 		} else {
-			l.host.Change("guest", program.Proven{})
+			l.host.Change("guest", proof.Proven{})
 		}
 		l.host.Resume("guest")
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // command is what another goroutine wants for a job. The one in Serve or Poll carries it out.
@@ -15,7 +15,7 @@ type command struct {
 
 // Submit adds a job, also while others train. If that fails, the observer hears that the job has ended with an error,
 // or, if there is a job of that name, that the command was refused. Other jobs go on.
-func (h *Host) Submit(s Spec, p program.Proven) {
+func (h *Host) Submit(s Spec, p proof.Proven) {
 	h.command(s.Name, func() error {
 		if h.find(s.Name) != nil {
 			h.observer(Event{Job: s.Name, Refused: errTaken(s.Name)})
@@ -28,7 +28,7 @@ func (h *Host) Submit(s Spec, p program.Proven) {
 
 // Change gives a job a new program, to be applied at an iteration boundary. Called from the observer it is carried out
 // before the next event.
-func (h *Host) Change(name string, p program.Proven) {
+func (h *Host) Change(name string, p proof.Proven) {
 	h.command(name, func() error {
 		return h.update(name, func(j *job) error {
 			err := h.change(j, p)

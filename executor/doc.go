@@ -17,7 +17,7 @@
 // A job may begin with iterations that are complete ([Spec].Begin). With the state that they came to as its first
 // content it goes on as if it had trained them itself, to the bit: loader, kernels and outputs are told the iteration.
 // [Snapshot] is such a state, taken at an iteration boundary: by the snapshot section of the program, in the place of
-// a body, if it has one, else in Home. A program has one where that is predicted to cost less (program.Options).
+// a body, if it has one, else in Home. A program has one where that is predicted to cost less (compile.Options).
 //
 // A job starts and ends in Home: host slots hold the current versions, nothing is on the device, its lanes are idle.
 // Every change of plan goes through Home. Two bodies are in flight at most, so that lanes run over the boundary between

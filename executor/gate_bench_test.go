@@ -7,6 +7,7 @@ import (
 	"tensile/device/lease"
 	"tensile/executor"
 	"tensile/models"
+	"tensile/plan/compile"
 )
 
 // BenchmarkGate trains a small network on the cpu, without groups and in as many as can be: the difference of two
@@ -20,7 +21,7 @@ func BenchmarkGate(b *testing.B) {
 			p := k.plan(d, "none-live", 0)
 			h := newHost(d, nil)
 			if gated {
-				groups, err := p.Divide(smallPage, 1)
+				groups, err := compile.ProveGroups(p, smallPage, 1)
 				if err != nil {
 					b.Fatal(err)
 				}

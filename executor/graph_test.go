@@ -16,7 +16,8 @@ import (
 	"tensile/device/devicetest"
 	"tensile/executor"
 	"tensile/graph"
-	"tensile/plan/program"
+	"tensile/plan/compile"
+	"tensile/plan/proof"
 )
 
 // A job changes between programs of two graphs while it trains: the bits are those of a run by one program. A program
@@ -28,16 +29,16 @@ func TestChangeOfGraph(t *testing.T) {
 
 func changeOfGraph(t *testing.T, d device.Device) {
 	tiny, other, zoo := devicetest.Tiny(), devicetest.Rewritten(), devicetest.Zoo()
-	build := func(g *graph.Graph, seed uint64) program.Proven {
+	build := func(g *graph.Graph, seed uint64) proof.Proven {
 		p := devicetest.KeepAll(g)
 		if seed > 0 {
 			p = devicetest.RandomPlan(rand.New(rand.NewPCG(seed, 0)), g)
 		}
 		p.Epoch = int64(seed)
-		return devicetest.Build(t, d, g, p, program.Options{})
+		return devicetest.Build(t, d, g, p, compile.Options{})
 	}
 	want := trainTiny(t, d, build(tiny, 0))
-	got := trainTiny(t, d, build(other, 1), build(zoo, 0), build(tiny, 2), program.Proven{}, build(other, 3),
+	got := trainTiny(t, d, build(other, 1), build(zoo, 0), build(tiny, 2), proof.Proven{}, build(other, 3),
 		build(other, 4))
 	var refused []string
 	for _, line := range got.log {
@@ -74,7 +75,7 @@ type outcome struct {
 }
 
 // trainTiny trains Tiny for 20 iterations, first by one program, and asks for another every third iteration.
-func trainTiny(t *testing.T, d device.Device, programs ...program.Proven) outcome {
+func trainTiny(t *testing.T, d device.Device, programs ...proof.Proven) outcome {
 	const iterations = 20
 	g := devicetest.Tiny()
 	out := outcome{weights: map[string][]float32{}}

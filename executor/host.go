@@ -14,6 +14,7 @@ import (
 	"tensile/graph"
 	"tensile/models/task"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // Spec is a job to be trained: its options for the device, and what the host does with it.
@@ -140,7 +141,7 @@ type wanted struct {
 	// job is the job that is to change.
 	job *job
 	// proven is the program to change to.
-	proven program.Proven
+	proven proof.Proven
 	// groups are its groups; nil without a lease.
 	groups *program.Groups
 }
@@ -152,7 +153,7 @@ func NewHost(d device.Device, observer func(Event)) *Host {
 
 // add opens a job on the device, fills its persistent storages and gives it its first program. After an error there is
 // no such job.
-func (h *Host) add(s Spec, p program.Proven) error {
+func (h *Host) add(s Spec, p proof.Proven) error {
 	j := &job{name: s.Name, graph: s.Graph, machine: NewMachine(s.Name, s.Begin, s.Iterations), fault: s.Fault,
 		trouble: s.Trouble, reduces: s.Mean != nil}
 	j.machine.weight, j.machine.snapshotEvery = s.Weight, s.Every
@@ -235,7 +236,7 @@ func (h *Host) waitOnce(ctx context.Context) error {
 
 // change has a job train with a program that the device can execute, once all commands are carried out. It takes the
 // place of one that was wanted before.
-func (h *Host) change(j *job, p program.Proven) error {
+func (h *Host) change(j *job, p proof.Proven) error {
 	if err := h.checkRunnable(j, p); err != nil {
 		return err
 	}

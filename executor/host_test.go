@@ -14,7 +14,8 @@ import (
 	"tensile/graph"
 	"tensile/models"
 	"tensile/plan"
-	"tensile/plan/program"
+	"tensile/plan/compile"
+	"tensile/plan/proof"
 )
 
 func lenet(t *testing.T) *task {
@@ -114,7 +115,7 @@ func stacks() string {
 }
 
 // altered returns a program whose first step with scratch is changed.
-func altered(t *testing.T, p program.Proven, change func(*plan.Step)) program.Proven {
+func altered(t *testing.T, p proof.Proven, change func(*plan.Step)) proof.Proven {
 	t.Helper()
 	copied := *p.Program().Plan
 	copied.Steps = slices.Clone(copied.Steps)
@@ -124,15 +125,15 @@ func altered(t *testing.T, p program.Proven, change func(*plan.Step)) program.Pr
 
 // placed proves a plan for a program's graph at other places, in an arena that is an even multiple of align and so many
 // bytes larger.
-func placed(t *testing.T, p program.Proven, other *plan.Plan, align, spare graph.Bytes) program.Proven {
+func placed(t *testing.T, p proof.Proven, other *plan.Plan, align, spare graph.Bytes) proof.Proven {
 	t.Helper()
 	g := p.Program().Graph
-	l, err := program.Place(g, other, align)
+	l, err := compile.Place(g, other, align)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.Arena = (l.Arena+2*align-1)/(2*align)*(2*align) + spare
-	q, err := program.Prove(g, other, l, program.Options{})
+	q, err := compile.Prove(g, other, l, compile.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,10 +147,10 @@ func TestSubmitFails(t *testing.T) {
 	good := k.plan(d, "none-live", 0)
 	tests := []struct {
 		name string
-		p    program.Proven
+		p    proof.Proven
 		want string
 	}{
-		{"zero value", program.Proven{}, "job lenet: its program was not proven"},
+		{"zero value", proof.Proven{}, "job lenet: its program was not proven"},
 		{"scratch", altered(t, good, func(s *plan.Step) { s.Scratch -= 4 }), "job lenet: step 0: conv1 needs"},
 		{"variant", altered(t, good, func(s *plan.Step) { s.Variant = "winograd" }),
 			`job lenet: step 0: the device has no variant "winograd" of conv1`},
@@ -158,7 +159,7 @@ func TestSubmitFails(t *testing.T) {
 	w := watch(t, d, 0)
 	h := newHost(w, nil)
 	defer closeHost(t, h.Host)
-	try := func(s executor.Spec, p program.Proven) error {
+	try := func(s executor.Spec, p proof.Proven) error {
 		h.Submit(s, p)
 		if err := run(t.Context(), h.Host); err != nil {
 			t.Fatal(err)

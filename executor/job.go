@@ -9,6 +9,7 @@ import (
 	"tensile/graph"
 	"tensile/models/task"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // job is one of a host's jobs and its place on the device.
@@ -22,7 +23,7 @@ type job struct {
 	// place is the job's place on the device.
 	place device.Job
 	// given are the programs that the machine was given, the one in force first.
-	given []program.Proven
+	given []proof.Proven
 	// touched is the highest byte of an arena that a command of the job has used.
 	touched graph.Bytes
 	// fault is Spec.Fault; nil: there never is one.
@@ -40,7 +41,7 @@ type job struct {
 }
 
 // checkRunnable checks that the device can execute a program, and that the job can change to it.
-func (h *Host) checkRunnable(j *job, p program.Proven) error {
+func (h *Host) checkRunnable(j *job, p proof.Proven) error {
 	if err := device.Runnable(h.device, p); err != nil {
 		return fmt.Errorf("job %s: %w", j.name, err)
 	}
@@ -69,7 +70,7 @@ func (j *job) failureAfter(iteration int) error {
 
 // load binds a program that the machine was given to the job's place, with an arena of its size.
 func (j *job) load(p *program.Program) error {
-	i := slices.IndexFunc(j.given, func(q program.Proven) bool { return q.Program() == p })
+	i := slices.IndexFunc(j.given, func(q proof.Proven) bool { return q.Program() == p })
 	j.given = j.given[i:]
 	if err := j.place.Load(j.given[0]); err != nil {
 		return err

@@ -21,9 +21,10 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/models/smallnet"
+	"tensile/plan/proof"
+
 	tasks "tensile/models/task"
 	"tensile/models/workload"
-	"tensile/plan/program"
 	"tensile/scheduler/planner"
 	"tensile/wire"
 )
@@ -97,7 +98,7 @@ func replicas(t *testing.T, model string, n int) []tasks.Task {
 }
 
 // planned returns a program for each task: at a share of what the jobs need without a plan, or, at 0, without one.
-func planned(t *testing.T, d device.Device, all []tasks.Task, percent int) []program.Proven {
+func planned(t *testing.T, d device.Device, all []tasks.Task, percent int) []proof.Proven {
 	t.Helper()
 	r, err := planner.Describe(d, planner.Roofline(d.Facts())).FirstRequest(all)
 	if err != nil {
@@ -120,7 +121,7 @@ func planned(t *testing.T, d device.Device, all []tasks.Task, percent int) []pro
 
 // trainReplicas trains replicas on one device, each by its program and its way to take means. beside, unless it is nil,
 // prepares the host.
-func trainReplicas(t *testing.T, d device.Device, all []tasks.Task, programs []program.Proven, iterations int,
+func trainReplicas(t *testing.T, d device.Device, all []tasks.Task, programs []proof.Proven, iterations int,
 	means func(replica int) mean, beside func(*executor.Host)) outcomes {
 	t.Helper()
 	o := outcomes{make([][]float32, len(all)), make([]map[graph.StorageID][]float32, len(all))}
@@ -215,12 +216,12 @@ func TestReplicas(t *testing.T) {
 
 // besideReplicas has a host share memory by gates: as little as will do for replicas, each with its arena for itself,
 // and two jobs beside them. A replica asks for memory when it leaves Home, and then no more.
-func besideReplicas(t *testing.T, d *cpu.Device, h *executor.Host, replicas []program.Proven, iterations int) {
+func besideReplicas(t *testing.T, d *cpu.Device, h *executor.Host, replicas []proof.Proven, iterations int) {
 	capacity := 0
 	for _, p := range replicas {
 		capacity += int((p.Program().Arena + d.Page() - 1) / d.Page())
 	}
-	var plans []program.Proven
+	var plans []proof.Proven
 	all := small(t)
 	for _, k := range all {
 		plans = append(plans, k.plan(d, "none-live", 0))

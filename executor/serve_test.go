@@ -17,7 +17,7 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/plan"
-	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // heard is an observer that writes down what becomes of jobs, and says when to do what.
@@ -100,7 +100,7 @@ func (l *heard) check(t *testing.T, job string, iterations int, want ...string) 
 }
 
 // epoch returns the plan that keeps everything with another epoch.
-func (k *task) epoch(d device.Device, epoch int64) program.Proven {
+func (k *task) epoch(d device.Device, epoch int64) proof.Proven {
 	k.t.Helper()
 	return k.relabelled(k.plan(d, "none-live", 0), epoch)
 }

@@ -18,7 +18,9 @@ import (
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/models"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/plan/randplan"
 )
 
@@ -62,10 +64,10 @@ func (c *grantor) Step(in lease.Input) []lease.Output {
 func (c *grantor) Wake() (time.Duration, bool) { return c.machine.Wake() }
 
 // least is the smallest capacity at which jobs can train together, in pages.
-func least(t testing.TB, page, every graph.Bytes, all ...program.Proven) int {
+func least(t testing.TB, page, every graph.Bytes, all ...proof.Proven) int {
 	bases, spread := 0, 0
 	for _, p := range all {
-		d, err := p.Divide(page, every)
+		d, err := compile.ProveGroups(p, page, every)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +105,7 @@ func TestGatesKeepBits(t *testing.T) {
 		const iterations = 6
 		d = openEngine(t, cpu.Options{NoOpenBLAS: strings.Contains(d.Name(), "gonum"), Page: smallPage})
 		tasks := small(t)
-		var plans []program.Proven
+		var plans []proof.Proven
 		for _, k := range tasks {
 			plans = append(plans, k.plan(d, "none-live", 0))
 		}
@@ -151,7 +153,7 @@ func TestGatesRefused(t *testing.T) {
 	} {
 		d := openEngine(t, cpu.Options{NoOpenBLAS: true, Page: smallPage})
 		tasks := small(t)
-		var plans []program.Proven
+		var plans []proof.Proven
 		for _, k := range tasks {
 			plans = append(plans, k.plan(d, "none-live", 0))
 		}
@@ -188,8 +190,8 @@ func TestGatesAtRandom(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		const iterations = 7
 		var tasks []*task
-		var all []program.Proven
-		programs := map[string][]program.Proven{}
+		var all []proof.Proven
+		programs := map[string][]proof.Proven{}
 		for i := range 2 + r.IntN(3) {
 			k := g.again()
 			k.name = fmt.Sprint("job", i)
@@ -253,7 +255,7 @@ func TestGatesAtRandom(t *testing.T) {
 }
 
 // random returns a program of a random plan.
-func (k *task) random(r *rand.Rand, d device.Device, epoch int64) program.Proven {
+func (k *task) random(r *rand.Rand, d device.Device, epoch int64) proof.Proven {
 	k.t.Helper()
 	var scratch []graph.Bytes
 	for op := range k.g.Ops {
@@ -261,11 +263,11 @@ func (k *task) random(r *rand.Rand, d device.Device, epoch int64) program.Proven
 	}
 	p := randplan.New(r, k.g, scratch)
 	p.Epoch = epoch
-	l, err := program.Place(k.g, p, d.Align())
+	l, err := compile.Place(k.g, p, d.Align())
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	proven, err := program.Prove(k.g, p, l, program.Options{Poison: r.IntN(2) == 0, Snapshot: r.IntN(2) == 0})
+	proven, err := compile.Prove(k.g, p, l, compile.Options{Poison: r.IntN(2) == 0, Snapshot: r.IntN(2) == 0})
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -273,12 +275,12 @@ func (k *task) random(r *rand.Rand, d device.Device, epoch int64) program.Proven
 }
 
 // leastOf is the smallest capacity at which jobs can train together, each by any of its programs.
-func leastOf(t testing.TB, page, every graph.Bytes, programs map[string][]program.Proven) int {
+func leastOf(t testing.TB, page, every graph.Bytes, programs map[string][]proof.Proven) int {
 	bases, spread := 0, 0
 	for _, all := range programs {
 		base := 0
 		for _, p := range all {
-			d, err := p.Divide(page, every)
+			d, err := compile.ProveGroups(p, page, every)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -335,7 +337,7 @@ func TestGatesBesideOneThatStandsStill(t *testing.T) {
 	d := openEngine(t, cpu.Options{NoOpenBLAS: true, Page: smallPage})
 	stands, goes := named(t, "stands"), named(t, "goes")
 	p := goes.plan(d, "none-live", 0)
-	divided, err := p.Divide(smallPage, smallEvery)
+	divided, err := compile.ProveGroups(p, smallPage, smallEvery)
 	if err != nil {
 		t.Fatal(err)
 	}

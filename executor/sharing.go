@@ -9,7 +9,9 @@ import (
 	"tensile/device"
 	"tensile/device/lease"
 	"tensile/graph"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // Lease decides when jobs may use how much of a device's memory: a lease.Machine of this process, or one in another
@@ -31,7 +33,7 @@ type Sharing struct {
 	// whole iterations. Without, a job holds what its groups need, on a device that is a device.Pager.
 	Turns bool
 
-	// Every is by how much memory grows or shrinks within a group; 0: as program.Divide recommends. Smaller groups
+	// Every is by how much memory grows or shrinks within a group; 0: as compile.Divide recommends. Smaller groups
 	// leave more of the memory to others, and ask the lease more often.
 	Every graph.Bytes
 
@@ -99,14 +101,14 @@ func (h *Host) pages() bool {
 
 // divide returns the groups of a program under the host's lease, nil without one. A replica has all of its arena: it
 // does not wait for memory while others wait for it.
-func (h *Host) divide(p program.Proven) (*program.Groups, error) {
+func (h *Host) divide(p proof.Proven) (*program.Groups, error) {
 	switch {
 	case h.sharing.Lease == nil:
 		return nil, nil
 	case !h.pages(), p.Program().Graph.Replicas() > 1:
 		return wholeGroups(p.Program(), h.leasePage()), nil
 	}
-	d, err := p.Divide(h.leasePage(), h.sharing.Every)
+	d, err := compile.ProveGroups(p, h.leasePage(), h.sharing.Every)
 	return d.Groups(), err
 }
 

@@ -16,7 +16,9 @@ import (
 	"tensile/internal/long"
 	"tensile/internal/needs"
 	"tensile/models"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
 )
@@ -177,7 +179,7 @@ func (k *task) vanilla(d device.Device, iterations int) *task {
 }
 
 // plan schedules the task alone and proves the program. Dropped memory is poisoned, so that a use of it shows.
-func (k *task) plan(d device.Device, policy string, budget graph.Bytes) program.Proven {
+func (k *task) plan(d device.Device, policy string, budget graph.Bytes) proof.Proven {
 	k.t.Helper()
 	p, err := k.tryPlan(d, policy, budget)
 	if err != nil {
@@ -186,10 +188,10 @@ func (k *task) plan(d device.Device, policy string, budget graph.Bytes) program.
 	return p
 }
 
-func (k *task) tryPlan(d device.Device, policy string, budget graph.Bytes) (program.Proven, error) {
+func (k *task) tryPlan(d device.Device, policy string, budget graph.Bytes) (proof.Proven, error) {
 	facts, err := cost.Device("a6000") // not those of this machine, for the same plans everywhere
 	if err != nil {
-		return program.Proven{}, err
+		return proof.Proven{}, err
 	}
 	if k.link > 0 {
 		facts.Out.Rate, facts.In.Rate = k.link, k.link
@@ -198,10 +200,10 @@ func (k *task) tryPlan(d device.Device, policy string, budget graph.Bytes) (prog
 		Budget: budget,
 		Out:    facts.Out, In: facts.In, Align: d.Align()}, nil)
 	if err != nil {
-		return program.Proven{}, err
+		return proof.Proven{}, err
 	}
 	scheduled := result.Jobs[0]
-	return program.Prove(k.g, scheduled.Plan, scheduled.Layout, program.Options{Poison: policy != "none-live",
+	return compile.Prove(k.g, scheduled.Plan, scheduled.Layout, compile.Options{Poison: policy != "none-live",
 		Snapshot: k.aside, Durations: program.Durations{Out: facts.Out, In: facts.In, Host: facts.Host}})
 }
 
@@ -215,10 +217,10 @@ func (k *task) job(d device.Device, facts cost.Facts) scheduler.Job {
 }
 
 // programs returns different plans of the task: the largest first, the smallest that there is last. Epochs rise.
-func (k *task) programs(d device.Device) []program.Proven {
+func (k *task) programs(d device.Device) []proof.Proven {
 	k.t.Helper()
 	live := k.plan(d, "none-live", 0)
-	all := []program.Proven{k.plan(d, "none-all", 0), live}
+	all := []proof.Proven{k.plan(d, "none-all", 0), live}
 	for _, percent := range []graph.Bytes{90, 70, 60} {
 		all = append(all, k.plan(d, "tensile", live.Program().Arena*percent/100))
 	}
@@ -234,7 +236,7 @@ func (k *task) programs(d device.Device) []program.Proven {
 }
 
 // smallest returns the plan for the smallest budget, in steps of 2 % of a plain arena, for which there is one.
-func (k *task) smallest(d device.Device, live graph.Bytes) program.Proven {
+func (k *task) smallest(d device.Device, live graph.Bytes) proof.Proven {
 	k.t.Helper()
 	facts, err := cost.Device("a6000")
 	if err != nil {
@@ -246,16 +248,16 @@ func (k *task) smallest(d device.Device, live graph.Bytes) program.Proven {
 		}
 	}
 	k.t.Fatalf("no plan of %s below %s", k.name, live)
-	return program.Proven{}
+	return proof.Proven{}
 }
 
 // relabelled returns a copy of a program with another epoch, so that a plan can be used again later.
-func (k *task) relabelled(p program.Proven, epoch int64) program.Proven {
+func (k *task) relabelled(p proof.Proven, epoch int64) proof.Proven {
 	k.t.Helper()
 	q, label := *p.Program(), *p.Program().Plan
 	label.Epoch = epoch
 	q.Plan = &label
-	proven, err := program.Check(&q)
+	proven, err := proof.Check(&q)
 	if err != nil {
 		k.t.Fatal(err)
 	}

@@ -13,7 +13,9 @@ import (
 	"tensile/graph/cost"
 	"tensile/internal/long"
 	"tensile/models"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 	"tensile/scheduler/planner"
@@ -21,7 +23,7 @@ import (
 )
 
 // inVariants plans a task with the variants that choose names for each op, of so many, and swaps what costs no time.
-func (k *task) inVariants(d device.Device, choose func(variants int) int) program.Proven {
+func (k *task) inVariants(d device.Device, choose func(variants int) int) proof.Proven {
 	k.t.Helper()
 	facts, err := cost.Device("a6000")
 	if err != nil {
@@ -55,7 +57,7 @@ func (k *task) inVariants(d device.Device, choose func(variants int) int) progra
 				profile.Latency[step.Op])
 		}
 	}
-	proven, err := program.Prove(k.g, scheduled.Plan, scheduled.Layout, program.Options{Poison: true,
+	proven, err := compile.Prove(k.g, scheduled.Plan, scheduled.Layout, compile.Options{Poison: true,
 		Durations: program.Durations{Out: facts.Out, In: facts.In, Host: facts.Host}})
 	if err != nil {
 		k.t.Fatal(err)

@@ -5,7 +5,7 @@ import "fmt"
 // AllReduce replaces a gradient by its mean over the replicas of a job: d -> d, in place; Replicas. The mean of an
 // element is the sum over replicas in the order of their numbers, each addition rounded, divided by their number. So
 // its bits follow from the operands, whatever the timing. Every replica executes the all-reduces of its graph once each
-// and in the order of the graph (plan.Validate), so that none waits for one that another comes to later.
+// and in the order of the graph (proof.Validate), so that none waits for one that another comes to later.
 const AllReduce Kind = "all_reduce"
 
 // MaxReplicas bounds the replicas of a job.

@@ -11,6 +11,7 @@ import (
 	"tensile/graph"
 	"tensile/peak"
 	"tensile/plan"
+	"tensile/plan/proof"
 )
 
 // slow walks the plan step by step and notes, per slot, who is on the device while the step runs.
@@ -60,7 +61,7 @@ func TestAgainstOracle(t *testing.T) {
 					p.Steps[i].Scratch = graph.Bytes(r.IntN(4000))
 				}
 			}
-			if err := plan.Validate(g, p); err != nil {
+			if err := proof.Validate(g, p); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 			holders, want := slow(g, p)
@@ -111,7 +112,7 @@ func TestChain(t *testing.T) {
 		{Kind: plan.Out, Storage: 2, After: 1}, {Kind: plan.Drop, Storage: 1, After: 1}, {Kind: plan.Drop, Storage: 2,
 			After: 1},
 	}}
-	if err := plan.Validate(g, p); err != nil {
+	if err := proof.Validate(g, p); err != nil {
 		t.Fatal(err)
 	}
 	want := peak.Footprint{Slots: []graph.Bytes{80, 88}, Peak: 88, At: 1}

@@ -1,4 +1,4 @@
-// Package plan holds the schedule of one iteration and its timing-free proof.
+// Package plan holds the schedule of one iteration.
 //
 // A [Plan] lists [Step]s in issue order, one per execution of an op, and [Move]s that hang on them. The step index, or
 // slot, is the only time axis: which bytes belong to whom is stated per slot, and predicted times only rank choices.
@@ -19,9 +19,9 @@
 // the iteration can be repeated. A residency that reaches the last slot of a storage in Entry goes on in slot 0 of the
 // next iteration and keeps its place.
 //
-// [Validate] proves a plan without any time: every op runs, with its inputs in the right version on the device; an op
-// that updates what outlives the iteration runs once, a storage of several versions is made again from the first on; no
-// stale host copy is copied in; nothing is lost; the iteration ends as it began. Where all ops are opaque, a script
-// runs them: in their order, with all their outputs and the scratch that the graph says; what it holds
-// (graph.Storage.Until) is there until it lets it go.
+// Whether a plan is valid does not depend on time, and package proof checks it: every op runs, with its inputs in the
+// right version on the device; an op that updates what outlives the iteration runs once, a storage of several versions
+// is made again from the first on; no stale host copy is copied in; nothing is lost; the iteration ends as it began.
+// Where all ops are opaque, a script runs them: in their order, with all their outputs and the scratch that the graph
+// says; what it holds (graph.Storage.Until) is there until it lets it go.
 package plan

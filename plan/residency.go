@@ -19,7 +19,8 @@ type Stays struct {
 	In          []int   // per move: the residency that an In begins or goes on with, else -1
 }
 
-// StaysOf returns the residencies of a plan that Validate accepts, first those of Entry, then the others as they begin.
+// StaysOf returns the residencies of a plan that proof.Validate accepts, first those of Entry, then the others as they
+// begin.
 func StaysOf(g *graph.Graph, p *Plan) *Stays { return StaysBy(g, p, func(int) {}) }
 
 // StaysBy is StaysOf for a caller who may want to stop: tick is told of every few steps of the work, of some
@@ -60,6 +61,9 @@ func StaysBy(g *graph.Graph, p *Plan, tick func(steps int)) *Stays {
 	}
 	return &w.Stays
 }
+
+// stepTicks is what a step of a plan and the moves behind it take about, in steps of work.
+const stepTicks = 32
 
 type stayWalk struct {
 	Stays

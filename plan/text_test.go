@@ -14,6 +14,7 @@ import (
 	"tensile/internal/golden"
 	"tensile/models/randgraph"
 	"tensile/plan"
+	"tensile/plan/proof"
 	"tensile/plan/randplan"
 )
 
@@ -34,7 +35,7 @@ func TestText(t *testing.T) {
 			marked[m.Kind] = true
 		}
 	}
-	if err := plan.Validate(g, p); err != nil {
+	if err := proof.Validate(g, p); err != nil {
 		t.Fatal(err)
 	}
 	golden.Compare(t, filepath.Join("testdata", "swapped.txt"), p.Text(g))

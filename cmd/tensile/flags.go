@@ -253,8 +253,8 @@ func (f *planFlags) registerSharing(c *cobra.Command, without string) {
 	c.Flags().Var(&f.sharing, "memory-sharing",
 		"how jobs share memory: none (each has its own arena), gates (one job at a time reaches its peak, the others "+
 			"keep what they hold between iterations), zico (gates, iterations start as in the paper), "+
-			"waterwave (gates, groups paired as in the paper), or slices (time slicing: one job at a time has its arena) "+
-			"(default: "+without+")")
+			"waterwave (gates, groups paired as in the paper), or slices (time slicing: one job at a time has its "+
+			"arena) (default: "+without+")")
 	complete(c, "memory-sharing", "gates", "zico", "waterwave", "slices", "none")
 }
 

@@ -16,6 +16,7 @@ import (
 	"tensile/observe/report"
 	"tensile/peak"
 	"tensile/plan"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/scheduler/explain"
 	"tensile/scheduler/planner"
@@ -128,7 +129,7 @@ func (p *livePlan) explain() error {
 
 // prove returns the program of the plan.
 func (p *livePlan) prove() (*program.Program, error) {
-	proven, err := agent.Prove(p.graph, p.Job, p.Epoch, &p.layout, 1, program.Options{})
+	proven, err := agent.Prove(p.graph, p.Job, p.Epoch, &p.layout, 1, compile.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("plan %d of job %s: %w", p.Epoch, p.Job, err)
 	}

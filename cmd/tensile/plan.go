@@ -15,7 +15,8 @@ import (
 
 	"tensile/device"
 	"tensile/observe/report"
-	"tensile/plan/program"
+	"tensile/plan/compile"
+	"tensile/plan/proof"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 	"tensile/scheduler/policies"
@@ -117,13 +118,13 @@ func planCommand() *cobra.Command {
 
 // listCommands adds the commands of a program to a report, and the groups that they are in where a device can back a
 // part of an arena.
-func listCommands(d device.Device, p program.Proven, r *report.JobPlan) error {
+func listCommands(d device.Device, p proof.Proven, r *report.JobPlan) error {
 	r.CommandList = strings.Split(strings.TrimSpace(p.Program().Text()), "\n")
 	pager, ok := d.(device.Pager)
 	if !ok {
 		return nil
 	}
-	divided, err := p.Divide(pager.Page(), 0)
+	divided, err := compile.ProveGroups(p, pager.Page(), 0)
 	if err != nil {
 		return err
 	}

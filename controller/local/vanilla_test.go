@@ -17,6 +17,7 @@ import (
 	"tensile/models/task"
 	"tensile/models/workload"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/scheduler/planner"
 )
 
@@ -107,7 +108,7 @@ type bareCall struct {
 	kernel.Call[float32]
 }
 
-func bareLoops(b *testing.B, w []task.Task, programs []program.Proven) []*bareLoop {
+func bareLoops(b *testing.B, w []task.Task, programs []proof.Proven) []*bareLoop {
 	engine, err := gemm.Open(1, gemm.Options{NoOpenBLAS: true})
 	if err != nil {
 		b.Fatal(err)

@@ -7,13 +7,13 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/models/task"
-	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // profiledKind is what equal jobs share: their graph, and how one of them trains alone on a device, without a plan.
 type profiledKind struct {
 	task    task.Task
-	program program.Proven
+	program proof.Proven
 	// peak is the arena of program.
 	peak graph.Bytes
 	// iterationTime is the time of an iteration alone.

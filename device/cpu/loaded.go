@@ -7,6 +7,7 @@ import (
 	"tensile/device"
 	"tensile/graph"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // loaded is a program as it is bound to a job.
@@ -20,7 +21,7 @@ type loaded struct {
 }
 
 // Load implements device.Job.
-func (j *job) Load(proven program.Proven) error {
+func (j *job) Load(proven proof.Proven) error {
 	if err := device.Runnable(j.device, proven); err != nil {
 		return fmt.Errorf("load a program of job %s: %w", j.options.Name, err)
 	}

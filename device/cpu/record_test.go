@@ -10,9 +10,10 @@ import (
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/models"
+	"tensile/plan/compile"
 	"tensile/plan/pool"
 	"tensile/plan/pool/trace"
-	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
 )
@@ -50,7 +51,7 @@ func recorded(t *testing.T, model, policy string, share graph.Bytes, iterations 
 		t.Fatal(err)
 	}
 	scheduled := result.Jobs[0]
-	proven, err := program.Prove(g, scheduled.Plan, scheduled.Layout, program.Options{})
+	proven, err := compile.Prove(g, scheduled.Plan, scheduled.Layout, compile.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func recorded(t *testing.T, model, policy string, share graph.Bytes, iterations 
 }
 
 // train takes a job from Home through some iterations to Home.
-func train(t *testing.T, d *Device, g *graph.Graph, proven program.Proven, iterations int) {
+func train(t *testing.T, d *Device, g *graph.Graph, proven proof.Proven, iterations int) {
 	t.Helper()
 	p := proven.Program()
 	place, err := d.Open(g, device.JobOptions{Name: "a job", Input: func(int, graph.StorageID, device.Memory) {},

@@ -10,7 +10,7 @@ import (
 	"tensile/device/lease"
 	"tensile/executor"
 	"tensile/graph"
-	"tensile/plan/program"
+	"tensile/plan/compile"
 )
 
 // inspector is a lease that looks at what the jobs' arenas take of the machine whenever one gives pages back.
@@ -60,8 +60,8 @@ func TestResidentUnderGates(t *testing.T) {
 	}
 	defer d.Close()
 	g := devicetest.Paged(d.Page())
-	p := devicetest.Build(t, d, g, devicetest.Freed(g), program.Options{})
-	divided, err := p.Divide(d.Page(), d.Page())
+	p := devicetest.Build(t, d, g, devicetest.Freed(g), compile.Options{})
+	divided, err := compile.ProveGroups(p, d.Page(), d.Page())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"tensile/device/cuda/fakecuda"
 	"tensile/device/devicetest"
 	"tensile/graph"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 )
 
@@ -59,7 +60,7 @@ func arrive(t *testing.T, jobs [2]arrival, late bool) (starts [2][]time.Duration
 		plan := devicetest.KeepAll(g)
 		plan.Made = slices.Repeat([]time.Duration{time.Millisecond}, len(plan.Steps))
 		plan.Made[0] = a.planned
-		s := sit(t, d, devicetest.Build(t, d, g, plan, program.Options{}))
+		s := sit(t, d, devicetest.Build(t, d, g, plan, compile.Options{}))
 		number[s.j] = i
 		for _, section := range []*program.Section{&s.p.Prologue, &s.p.Body} {
 			left += len(section.Commands)

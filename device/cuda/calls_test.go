@@ -7,6 +7,7 @@ import (
 
 	"tensile/device/cuda/fakecuda"
 	"tensile/device/devicetest"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 )
 
@@ -23,7 +24,7 @@ func TestCalls(t *testing.T) {
 			for _, n := range []int{bodies, 2 * bodies} {
 				driver := fakecuda.New(fakecuda.Options{})
 				d := open(t, driver)
-				proven := devicetest.Build(t, d, g, devicetest.KeepAll(g), program.Options{})
+				proven := devicetest.Build(t, d, g, devicetest.KeepAll(g), compile.Options{})
 				if plan > 0 {
 					proven = shuffled(t, d, g, plan)
 				}

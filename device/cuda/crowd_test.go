@@ -11,6 +11,7 @@ import (
 	"tensile/device/devicetest"
 	"tensile/graph"
 	"tensile/internal/long"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 )
 
@@ -42,8 +43,8 @@ func crowd(t *testing.T, driver cuda.Driver) (err error) {
 		}
 		return nil
 	}
-	swapped := devicetest.Build(t, d, g, devicetest.Swapped(g), program.Options{Snapshot: true})
-	keep := devicetest.Build(t, d, g, devicetest.KeepAll(g), program.Options{Snapshot: true})
+	swapped := devicetest.Build(t, d, g, devicetest.Swapped(g), compile.Options{Snapshot: true})
+	keep := devicetest.Build(t, d, g, devicetest.KeepAll(g), compile.Options{Snapshot: true})
 	p := swapped.Program()
 	var jobs []device.Job
 	for _, name := range []string{"first", "second"} {

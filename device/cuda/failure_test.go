@@ -12,7 +12,7 @@ import (
 	"tensile/device/cuda/fakecuda"
 	"tensile/device/devicetest"
 	"tensile/internal/long"
-	"tensile/plan/program"
+	"tensile/plan/compile"
 )
 
 // failing trains a little on a driver, gets memory for a snapshot, and closes everything. It returns all errors.
@@ -23,7 +23,7 @@ func failing(t *testing.T, driver cuda.Driver) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	g := devicetest.Tiny()
-	plan := devicetest.Build(t, d, g, devicetest.Swapped(g), program.Options{Poison: true})
+	plan := devicetest.Build(t, d, g, devicetest.Swapped(g), compile.Options{Poison: true})
 	if _, err = train(t, d, plan, 2); err != nil {
 		return err
 	}

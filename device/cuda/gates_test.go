@@ -14,7 +14,8 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/plan/program"
+	"tensile/plan/compile"
+	"tensile/plan/proof"
 )
 
 // measured is a driver that keeps the most memory of the device that was used at any time.
@@ -31,7 +32,7 @@ func (m *measured) CreateMemory(size graph.Bytes) (cuda.Memory, error) {
 
 // trainAll has jobs train by their plans on a device, and returns what each leaves. Under a lease they share so many
 // pages; 0: each has its arena.
-func trainAll(t *testing.T, d *cuda.Device, g *graph.Graph, plans []program.Proven, pages int) map[string]outcome {
+func trainAll(t *testing.T, d *cuda.Device, g *graph.Graph, plans []proof.Proven, pages int) map[string]outcome {
 	t.Helper()
 	const iterations = 4
 	trainers, all := map[string]*trainer{}, map[string]outcome{}
@@ -71,11 +72,11 @@ func trainAll(t *testing.T, d *cuda.Device, g *graph.Graph, plans []program.Prov
 }
 
 // leastPages is how many pages are enough for jobs to share, and how many their arenas have.
-func leastPages(t *testing.T, plans []program.Proven) (least, arenas int) {
+func leastPages(t *testing.T, plans []proof.Proven) (least, arenas int) {
 	t.Helper()
 	spread := 0
 	for _, p := range plans {
-		divided, err := p.Divide(smallPage, smallPage)
+		divided, err := compile.ProveGroups(p, smallPage, smallPage)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +95,7 @@ func TestGates(t *testing.T) {
 	for seed := range seeds {
 		driver := &measured{Driver: fakecuda.New(fakecuda.Options{Seed: seed, Page: smallPage})}
 		d := open(t, driver)
-		var plans []program.Proven
+		var plans []proof.Proven
 		for i := range uint64(jobs) {
 			plans = append(plans, shuffled(t, d, g, 10*seed+i))
 		}
@@ -124,13 +125,13 @@ func TestGatesJoin(t *testing.T) {
 	for i, join := range []bool{false, true} {
 		driver := fakecuda.New(fakecuda.Options{Seed: 5, Page: smallPage})
 		d := open(t, driver)
-		var plans []program.Proven
+		var plans []proof.Proven
 		for seed := range uint64(2) {
 			p := devicetest.RandomPlan(rand.New(rand.NewPCG(seed, 1)), g)
 			for k := range p.Steps {
 				p.Steps[k].Join = join
 			}
-			plans = append(plans, devicetest.Build(t, d, g, p, program.Options{}))
+			plans = append(plans, devicetest.Build(t, d, g, p, compile.Options{}))
 		}
 		pages, arenas := leastPages(t, plans)
 		if pages >= arenas {

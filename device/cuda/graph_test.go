@@ -8,6 +8,7 @@ import (
 	"tensile/device/cuda"
 	"tensile/device/cuda/fakecuda"
 	"tensile/device/devicetest"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 )
 
@@ -19,7 +20,7 @@ func TestGraph(t *testing.T) {
 	d := open(t, driver)
 	defer closed(t, d)
 	g := devicetest.Zoo()
-	proven := devicetest.Build(t, d, g, devicetest.KeepAll(g), program.Options{})
+	proven := devicetest.Build(t, d, g, devicetest.KeepAll(g), compile.Options{})
 	want, err := train(t, d, proven, iterations)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,9 @@ import (
 	"tensile/device/cuda/fakecuda"
 	"tensile/device/devicetest"
 	"tensile/graph"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // open opens a device on a driver.
@@ -76,14 +78,14 @@ type trainer struct {
 }
 
 // train trains some iterations by a program, from Home to Home. It closes the job.
-func train(t testing.TB, d device.Device, proven program.Proven, iterations int) (outcome, error) {
+func train(t testing.TB, d device.Device, proven proof.Proven, iterations int) (outcome, error) {
 	t.Helper()
 	_, o, err := (&trainer{}).train(t, d, proven, iterations)
 	return o, err
 }
 
 // train returns the events, too.
-func (r *trainer) train(t testing.TB, d device.Device, proven program.Proven, iterations int) (_ []device.Event,
+func (r *trainer) train(t testing.TB, d device.Device, proven proof.Proven, iterations int) (_ []device.Event,
 	_ outcome, err error) {
 	t.Helper()
 	p := proven.Program()
@@ -174,23 +176,23 @@ func fill(to []float32, seed uint64) {
 }
 
 // keepAll and swapped are programs of devicetest.Tiny without swaps and with many.
-func keepAll(t testing.TB, d device.Device) program.Proven {
+func keepAll(t testing.TB, d device.Device) proof.Proven {
 	g := devicetest.Tiny()
-	return devicetest.Build(t, d, g, devicetest.KeepAll(g), program.Options{})
+	return devicetest.Build(t, d, g, devicetest.KeepAll(g), compile.Options{})
 }
 
-func swapped(t testing.TB, d device.Device) program.Proven {
+func swapped(t testing.TB, d device.Device) proof.Proven {
 	g := devicetest.Tiny()
-	return devicetest.Build(t, d, g, devicetest.Swapped(g), program.Options{})
+	return devicetest.Build(t, d, g, devicetest.Swapped(g), compile.Options{})
 }
 
 // shuffled is a program of a random plan.
-func shuffled(t testing.TB, d device.Device, g *graph.Graph, seed uint64) program.Proven {
-	return devicetest.Build(t, d, g, devicetest.RandomPlan(rand.New(rand.NewPCG(seed, 1)), g), program.Options{})
+func shuffled(t testing.TB, d device.Device, g *graph.Graph, seed uint64) proof.Proven {
+	return devicetest.Build(t, d, g, devicetest.RandomPlan(rand.New(rand.NewPCG(seed, 1)), g), compile.Options{})
 }
 
 // randomTiny is a program of a random plan for devicetest.Tiny, and of devicetest.Swapped for number 0.
-func randomTiny(t testing.TB, d device.Device, number uint64) program.Proven {
+func randomTiny(t testing.TB, d device.Device, number uint64) proof.Proven {
 	if number == 0 {
 		return swapped(t, d)
 	}

@@ -8,6 +8,7 @@ import (
 	"tensile/device/cuda/kernels"
 	"tensile/graph"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // loaded is a program as it is bound to a job.
@@ -21,7 +22,7 @@ type loaded struct {
 }
 
 // Load implements device.Job.
-func (j *job) Load(proven program.Proven) error {
+func (j *job) Load(proven proof.Proven) error {
 	d := j.device
 	if err := device.Runnable(d, proven); err != nil {
 		return fmt.Errorf("load a program of job %s: %w", j.options.Name, err)

@@ -12,6 +12,7 @@ import (
 	"tensile/device/devicetest"
 	"tensile/graph"
 	"tensile/graph/cost"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 )
 
@@ -190,7 +191,7 @@ func TestCloseBehindLoader(t *testing.T) {
 	driver := fakecuda.New(fakecuda.Options{Seed: 1})
 	d := open(t, driver)
 	defer closed(t, d)
-	s := sit(t, d, devicetest.Build(t, d, g, devicetest.KeepAll(g), program.Options{}))
+	s := sit(t, d, devicetest.Build(t, d, g, devicetest.KeepAll(g), compile.Options{}))
 	ended := past{}
 	s.j.Issue(&s.p.Prologue, 0, len(s.p.Prologue.Commands), 0, true)
 	ended.wait(t, d, s, &s.p.Prologue, 0)

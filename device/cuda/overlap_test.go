@@ -14,6 +14,7 @@ import (
 	"tensile/graph/cost"
 	"tensile/models/workload"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/scheduler/planner"
 )
 
@@ -154,7 +155,7 @@ func TestOverlap(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan := func(policy string, budget graph.Bytes) (program.Proven, time.Duration) {
+			plan := func(policy string, budget graph.Bytes) (proof.Proven, time.Duration) {
 				request.Policy, request.Budget = policy, budget
 				planned, err := planner.Plan(t.Context(), request)
 				if err != nil {
@@ -170,7 +171,7 @@ func TestOverlap(t *testing.T) {
 			}
 			free, vanilla := plan("none-live", 0)
 			half, predicted := plan("tensile", peaks.Live[0]/2)
-			run := func(d *cuda.Device, proven program.Proven) course {
+			run := func(d *cuda.Device, proven proof.Proven) course {
 				events, _, err := (&trainer{dry: true}).train(t, d, proven, iterations)
 				if err != nil {
 					t.Fatal(err)

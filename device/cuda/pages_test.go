@@ -14,7 +14,9 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/internal/long"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // smallPage makes the arenas of small networks some dozens of pages large.
@@ -34,9 +36,9 @@ type cut struct {
 }
 
 // byGroups divides a program with a growth of every bytes.
-func byGroups(t testing.TB, proven program.Proven, every graph.Bytes) cut {
+func byGroups(t testing.TB, proven proof.Proven, every graph.Bytes) cut {
 	t.Helper()
-	divided, err := proven.Divide(smallPage, every)
+	divided, err := compile.ProveGroups(proven, smallPage, every)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +66,7 @@ func atRandom(seed uint64) cut {
 
 // inParts trains some iterations by a program, from Home to Home, with two parts issued at a time at most. It returns
 // what the training leaves, the events, and the most pages that were held.
-func inParts(t testing.TB, d *cuda.Device, proven program.Proven, iterations int, c cut) (_ outcome, _ []device.Event,
+func inParts(t testing.TB, d *cuda.Device, proven proof.Proven, iterations int, c cut) (_ outcome, _ []device.Event,
 	most int, err error) {
 	t.Helper()
 	p := proven.Program()
@@ -345,7 +347,7 @@ func TestHoldPanics(t *testing.T) {
 			errors.Join(j.Hold(nil), j.Reserve(p.Arena), j.Hold(all))
 			j.Issue(&p.Prologue, 0, len(p.Prologue.Commands), 0, true)
 			j.Issue(&p.Body, 0, len(p.Body.Commands), 0, true) // waits for all of the prologue
-			j.Hold(program.Divide(p, smallPage, 0).Base)
+			j.Hold(compile.Divide(p, smallPage, 0).Base)
 		},
 		"closed": func(_ *cuda.Device, j device.PagedJob, _ *program.Program) {
 			j.Close()

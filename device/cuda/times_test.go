@@ -12,7 +12,9 @@ import (
 	"tensile/device/devicetest"
 	"tensile/graph"
 	"tensile/graph/cost"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // seat is a job on a dry device, with a program.
@@ -21,7 +23,7 @@ type seat struct {
 	p *program.Program
 }
 
-func sit(t *testing.T, d *cuda.Device, proven program.Proven) seat {
+func sit(t *testing.T, d *cuda.Device, proven proof.Proven) seat {
 	t.Helper()
 	p := proven.Program()
 	j, err := d.Open(p.Graph, device.JobOptions{Name: "job", Input: func(int, graph.StorageID, device.Memory) {},
@@ -90,7 +92,7 @@ func TestTimes(t *testing.T) {
 	var seats []seat
 	for _, weights := range []int{12, 2} {
 		g := sums(t, "first", weights)
-		seats = append(seats, sit(t, d, devicetest.Build(t, d, g, devicetest.KeepAll(g), program.Options{})))
+		seats = append(seats, sit(t, d, devicetest.Build(t, d, g, devicetest.KeepAll(g), compile.Options{})))
 	}
 	long, short := seats[0], seats[1]
 	ended := past{}
@@ -140,7 +142,7 @@ func TestTimesOfParts(t *testing.T) {
 	d := open(t, driver)
 	defer closed(t, d)
 	g := sums(t, "first", 4)
-	s := sit(t, d, devicetest.Build(t, d, g, devicetest.KeepAll(g), program.Options{}))
+	s := sit(t, d, devicetest.Build(t, d, g, devicetest.KeepAll(g), compile.Options{}))
 	ended := past{}
 	s.j.Issue(&s.p.Prologue, 0, len(s.p.Prologue.Commands), 0, true)
 	ended.wait(t, d, s, &s.p.Prologue, 0)

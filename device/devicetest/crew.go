@@ -10,6 +10,7 @@ import (
 	"tensile/device"
 	"tensile/graph"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // crew runs jobs on a device and judges what it reports.
@@ -57,7 +58,7 @@ func (c *crew) open(g *graph.Graph) *seat {
 }
 
 // load binds a program to the job and gives it its arena.
-func (s *seat) load(p program.Proven) *program.Program {
+func (s *seat) load(p proof.Proven) *program.Program {
 	s.c.t.Helper()
 	if err := s.Load(p); err != nil {
 		s.c.t.Fatalf("load a program of %s: %v", s.g.Name, err)

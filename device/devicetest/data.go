@@ -5,7 +5,8 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/plan/program"
+	"tensile/plan/compile"
+	"tensile/plan/proof"
 )
 
 // host returns the host slots of the persistent storages of a job that rests.
@@ -36,7 +37,7 @@ type finished struct {
 }
 
 // run trains a job by programs that each take some iterations, from Home to Home.
-func (c *crew) run(g *graph.Graph, iterations int, programs ...program.Proven) finished {
+func (c *crew) run(g *graph.Graph, iterations int, programs ...proof.Proven) finished {
 	c.t.Helper()
 	s := c.open(g)
 	defer s.leave()
@@ -87,7 +88,7 @@ func deliveries(c *crew) {
 	const iterations = 3
 	for _, g := range []*graph.Graph{Tiny(), Zoo()} {
 		s := c.open(g)
-		p := s.load(shuffled(c, g, 4, program.Options{}))
+		p := s.load(shuffled(c, g, 4, compile.Options{}))
 		s.train(p, 0, iterations)
 		c.wait()
 		for i := range iterations {
@@ -113,14 +114,14 @@ func bits(c *crew) {
 	needData(c)
 	const iterations = 3
 	tiny := Tiny()
-	want := c.run(tiny, iterations, Build(c.t, c.d, tiny, KeepAll(tiny), program.Options{}))
+	want := c.run(tiny, iterations, Build(c.t, c.d, tiny, KeepAll(tiny), compile.Options{}))
 	compareBits(c.t, "swapped", c.run(tiny, iterations, Build(c.t, c.d, tiny, Swapped(tiny),
-		program.Options{Poison: true})),
+		compile.Options{Poison: true})),
 		want)
 	for _, g := range []*graph.Graph{tiny, Zoo()} {
-		want := c.run(g, iterations, Build(c.t, c.d, g, KeepAll(g), program.Options{}))
+		want := c.run(g, iterations, Build(c.t, c.d, g, KeepAll(g), compile.Options{}))
 		for seed := range uint64(8) {
-			p := shuffled(c, g, seed, program.Options{Poison: seed%2 == 0})
+			p := shuffled(c, g, seed, compile.Options{Poison: seed%2 == 0})
 			compareBits(c.t, p.Program().Plan.Text(g), c.run(g, iterations, p), want)
 		}
 	}
@@ -130,8 +131,8 @@ func bits(c *crew) {
 func switchPlans(c *crew) {
 	needData(c)
 	g := Tiny()
-	keep, swapped := Build(c.t, c.d, g, KeepAll(g), program.Options{}), Build(c.t, c.d, g, Swapped(g),
-		program.Options{})
+	keep, swapped := Build(c.t, c.d, g, KeepAll(g), compile.Options{}), Build(c.t, c.d, g, Swapped(g),
+		compile.Options{})
 	want := c.run(g, 4, keep)
 	compareBits(c.t, "keep, then swap", c.run(g, 2, keep, swapped), want)
 	compareBits(c.t, "swap, then keep", c.run(g, 2, swapped, keep), want)

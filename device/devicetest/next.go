@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"tensile/plan/program"
+	"tensile/plan/compile"
 )
 
 // wake signals before Next, while it waits, and beside events.
@@ -22,7 +22,7 @@ func wake(c *crew) {
 
 	g := Tiny()
 	s := c.open(g)
-	p := s.load(Build(c.t, c.d, g, KeepAll(g), program.Options{}))
+	p := s.load(Build(c.t, c.d, g, KeepAll(g), compile.Options{}))
 	s.train(p, 0, 2)
 	before <- struct{}{}
 	events, err := c.d.Next(c.t.Context(), before)

@@ -6,6 +6,7 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 )
 
@@ -59,12 +60,12 @@ func parts(c *crew) {
 	for _, g := range []*graph.Graph{Tiny(), Zoo()} {
 		var want finished
 		if hasData(c) {
-			want = c.run(g, 4, Build(c.t, c.d, g, KeepAll(g), program.Options{}))
+			want = c.run(g, 4, Build(c.t, c.d, g, KeepAll(g), compile.Options{}))
 		}
 		for seed := range uint64(6) {
 			r := rand.New(rand.NewPCG(seed, 2))
 			s := c.open(g)
-			p := s.load(shuffled(c, g, seed, program.Options{Poison: seed%2 == 1, Snapshot: seed%3 == 0}))
+			p := s.load(shuffled(c, g, seed, compile.Options{Poison: seed%2 == 1, Snapshot: seed%3 == 0}))
 			taken, err := s.Snapshot()
 			if err != nil {
 				c.t.Fatal(err)
@@ -92,7 +93,7 @@ func parts(c *crew) {
 // misplaced issues parts that do not follow what was issued before.
 func misplaced(c *crew) {
 	g := Tiny()
-	p := Build(c.t, c.d, g, Swapped(g), program.Options{})
+	p := Build(c.t, c.d, g, Swapped(g), compile.Options{})
 	body, n := &p.Program().Body, len(p.Program().Body.Commands)
 	for what, wrong := range map[string]func(s *seat){
 		"a first part that is not from 0": func(s *seat) { s.Issue(body, 1, n, 0, false) },
@@ -168,13 +169,13 @@ func holds(c *crew) {
 	g := Paged(page)
 	var want finished
 	if hasData(c) {
-		want = c.run(g, 3, Build(c.t, c.d, g, KeepAll(g), program.Options{}))
+		want = c.run(g, 3, Build(c.t, c.d, g, KeepAll(g), compile.Options{}))
 	}
 	dropped := 0
 	for seed := range uint64(10) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		proven := shuffled(c, g, seed, program.Options{Poison: seed%2 == 1})
-		d, err := proven.Divide(page, page<<r.IntN(3))
+		proven := shuffled(c, g, seed, compile.Options{Poison: seed%2 == 1})
+		d, err := compile.ProveGroups(proven, page, page<<r.IntN(3))
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -248,7 +249,7 @@ func (h *holder) train(r *rand.Rand, p *program.Program, iterations int) {
 
 // mishold holds what cannot be held.
 func mishold(c *crew, g *graph.Graph, page graph.Bytes) {
-	proven := Build(c.t, c.d, g, KeepAll(g), program.Options{})
+	proven := Build(c.t, c.d, g, KeepAll(g), compile.Options{})
 	p := proven.Program()
 	all := int((p.Arena + page - 1) / page)
 	for what, wrong := range map[string]func(s *seat, j device.PagedJob){

@@ -7,7 +7,8 @@ import (
 	"tensile/device"
 	"tensile/graph"
 	"tensile/plan"
-	"tensile/plan/program"
+	"tensile/plan/compile"
+	"tensile/plan/proof"
 )
 
 // KeepAll plans an iteration without swaps: persistent storages stay, inputs come in before slot 0, outputs go out
@@ -113,7 +114,7 @@ func (m *mover) drop(storage, after string) *mover    { return m.move(plan.Drop,
 
 // Build turns a plan into a proven program for a device, with the scratch of the steps' variants. It fails the test
 // if any of that fails, and leaves the plan as it is.
-func Build(t testing.TB, d device.Device, g *graph.Graph, p *plan.Plan, o program.Options) program.Proven {
+func Build(t testing.TB, d device.Device, g *graph.Graph, p *plan.Plan, o compile.Options) proof.Proven {
 	t.Helper()
 	fitted := *p
 	fitted.Steps = slices.Clone(p.Steps)
@@ -125,16 +126,16 @@ func Build(t testing.TB, d device.Device, g *graph.Graph, p *plan.Plan, o progra
 		}
 		step.Scratch = max(step.Scratch, v.Scratch)
 	}
-	if err := plan.Validate(g, &fitted); err != nil {
+	if err := proof.Validate(g, &fitted); err != nil {
 		t.Fatalf("%v\n%s", err, fitted.Text(g))
 	}
-	layout, err := program.Place(g, &fitted, d.Align())
+	layout, err := compile.Place(g, &fitted, d.Align())
 	if err != nil {
 		t.Fatalf("%v\n%s", err, fitted.Text(g))
 	}
-	proven, err := program.Prove(g, &fitted, layout, o)
+	proven, err := compile.Prove(g, &fitted, layout, o)
 	if err != nil {
-		t.Fatalf("%v\n%s%s", err, fitted.Text(g), program.Compile(g, &fitted, layout, o).Text())
+		t.Fatalf("%v\n%s%s", err, fitted.Text(g), compile.Compile(g, &fitted, layout, o).Text())
 	}
 	return proven
 }

@@ -10,10 +10,13 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/graph/cost"
-	_ "tensile/internal/long" // the flag -long
+	"tensile/plan/compile"
+
+	_ "tensile/internal/long"
 	"tensile/plan"
-	"tensile/plan/program"
 )
+
+// the flag -long
 
 func simulated(t testing.TB) device.Device {
 	facts, err := cost.Device("a6000")
@@ -43,7 +46,7 @@ func TestRandomPlans(t *testing.T) {
 	for _, g := range []*graph.Graph{Tiny(), Zoo()} {
 		for seed := range uint64(300) {
 			p := RandomPlan(rand.New(rand.NewPCG(seed, 0)), g)
-			Build(t, d, g, p, program.Options{Poison: seed%2 == 1})
+			Build(t, d, g, p, compile.Options{Poison: seed%2 == 1})
 			recomputed += len(p.Steps) - len(g.Ops)
 			noEntry += len(g.Storages) - len(p.Entry)
 			for _, m := range p.Moves {

@@ -3,7 +3,7 @@ package devicetest
 import (
 	"math"
 
-	"tensile/plan/program"
+	"tensile/plan/compile"
 )
 
 // results trains Tiny and compares losses and weights with a plain computation in float64.
@@ -12,7 +12,7 @@ func results(c *crew) {
 	const iterations = 4
 	const near = 1e-4
 	g := Tiny()
-	got := c.run(g, iterations, Build(c.t, c.d, g, Swapped(g), program.Options{}))
+	got := c.run(g, iterations, Build(c.t, c.d, g, Swapped(g), compile.Options{}))
 	r := newReference()
 	for _, s := range g.Storages {
 		if s.Name != "loss.0" {

@@ -4,7 +4,9 @@ import (
 	"slices"
 
 	"tensile/graph"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // The streams of renumbered programs.
@@ -114,10 +116,10 @@ func address(a program.Address) program.Address {
 // the program says, whatever was loaded before.
 func numbers(c *crew) {
 	for _, g := range []*graph.Graph{Tiny(), Zoo()} {
-		want := c.run(g, 4, Build(c.t, c.d, g, KeepAll(g), program.Options{}))
+		want := c.run(g, 4, Build(c.t, c.d, g, KeepAll(g), compile.Options{}))
 		for seed := range uint64(4) {
-			plain := shuffled(c, g, seed, program.Options{Poison: seed%2 == 0})
-			other, err := program.Check(renumbered(plain.Program()))
+			plain := shuffled(c, g, seed, compile.Options{Poison: seed%2 == 0})
+			other, err := proof.Check(renumbered(plain.Program()))
 			if err != nil {
 				c.t.Fatal(err)
 			}

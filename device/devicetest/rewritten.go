@@ -4,7 +4,8 @@ import (
 	"strings"
 
 	"tensile/graph"
-	"tensile/plan/program"
+	"tensile/plan/compile"
+	"tensile/plan/proof"
 )
 
 // Rewritten is Tiny as another graph that trains to the same bits: an activation is made once more for the gradients,
@@ -49,10 +50,10 @@ func Rewritten() *graph.Graph {
 // it in the bits. A program of a graph that keeps others is refused, and the job goes on as it was.
 func changeGraphs(c *crew) {
 	tiny, other := Tiny(), Rewritten()
-	keep := Build(c.t, c.d, tiny, KeepAll(tiny), program.Options{})
+	keep := Build(c.t, c.d, tiny, KeepAll(tiny), compile.Options{})
 	want := c.run(tiny, 6, keep)
 	for seed := range uint64(6) {
-		o := program.Options{Poison: seed%2 == 0}
+		o := compile.Options{Poison: seed%2 == 0}
 		first, second := shuffled(c, tiny, seed, o), shuffled(c, other, seed+100, o)
 		third := Build(c.t, c.d, other, KeepAll(other), o)
 		compareBits(c.t, "tiny, rewritten, tiny", c.run(tiny, 2, first, second, first), want)
@@ -64,11 +65,11 @@ func changeGraphs(c *crew) {
 	s.train(p, 0, 1)
 	c.wait()
 	zoo := Zoo()
-	err := s.Load(Build(c.t, c.d, zoo, KeepAll(zoo), program.Options{}))
+	err := s.Load(Build(c.t, c.d, zoo, KeepAll(zoo), compile.Options{}))
 	if err == nil || !strings.Contains(err.Error(), `graph "zoo"`) || strings.Contains(err.Error(), "\n") {
 		c.t.Errorf("a program of another network: error %v, want one line that names the graph", err)
 	}
-	if err := s.Load(program.Proven{}); err == nil || !strings.Contains(err.Error(), "its program was not proven") {
+	if err := s.Load(proof.Proven{}); err == nil || !strings.Contains(err.Error(), "its program was not proven") {
 		c.t.Errorf("a program that was not proven: error %v", err)
 	}
 	s.train(p, 1, 2)

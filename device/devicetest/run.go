@@ -9,7 +9,8 @@ import (
 
 	"tensile/device"
 	"tensile/graph"
-	"tensile/plan/program"
+	"tensile/plan/compile"
+	"tensile/plan/proof"
 )
 
 // Run checks that what open makes behaves as package device says. Each check opens a device of its own and closes it.
@@ -48,7 +49,7 @@ func Run(t *testing.T, open func(t *testing.T) device.Device) {
 }
 
 // shuffled returns a random plan's program, whose steps take any of the variants that have the bits of the first.
-func shuffled(c *crew, g *graph.Graph, seed uint64, o program.Options) program.Proven {
+func shuffled(c *crew, g *graph.Graph, seed uint64, o compile.Options) proof.Proven {
 	c.t.Helper()
 	p, r := RandomPlan(rand.New(rand.NewPCG(seed, 1)), g), rand.New(rand.NewPCG(seed, 2))
 	for i := range p.Steps {
@@ -103,7 +104,7 @@ func order(c *crew) {
 	g := Zoo()
 	for seed := range uint64(6) {
 		s := c.open(g)
-		p := s.load(shuffled(c, g, seed, program.Options{Poison: seed%2 == 1}))
+		p := s.load(shuffled(c, g, seed, compile.Options{Poison: seed%2 == 1}))
 		s.train(p, 0, 4)
 		c.wait()
 		s.leave()
@@ -114,7 +115,7 @@ func order(c *crew) {
 func drain(c *crew) {
 	g := Tiny()
 	s := c.open(g)
-	p := s.load(Build(c.t, c.d, g, Swapped(g), program.Options{}))
+	p := s.load(Build(c.t, c.d, g, Swapped(g), compile.Options{}))
 	s.issue(p, &p.Prologue, 0, true)
 	for i, drained := range []bool{true, true, false, false, true} {
 		s.issue(p, &p.Body, i, drained)
@@ -130,7 +131,7 @@ func drain(c *crew) {
 func jobs(c *crew) {
 	for i, g := range []*graph.Graph{Tiny(), Zoo(), Tiny()} {
 		s := c.open(g)
-		p := s.load(shuffled(c, g, uint64(i), program.Options{}))
+		p := s.load(shuffled(c, g, uint64(i), compile.Options{}))
 		s.train(p, 0, 2+i)
 	}
 	c.wait()
@@ -146,9 +147,9 @@ func memory(c *crew) {
 	g := Tiny()
 	s := c.open(g)
 	from := 0
-	keep, swapped := Build(c.t, c.d, g, KeepAll(g), program.Options{}), Build(c.t, c.d, g, Swapped(g),
-		program.Options{})
-	for _, proven := range []program.Proven{keep, swapped, shuffled(c, g, 1, program.Options{Poison: true})} {
+	keep, swapped := Build(c.t, c.d, g, KeepAll(g), compile.Options{}), Build(c.t, c.d, g, Swapped(g),
+		compile.Options{})
+	for _, proven := range []proof.Proven{keep, swapped, shuffled(c, g, 1, compile.Options{Poison: true})} {
 		p := s.load(proven)
 		s.issue(p, &p.Prologue, from, true)
 		c.wait()
@@ -177,7 +178,7 @@ func hold(c *crew) {
 		}
 	}
 	s := c.open(g)
-	p := s.load(Build(c.t, c.d, g, plan, program.Options{}))
+	p := s.load(Build(c.t, c.d, g, plan, compile.Options{}))
 	s.train(p, 0, 3)
 	c.wait()
 	if took := s.makespan(); took >= time.Hour {

@@ -7,7 +7,9 @@ import (
 	"tensile/device"
 	"tensile/graph"
 	"tensile/graph/cost"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // snapshots trains by many plans with a snapshot instead of one body, without a drain around it. What it holds is
@@ -16,14 +18,14 @@ import (
 func snapshots(c *crew) {
 	const iterations = 4
 	for _, g := range []*graph.Graph{Tiny(), Zoo()} {
-		keep := Build(c.t, c.d, g, KeepAll(g), program.Options{})
+		keep := Build(c.t, c.d, g, KeepAll(g), compile.Options{})
 		var after [iterations + 1]finished // per number of iterations
 		for n := range after {
 			after[n] = c.run(g, n, keep)
 		}
-		programs := []program.Proven{Build(c.t, c.d, g, KeepAll(g), program.Options{Snapshot: true})}
+		programs := []proof.Proven{Build(c.t, c.d, g, KeepAll(g), compile.Options{Snapshot: true})}
 		for seed := range uint64(8) {
-			programs = append(programs, shuffled(c, g, seed, program.Options{Poison: seed%2 == 0, Snapshot: true,
+			programs = append(programs, shuffled(c, g, seed, compile.Options{Poison: seed%2 == 0, Snapshot: true,
 				Durations: program.Durations{Out: cost.Link{Rate: cost.BytesPerSecond(1e6 * seed)}}}))
 		}
 		for i, p := range programs {
@@ -40,7 +42,7 @@ func snapshots(c *crew) {
 }
 
 // snapshotted trains a job with a snapshot instead of a body, and closes it.
-func (c *crew) snapshotted(g *graph.Graph, proven program.Proven, iterations, at int) (device.Snapshot, finished) {
+func (c *crew) snapshotted(g *graph.Graph, proven proof.Proven, iterations, at int) (device.Snapshot, finished) {
 	c.t.Helper()
 	s := c.open(g)
 	defer s.leave()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tensile/device"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 )
 
@@ -62,7 +63,7 @@ func TestVerify(t *testing.T) {
 		c := &crew{t: n, d: simulated(t)}
 		g := Tiny()
 		s := c.open(g)
-		s.train(s.load(Build(t, c.d, g, Swapped(g), program.Options{})), 0, 2)
+		s.train(s.load(Build(t, c.d, g, Swapped(g), compile.Options{})), 0, 2)
 		c.wait()
 		s.events = test.spoil(s.events)
 		func() {

@@ -8,6 +8,7 @@ import (
 	"tensile/device"
 	"tensile/graph"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // job implements device.Job.
@@ -56,7 +57,7 @@ func (j *job) command(s program.Stream) *program.Command {
 }
 
 // Load implements device.Job.
-func (j *job) Load(proven program.Proven) error {
+func (j *job) Load(proven proof.Proven) error {
 	if err := device.Runnable(j.device, proven); err != nil {
 		return fmt.Errorf("sim: load a program of job %q: %w", j.name, err)
 	}

@@ -14,7 +14,9 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/plan"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 func TestDevice(t *testing.T) {
@@ -299,8 +301,8 @@ func TestPanics(t *testing.T) {
 }
 
 // proven is a program of a graph that keeps all on the device.
-func proven(t testing.TB, d *sim.Device, g *graph.Graph) program.Proven {
-	return devicetest.Build(t, d, g, devicetest.KeepAll(g), program.Options{})
+func proven(t testing.TB, d *sim.Device, g *graph.Graph) proof.Proven {
+	return devicetest.Build(t, d, g, devicetest.KeepAll(g), compile.Options{})
 }
 
 func TestClosed(t *testing.T) {

@@ -15,7 +15,9 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/graph/cost"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // TestEqualsTime runs random programs and compares every command of the fourth body with program.Time.
@@ -29,7 +31,7 @@ func TestEqualsTime(t *testing.T) {
 			for i := range p.Moves {
 				p.Moves[i].Delay = 0 // Time leaves pauses out
 			}
-			compiled := devicetest.Build(t, d, g, p, program.Options{Poison: seed%2 == 1})
+			compiled := devicetest.Build(t, d, g, p, compile.Options{Poison: seed%2 == 1})
 			want := program.Time(compiled.Program(), durations(d, g, compiled.Program(), latency))
 			if want.Stall > 0 {
 				stalled++
@@ -70,7 +72,7 @@ func durations(d *sim.Device, g *graph.Graph, p *program.Program, latency latenc
 }
 
 // fourth runs four bodies and returns the timing of the last, as Time gives it.
-func fourth(t *testing.T, d *sim.Device, g *graph.Graph, proven program.Proven) program.Timing {
+func fourth(t *testing.T, d *sim.Device, g *graph.Graph, proven proof.Proven) program.Timing {
 	p := proven.Program()
 	j, err := d.Open(g, device.JobOptions{})
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 
 	"tensile/executor"
 	"tensile/internal/long"
-	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/wire"
 )
 
@@ -310,7 +310,7 @@ func (w *chaos) step(in Input) {
 			w.fetch(o.Fetch.Ticket)
 			f := &Fetched{Ticket: o.Fetch.Ticket, Epoch: o.Fetch.Epoch, Proven: provenOf(o.Fetch.Epoch)}
 			if badLayout(f.Epoch) {
-				f.Proven, f.Err = program.Proven{}, errScript
+				f.Proven, f.Err = proof.Proven{}, errScript
 			}
 			w.fetches = append(w.fetches, Input{Fetched: f})
 		case o.Keep != nil:

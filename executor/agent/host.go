@@ -9,14 +9,14 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/graph/cost"
-	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // Host trains jobs: an [executor.Host] with ops of ours, or a sidecar.Host with those of a script. Any goroutine may
 // call what does not say otherwise; what becomes of it is told to an observer.
 type Host interface {
-	Submit(s executor.Spec, p program.Proven)
-	Change(job string, p program.Proven)
+	Submit(s executor.Spec, p proof.Proven)
+	Change(job string, p proof.Proven)
 	Stop(job string)
 	Park(job string, number int64, at int)
 	Resume(job string)

@@ -5,7 +5,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/models/task"
-	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/wire"
 )
 
@@ -243,7 +243,7 @@ type Fetch struct {
 type Fetched struct {
 	Ticket Ticket
 	Epoch  int64
-	Proven program.Proven
+	Proven proof.Proven
 	Peak   graph.Bytes // the slot peak of the layout's plan
 	Err    error
 	Again  bool
@@ -256,7 +256,7 @@ type Open struct {
 	Task   task.Task
 	Begin  *Begin // nil: with no iteration
 	Every  int    // see executor.Spec
-	Proven program.Proven
+	Proven proof.Proven
 }
 
 // Write asks for a checkpoint to be written, and the snapshot to be released then.
@@ -286,7 +286,7 @@ type Discard struct {
 // Change is another program for a job.
 type Change struct {
 	Job    string
-	Proven program.Proven
+	Proven proof.Proven
 }
 
 // Keep asks for what a job has come to, before it is removed from the host.

@@ -15,7 +15,9 @@ import (
 	"tensile/models"
 	"tensile/models/task"
 	"tensile/plan"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
 	"tensile/wire"
@@ -61,13 +63,13 @@ func TestProve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proven, err := Prove(g, "a", 3, &decoded, align, program.Options{Poison: invariants.Enabled})
+	proven, err := Prove(g, "a", 3, &decoded, align, compile.Options{Poison: invariants.Enabled})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := program.Compile(g, l.Plan, &program.Placement{Stays: plan.StaysOf(g, l.Plan), Offsets: l.Offsets,
+	want := compile.Compile(g, l.Plan, &program.Placement{Stays: plan.StaysOf(g, l.Plan), Offsets: l.Offsets,
 		Scratch: l.Scratch, Arena: l.Arena, Align: align},
-		program.Options{Poison: invariants.Enabled})
+		compile.Options{Poison: invariants.Enabled})
 	if diff := cmp.Diff(want, proven.Program()); diff != "" {
 		t.Errorf("program (-want +got):\n%s", diff)
 	}
@@ -135,8 +137,8 @@ func TestProveRefuses(t *testing.T) {
 	} {
 		l := copyOf(t, good)
 		test.spoil(&l)
-		proven, err := Prove(g, "a", 3, &l, align, program.Options{})
-		if proven != (program.Proven{}) || err == nil || !strings.Contains(err.Error(), test.want) {
+		proven, err := Prove(g, "a", 3, &l, align, compile.Options{})
+		if proven != (proof.Proven{}) || err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error %v, want it to contain %q", test.name, err, test.want)
 		}
 	}

@@ -19,7 +19,8 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/models/task"
-	"tensile/plan/program"
+	"tensile/plan/compile"
+	"tensile/plan/proof"
 	"tensile/wire"
 )
 
@@ -271,15 +272,15 @@ func ordersOf(t *testing.T, executor string, d *datadriven.TestData) *wire.Order
 }
 
 // provenOf returns a program of an epoch.
-func provenOf(epoch int64) program.Proven {
+func provenOf(epoch int64) proof.Proven {
 	g := devicetest.Tiny()
 	p := devicetest.KeepAll(g)
 	p.Epoch = epoch
-	l, err := program.Place(g, p, align)
+	l, err := compile.Place(g, p, align)
 	if err != nil {
 		panic(err)
 	}
-	proven, err := program.Prove(g, p, l, program.Options{})
+	proven, err := compile.Prove(g, p, l, compile.Options{})
 	if err != nil {
 		panic(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/models/external"
-	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // Script is a command that was started, and our end of the connection to it.
@@ -95,12 +95,12 @@ func (h *Host) stepGuest(in GuestInput) {
 }
 
 // Submit has the script started, within the arena of its first program, which is for a claim.
-func (h *Host) Submit(s executor.Spec, p program.Proven) {
+func (h *Host) Submit(s executor.Spec, p proof.Proven) {
 	h.stepGuest(GuestInput{Open: &Open{Job: s.Name, Program: p.Program(), Weight: s.Weight}})
 }
 
 // Change gives the script another plan, to be taken at a boundary of its iterations.
-func (h *Host) Change(_ string, p program.Proven) { h.stepGuest(GuestInput{Change: p.Program()}) }
+func (h *Host) Change(_ string, p proof.Proven) { h.stepGuest(GuestInput{Change: p.Program()}) }
 
 // Stop has the script end at a boundary of its iterations.
 func (h *Host) Stop(string) { h.stepGuest(GuestInput{Stop: true}) }

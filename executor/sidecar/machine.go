@@ -180,8 +180,8 @@ func (m *Machine) exceeded(i *external.Iteration) {
 		return
 	}
 	if m.summary.Over++; m.summary.Over == 1 {
-		m.addNote("iteration %d had %s, MORE THAN THE LIMIT of %s, by what no op tells of beside a plan; plans are made lower "+
-			"by as much, if they can be", i.Iteration, i.Reserved, m.limit)
+		m.addNote("iteration %d had %s, MORE THAN THE LIMIT of %s, by memory that no op shows; later plans are made "+
+			"lower by as much, if they can be", i.Iteration, i.Reserved, m.limit)
 	}
 }
 

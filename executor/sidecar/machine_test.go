@@ -106,8 +106,8 @@ func TestGraphs(t *testing.T) {
 	}
 	m = NewMachine(Terms{Limit: limit})
 	talk(m, hello, recorded(1, 1), external.Applied{Plan: 2}, external.Iteration{Iteration: 5, Graph: 1, Plan: 2})
-	if notes := strings.Join(notesOf(m, much), "; "); !strings.Contains(notes, "iteration 5 had "+much.Reserved.String()+
-		", MORE THAN THE LIMIT of "+limit.String()) {
+	if notes := strings.Join(notesOf(m, much), "; "); !strings.Contains(notes,
+		"iteration 5 had "+much.Reserved.String()+", MORE THAN THE LIMIT of "+limit.String()) {
 		t.Errorf("of an iteration above the limit it says %q", notes)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/plan"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 )
 
@@ -26,7 +27,7 @@ type history struct {
 	program  *program.Program
 	sections int
 	streams  []ended // the program's streams
-	contents map[*program.Section][]program.Content
+	contents map[*program.Section][]compile.Content
 }
 
 // ended are the newest commands of a stream.
@@ -47,7 +48,7 @@ func (r *Recorder) Add(job string, t *executor.Trace) Section {
 		r.jobs[job] = h
 	}
 	if h.program != t.Program { // in Home: nothing waits for what was before
-		h.program, h.contents = t.Program, make(map[*program.Section][]program.Content)
+		h.program, h.contents = t.Program, make(map[*program.Section][]compile.Content)
 		h.streams = make([]ended, len(t.Program.Streams))
 	}
 	p := t.Program
@@ -67,7 +68,7 @@ func (r *Recorder) Add(job string, t *executor.Trace) Section {
 	}
 	contents, known := h.contents[t.Section]
 	if !known {
-		contents = program.Contents(p, t.Section)
+		contents = compile.Contents(p, t.Section)
 		h.contents[t.Section] = contents
 	}
 	s.fillLevels(contents)
@@ -152,7 +153,7 @@ func (e *ended) trim(section int) {
 
 // fillLevels says how much content the arena has while the section goes on. What a command writes is there from its
 // start, and all that uses a content has ended when it is gone.
-func (s *Section) fillLevels(contents []program.Content) {
+func (s *Section) fillLevels(contents []compile.Content) {
 	for _, c := range contents {
 		if c.Before {
 			s.Held += c.Bytes

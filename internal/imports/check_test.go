@@ -92,6 +92,9 @@ func (c *checker) ours(to string) {
 	case slices.Contains(helpers, to):
 		c.say("imports %s, which is for tests", to)
 		return
+	case only[c.pkg] != nil && !slices.Contains(only[c.pkg], to):
+		c.say("imports %s, and may import only %s", to, strings.Join(only[c.pkg], ", "))
+		return
 	case unknown(c.pkg, to):
 		c.say("imports %s, which it must not know", to)
 		return

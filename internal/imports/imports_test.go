@@ -87,6 +87,12 @@ func TestCheck(t *testing.T) {
 		{"controller/local", `import "tensile/bench"`, "controller/local imports bench from a floor above"},
 		{"predictor", `import "tensile/peak"`, "predictor imports peak of its own floor"},
 		{"plan", `import "tensile/plan/program"`, "plan imports plan/program from a row above"},
+		{"plan/proof", `import ("tensile/graph"; "tensile/plan"; "tensile/plan/program")`, ""},
+		{"plan/proof", `import "tensile/plan/compile"`,
+			"plan/proof imports plan/compile, and may import only graph, plan, plan/program"},
+		{"plan/proof", `import "tensile/plan/pool"`,
+			"plan/proof imports plan/pool, and may import only graph, plan, plan/program"},
+		{"plan/compile", `import "tensile/plan/proof"`, ""},
 		{"models", `import "tensile/models/onnx"`, "models imports models/onnx of its own row"},
 		{"device/sim", `import "tensile/device/cuda"`, "device/sim imports device/cuda of its own row"},
 		{"plan/pool", `import "tensile/graph"`, "plan/pool imports graph, which it must not know"},
@@ -191,6 +197,13 @@ func TestTable(t *testing.T) {
 		for _, folder := range folders {
 			if rooms[folder] == nil {
 				t.Errorf("folder %s has no rows", folder)
+			}
+		}
+	}
+	for pkg, others := range only {
+		for _, p := range append(others, pkg) {
+			if placeOf(p).row < 0 {
+				t.Errorf("package %s, of those with few imports, has no row", p)
 			}
 		}
 	}

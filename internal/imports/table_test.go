@@ -22,7 +22,7 @@ var house = [][]string{
 // A trailing /... stands for all packages below a path; the longest match counts.
 var rooms = map[string][][]string{
 	"graph": {{"graph/invariants"}, {"graph"}, {"graph/autodiff", "graph/cost", "graph/text"}},
-	"plan":  {{"plan/pool"}, {"plan", "plan/pool/trace"}, {"plan/program"}},
+	"plan":  {{"plan/pool"}, {"plan", "plan/pool/trace"}, {"plan/program"}, {"plan/proof"}, {"plan/compile"}},
 	"data":  {{"data/rooted"}, {"data/weights"}, {"data", "data/checkpoint"}},
 	"device": {
 		{"device", "device/lease", "device/lifelock", "device/nvml", "device/ptx", "device/cpu/gemm",
@@ -61,8 +61,13 @@ var strangers = map[string][]string{
 	"executor":               {"controller"},
 }
 
+// only are all packages of ours that a package may import, where that is less than its row allows.
+var only = map[string][]string{
+	"plan/proof": {"graph", "plan", "plan/program"}, // it trusts nothing that makes plans and programs
+}
+
 // helpers are packages for tests: only tests and other helpers import them, and they import what they like.
-var helpers = []string{"models/randgraph", "scheduler/randjobs", "plan/randplan", "device/devicetest",
+var helpers = []string{"models/randgraph", "scheduler/randjobs", "plan/randplan", "plan/plantest", "device/devicetest",
 	"internal/imports",
 	"internal/simtest", "wire/localbus", "internal/golden", "models/smallnet", "internal/needs",
 	"internal/torchtest", "data/npztest",
@@ -111,6 +116,7 @@ var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Sin
 
 // pure are the timeless packages that only compute: everything they depend on is an argument.
 var pure = []string{"graph", "graph/autodiff", "graph/cost", "plan", "plan/pool", "plan/pool/trace", "plan/program",
+	"plan/proof", "plan/compile",
 	"peak", "predictor/correct", "device/lease", "device/lease/zico", "device/lease/waterwave", "device/lease/method",
 	"models", "models/passes", "swapexec", "scheduler", "scheduler/bayes", "scheduler/replay", "scheduler/draft",
 	"scheduler/policies", "scheduler/policies/...", "observe/live"}

@@ -4,11 +4,11 @@ import (
 	"fmt"
 
 	"tensile/graph"
-	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // given records the host memory of a program that a job gets.
-func (p *process) given(job string, proven program.Proven) {
+func (p *process) given(job string, proven proof.Proven) {
 	c := proven.Program()
 	p.loads[fmt.Sprint(job, " ", c.Plan.Epoch)] = c.Host
 }

@@ -17,7 +17,7 @@ import (
 	"tensile/graph"
 	"tensile/models/external"
 	"tensile/models/randgraph"
-	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/wire"
 )
 
@@ -89,10 +89,10 @@ func (h *guestHost) ask() {
 	})
 }
 
-func (h *guestHost) Submit(s executor.Spec, p program.Proven) {
+func (h *guestHost) Submit(s executor.Spec, p proof.Proven) {
 	h.tell(sidecar.GuestInput{Open: &sidecar.Open{Job: s.Name, Program: p.Program(), Weight: s.Weight}})
 }
-func (h *guestHost) Change(_ string, p program.Proven) {
+func (h *guestHost) Change(_ string, p proof.Proven) {
 	h.tell(sidecar.GuestInput{Change: p.Program()})
 }
 func (h *guestHost) Stop(string)                        { h.tell(sidecar.GuestInput{Stop: true}) }

@@ -18,7 +18,7 @@ import (
 	"tensile/graph"
 	"tensile/observe/live"
 	"tensile/observe/web"
-	"tensile/plan/program"
+	"tensile/plan/compile"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 	"tensile/wire"
@@ -219,7 +219,7 @@ func (p *Page) draw(ctx context.Context, r *wire.Record, l *wire.Layout, link wi
 	if err != nil {
 		return nil, err
 	}
-	proven, err := agent.Prove(g, r.Spec.Name, l.Plan.Epoch, l, 1, program.Options{})
+	proven, err := agent.Prove(g, r.Spec.Name, l.Plan.Epoch, l, 1, compile.Options{})
 	if err != nil {
 		return nil, err
 	}

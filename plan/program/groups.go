@@ -52,7 +52,7 @@ func (d *Groups) Peak() int {
 	return most
 }
 
-// Text prints groups for people, a group per line. Commands are counted from 0, as in errors of Check.
+// Text prints groups for people, a group per line. Commands are counted from 0, as in errors of the proof.
 func (d *Groups) Text() string {
 	say := func(pages Pages) string {
 		n := pages.Count()

@@ -12,8 +12,8 @@ import (
 //
 //	Issue --> queue of its lane --> Ready --> (Hurried: no pause) --> End
 //
-// Check and Time, which go through commands in list order, need no queues: Start begins a section, Reached tells of a
-// wait, and Pass issues and ends a command at once.
+// The proof and Time, which go through commands in list order, need no queues: Start begins a section, Reached tells of
+// a wait, and Pass issues and ends a command at once.
 type Lanes struct {
 	lanes  []lane
 	newest *Run
@@ -48,6 +48,10 @@ type Run struct {
 
 // Count returns how many commands of the point's lane have ended, since the lanes were made, when it is reached.
 func (r *Run) Count(w Point) int { return r.origin[w.Stream] + w.Count }
+
+// Floor returns, per lane, how many commands must have ended since the lanes were made before anything of the run
+// begins; nil: there are none, or they are known to have ended. It must not be changed.
+func (r *Run) Floor() []int { return r.floor }
 
 // NewLanes returns idle lanes for the streams of a program.
 func NewLanes(streams []Unit) *Lanes {

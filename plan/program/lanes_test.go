@@ -96,7 +96,8 @@ func randomSectionOf(r *rand.Rand, streams int) *Section {
 		for i := range c.Waits { // r.IntN may have named one that is yet to come
 			c.Waits[i].Count = min(c.Waits[i].Count, s.Counts[c.Waits[i].Stream])
 		}
-		s.append(c)
+		s.Commands = append(s.Commands, c)
+		s.Counts[c.Stream]++
 	}
 	return s
 }

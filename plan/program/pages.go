@@ -97,20 +97,8 @@ func (p Pages) from(page int) int {
 	return sort.Search(len(p), func(i int) bool { return p[i].To > page })
 }
 
-// wellFormed reports whether p is a set of pages as the type demands, all from 0 to below limit.
-func (p Pages) wellFormed(limit int) bool {
-	end := -1
-	for _, r := range p {
-		if r.From <= end || r.To <= r.From {
-			return false
-		}
-		end = r.To
-	}
-	return end <= limit
-}
-
-// pagesOf returns the set of ranges in any order, which it sorts. They may overlap, and none is empty.
-func pagesOf(ranges []PageRange) Pages {
+// PagesOf returns the set of ranges in any order, which it sorts. They may overlap, and none is empty.
+func PagesOf(ranges []PageRange) Pages {
 	slices.SortFunc(ranges, func(a, b PageRange) int { return a.From - b.From })
 	var p Pages
 	for _, r := range ranges {

@@ -50,9 +50,6 @@ func TestPages(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Fatalf("seed %d: %v %s %v is %v, want %v", seed, p, what, q, got, want)
 			}
-			if !got.wellFormed(60) {
-				t.Fatalf("seed %d: %v %s %v is %v, not well formed", seed, p, what, q, got)
-			}
 		}
 		same("united with", p.Union(q), union.pages())
 		same("without", p.Without(q), without.pages())
@@ -76,28 +73,6 @@ func TestPages(t *testing.T) {
 		}
 		parts = append(parts, p...)
 		rng.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
-		same("made of its parts, beside", pagesOf(parts), a.pages())
-	}
-}
-
-func TestPagesWellFormed(t *testing.T) {
-	for _, c := range []struct {
-		pages Pages
-		want  bool
-	}{
-		{nil, true},
-		{Pages{{0, 1}}, true},
-		{Pages{{0, 1}, {2, 10}}, true},
-		{Pages{{2, 11}}, false},        // above the limit
-		{Pages{{-1, 1}}, false},        // below the arena
-		{Pages{{0, 1}, {1, 2}}, false}, // touching
-		{Pages{{0, 2}, {1, 3}}, false},
-		{Pages{{4, 5}, {0, 1}}, false},
-		{Pages{{3, 3}}, false},
-		{Pages{{4, 3}}, false},
-	} {
-		if got := c.pages.wellFormed(10); got != c.want {
-			t.Errorf("%v below 10: well formed is %v, want %v", c.pages, got, c.want)
-		}
+		same("made of its parts, beside", PagesOf(parts), a.pages())
 	}
 }

@@ -83,7 +83,7 @@ const (
 	Save               // copies Bytes from Device to Snapshot
 	Keep               // copies Bytes from Host to Snapshot
 	Reduce             // executes an op of kind graph.AllReduce
-	kinds              // how many there are
+	Kinds              // how many there are
 )
 
 func (k Kind) String() string {
@@ -93,11 +93,11 @@ func (k Kind) String() string {
 // Unit is the unit that carries out commands of a kind.
 func (k Kind) Unit() Unit { return unitOf[k] }
 
-var unitOf = [kinds]Unit{Kernel: Compute, Out: CopyOut, In: CopyIn, Load: Host, Read: Host, Poison: Compute,
+var unitOf = [Kinds]Unit{Kernel: Compute, Out: CopyOut, In: CopyIn, Load: Host, Read: Host, Poison: Compute,
 	Save: CopyOut, Keep: Host, Reduce: Network}
 
-// executes is the kind of the commands that execute an op.
-func executes(op *graph.Op) Kind {
+// KindOf returns the kind of the commands that execute an op.
+func KindOf(op *graph.Op) Kind {
 	if op.Kind == graph.AllReduce {
 		return Reduce
 	}
@@ -112,7 +112,7 @@ type Command struct {
 	Kind   Kind
 	Stream Stream
 	Slot   int     // what executes an op: the step; others: the step they follow, -1 before slot 0
-	Waits  []Point // Compile writes at most one per stream
+	Waits  []Point // the compiler writes at most one per stream
 
 	// What executes an op.
 	Op           graph.OpID
@@ -143,12 +143,6 @@ type Section struct {
 	Counts   []int // commands per stream
 }
 
-func (s *Section) append(c Command) Point {
-	s.Commands = append(s.Commands, c)
-	s.Counts[c.Stream]++
-	return Point{c.Stream, s.Counts[c.Stream]}
-}
-
 // Program is a plan made executable. IDs are those of its graph.
 //
 // Streams and regions are numbers. A device that loads a program for a job binds them: a stream to a lane of the job on
@@ -167,7 +161,7 @@ type Program struct {
 	Epilogue Section
 
 	// In the place of a body: an iteration that also copies the content that the persistent storages have when it
-	// begins to the snapshot region. Without commands: the program was made without (Options.Snapshot). It is issued
+	// begins to the snapshot region. Without commands: the program was made without (compile.Options). It is issued
 	// when the prologue has ended; between two of them there is a body, or all that was issued has ended.
 	Snapshot Section
 }
@@ -232,6 +226,14 @@ func (p *Program) touches(c *Command, pages Pages, page graph.Bytes) bool {
 		}
 	})
 	return touches
+}
+
+// Rename returns the same program for a job of another name, in another epoch.
+func (p *Program) Rename(job string, epoch int64) *Program {
+	renamed, of := *p, *p.Plan
+	of.Job, of.Epoch = job, epoch
+	renamed.Plan = &of
+	return &renamed
 }
 
 // StreamName is what people call a stream: by its unit, and those of one unit from the second on with a number.

@@ -4,7 +4,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"tensile/graph"
 	"tensile/models/randgraph"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 )
 
@@ -15,7 +17,7 @@ func TestRestsInFlight(t *testing.T) {
 	for seed := range uint64(200) {
 		s := random(t, seed, randgraph.Options{Ops: 16})
 		page, every := pagesFor(rand.New(rand.NewPCG(seed, 18)), s)
-		d := program.Divide(s.c, page, every)
+		d := compile.Divide(s.c, page, every)
 		for _, section := range []*program.Section{&s.c.Body, &s.c.Snapshot} {
 			groups := d.Of(s.c, section)
 			got, single := program.RestsInFlight(s.c, section, groups), restsOf(groups)
@@ -63,6 +65,14 @@ func waitsFor(p *program.Program, s *program.Section, from int, of program.Group
 		}
 	}
 	return false
+}
+
+// pagesFor returns a size of pages and a distance of cuts for a program.
+func pagesFor(rng *rand.Rand, s subject) (page, every graph.Bytes) {
+	arena := int(s.c.Arena)
+	page = graph.Bytes([]int{1 + rng.IntN(arena/2), align, 1 + arena/(1+rng.IntN(60)), arena, 2 * arena}[rng.IntN(5)])
+	every = graph.Bytes([]int{1 + rng.IntN(arena), 1 + arena/(1+rng.IntN(30)), 1, 3 * arena}[rng.IntN(4)])
+	return page, every
 }
 
 // restsOf returns, per group, the most pages that it or one after it needs.

@@ -8,6 +8,7 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/plan"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 )
 
@@ -41,15 +42,15 @@ func pile(t *testing.T) subject {
 		p.Moves = append(p.Moves, plan.Move{Kind: plan.Drop, Storage: s, After: 5})
 	}
 	plan.Sort(p.Moves)
-	l, err := program.Place(g, p, align)
+	l, err := compile.Place(g, p, align)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := program.Prove(g, p, l, program.Options{})
+	c, err := compile.Prove(g, p, l, compile.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return subject{"pile", g, p, l, c.Program(), nil}
+	return subject{"pile", g, p, l, c.Program()}
 }
 
 // Where copies pile up, the second body is not yet like later ones: its first update waits for one copy, that of the

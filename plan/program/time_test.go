@@ -6,23 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"tensile/graph/cost"
 	"tensile/internal/long"
 	"tensile/models/randgraph"
+	"tensile/plan/plantest"
 	"tensile/plan/program"
 )
-
-func durations(s subject, rng *rand.Rand) program.Durations {
-	link := func() cost.Link {
-		return cost.Link{Rate: cost.BytesPerSecond(1e6 * (1 + rng.Float64()*200)),
-			Latency: time.Duration(rng.IntN(3000))}
-	}
-	d := program.Durations{Out: link(), In: link(), Host: link()}
-	for range s.p.Steps {
-		d.Steps = append(d.Steps, time.Duration(rng.IntN(10000)))
-	}
-	return d
-}
 
 // TestTime compares the steady state with a slow oracle, the longest path through many bodies, and shows that time adds
 // up: kernels and stalls make the iteration.
@@ -31,7 +19,7 @@ func TestTime(t *testing.T) {
 	stalled := 0
 	for seed := range seeds {
 		s := random(t, seed, randgraph.Options{})
-		d := durations(s, rand.New(rand.NewPCG(seed, 6)))
+		d := plantest.Durations(len(s.p.Steps), rand.New(rand.NewPCG(seed, 6)))
 		got := program.Time(s.c, d)
 		var kernels, stalls time.Duration
 		for _, took := range d.Steps {
@@ -68,7 +56,7 @@ func TestTimeSnapshot(t *testing.T) {
 		if len(s.c.Snapshot.Commands) == 0 {
 			continue
 		}
-		d := durations(s, rand.New(rand.NewPCG(seed, 9)))
+		d := plantest.Durations(len(s.p.Steps), rand.New(rand.NewPCG(seed, 9)))
 		d.Out.Rate /= 50
 		got := program.TimeSnapshot(s.c, d)
 		run := slices.Repeat([]*program.Section{&s.c.Body}, 24)
@@ -89,6 +77,37 @@ func TestTimeSnapshot(t *testing.T) {
 	}
 }
 
+// TimeHome is the epilogue, the copy on the host, what is waited for of the prologue, and the gap in what iterations
+// overlap.
+func TestTimeHome(t *testing.T) {
+	for seed := range uint64(100) {
+		s := random(t, seed, randgraph.Options{})
+		d := plantest.Durations(len(s.p.Steps), rand.New(rand.NewPCG(seed, 12)))
+		_, size := program.SnapshotSlots(s.g)
+		least := d.Host.Time(size)
+		for _, c := range s.c.Epilogue.Commands {
+			least += d.Out.Time(c.Bytes)
+		}
+		most := least
+		for _, c := range s.c.Prologue.Commands {
+			most += d.In.Time(c.Bytes)
+		}
+		for i := range s.c.Body.Commands {
+			switch c := &s.c.Body.Commands[i]; c.Kind {
+			case program.Kernel, program.Reduce:
+				most += d.Steps[c.Slot]
+			case program.Out:
+				most += d.Out.Time(c.Bytes)
+			case program.In:
+				most += d.In.Time(c.Bytes)
+			}
+		}
+		if got := program.TimeHome(s.c, d); got < least || got > most {
+			t.Errorf("%s: the way through Home costs %v, want %v to %v", s.name, got, least, most)
+		}
+	}
+}
+
 // longest returns the end of the last kernel of each body: the longest path to it.
 func longest(s subject, d program.Durations, bodies int) []time.Duration {
 	return longestOf(s, d, slices.Repeat([]*program.Section{&s.c.Body}, bodies))
@@ -98,7 +117,7 @@ func longest(s subject, d program.Durations, bodies int) []time.Duration {
 func longestOf(s subject, d program.Durations, iterations []*program.Section) []time.Duration {
 	p := *s.c
 	p.Prologue, p.Epilogue = program.Section{}, program.Section{}
-	nodes := unroll(s.g, &p, iterations)
+	nodes := plantest.Unroll(s.g, &p, iterations)
 	ends := make([]time.Duration, len(nodes))
 	var last []time.Duration
 	iteration, left := -1, 0
@@ -108,20 +127,20 @@ func longestOf(s subject, d program.Durations, iterations []*program.Section) []
 			left = len(iterations[iteration].Commands)
 		}
 		left--
-		for _, j := range n.before {
+		for _, j := range n.Before {
 			ends[i] = max(ends[i], ends[j])
 		}
-		switch n.cmd.Kind {
+		switch n.Cmd.Kind {
 		case program.Kernel, program.Reduce:
-			ends[i] += d.Steps[n.cmd.Slot]
+			ends[i] += d.Steps[n.Cmd.Slot]
 		case program.Keep:
-			ends[i] += d.Host.Time(n.cmd.Bytes)
+			ends[i] += d.Host.Time(n.Cmd.Bytes)
 		case program.Out, program.Save:
-			ends[i] += d.Out.Time(n.cmd.Bytes)
+			ends[i] += d.Out.Time(n.Cmd.Bytes)
 		case program.In:
-			ends[i] += d.In.Time(n.cmd.Bytes)
+			ends[i] += d.In.Time(n.Cmd.Bytes)
 		}
-		if n.cmd.Stream == onCompute {
+		if n.Cmd.Stream == program.Stream(program.Compute) {
 			last = append(last[:iteration], ends[i])
 		}
 	}

@@ -16,7 +16,9 @@ import (
 	"tensile/internal/long"
 	"tensile/models/randgraph"
 	"tensile/plan"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // mistaken is a program with mistakes made in it.
@@ -228,14 +230,14 @@ func TestAttackCheck(t *testing.T) {
 			for k := range 40 {
 				bad := spoiled(rng, g, good)
 				tried++
-				wrong, err := program.Check(bad)
+				wrong, err := proof.Check(bad)
 				if cmp.Equal(good, bad) || err != nil {
 					continue
 				}
 				accepted++
 				what := fmt.Sprintf("seed %d, mistakes %d", seed, k)
 				if diff := cmp.Diff(want[5], train(t, d, 5, what, job{g: g, seed: seed, before: want, taken: &taken,
-					programs: []program.Proven{wrong}})[0]); diff != "" {
+					programs: []proof.Proven{wrong}})[0]); diff != "" {
 					t.Fatalf("%s: Check accepts a program that gives other bits (-want +got):\n%s\nprogram (-right "+
 						"+wrong):\n%s", what, diff, cmp.Diff(good, bad))
 				}
@@ -325,16 +327,16 @@ func TestAttackValidate(t *testing.T) {
 				}
 				plan.Sort(bad.Moves)
 				tried++
-				if cmp.Equal(p, &bad) || plan.Validate(g, &bad) != nil {
+				if cmp.Equal(p, &bad) || proof.Validate(g, &bad) != nil {
 					continue
 				}
-				layout, err := program.Place(g, &bad, d.Align())
+				layout, err := compile.Place(g, &bad, d.Align())
 				if err != nil {
 					continue // scratch beyond what can be packed
 				}
 				accepted++
 				what := fmt.Sprintf("seed %d, mistakes %d", seed, k)
-				c, err := program.Prove(g, &bad, layout, optionsOf(d))
+				c, err := compile.Prove(g, &bad, layout, optionsOf(d))
 				if err != nil {
 					t.Fatalf("%s: Validate accepts what Check does not: %v\n%s", what, err, bad.Text(g))
 				}
@@ -343,7 +345,7 @@ func TestAttackValidate(t *testing.T) {
 				}
 				ran++
 				if diff := cmp.Diff(want[3],
-					train(t, d, 3, what, job{g: g, seed: seed, programs: []program.Proven{c}})[0]); diff != "" {
+					train(t, d, 3, what, job{g: g, seed: seed, programs: []proof.Proven{c}})[0]); diff != "" {
 					t.Fatalf("%s: a valid plan gives other bits (-want +got):\n%s\n%s", what, diff, bad.Text(g))
 				}
 			}
@@ -356,6 +358,6 @@ func TestAttackValidate(t *testing.T) {
 }
 
 // runnable reports whether a host would take the program: enough scratch, and an arena that fits this machine.
-func runnable(d device.Device, p program.Proven) bool {
+func runnable(d device.Device, p proof.Proven) bool {
 	return device.Runnable(d, p) == nil && p.Program().Arena < 64*graph.MiB
 }

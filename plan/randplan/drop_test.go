@@ -12,7 +12,8 @@ import (
 	"tensile/internal/long"
 	"tensile/models/randgraph"
 	"tensile/plan"
-	"tensile/plan/program"
+	"tensile/plan/compile"
+	"tensile/plan/proof"
 )
 
 // TestEveryMoveDropped leaves out one move of a plan at a time: either Validate rejects what is left, or it is a plan
@@ -29,7 +30,7 @@ func TestEveryMoveDropped(t *testing.T) {
 		for i, m := range p.Moves {
 			less := *p
 			less.Moves = slices.Delete(slices.Clone(p.Moves), i, i+1)
-			if plan.Validate(g, &less) != nil {
+			if proof.Validate(g, &less) != nil {
 				rejected++
 				continue
 			}
@@ -69,15 +70,15 @@ func TestBrokenLayoutShows(t *testing.T) {
 		p := New(rng, g, scratchOf(d, g))
 		what := fmt.Sprintf("seed %d", seed)
 		good := proven(t, d, g, p, what)
-		layout, err := program.Place(g, p, d.Align())
+		layout, err := compile.Place(g, p, d.Align())
 		if err != nil {
 			t.Fatal(err)
 		}
 		clear(layout.Offsets)
-		bad := program.Compile(g, p, layout, program.Options{Poison: invariants.Enabled})
-		want := train(t, d, 2, what, job{g: g, seed: seed, programs: []program.Proven{good}})
+		bad := compile.Compile(g, p, layout, compile.Options{Poison: invariants.Enabled})
+		want := train(t, d, 2, what, job{g: g, seed: seed, programs: []proof.Proven{good}})
 		*good.Program() = *bad // after its proof, since nothing else reaches a device
-		got := train(t, d, 2, what, job{g: g, seed: seed, programs: []program.Proven{good}})
+		got := train(t, d, 2, what, job{g: g, seed: seed, programs: []proof.Proven{good}})
 		if !cmp.Equal(want, got) {
 			seen++
 		}

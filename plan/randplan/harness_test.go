@@ -20,7 +20,9 @@ import (
 	"tensile/models/randgraph"
 	"tensile/models/task"
 	"tensile/plan"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/scheduler"
 )
 
@@ -75,23 +77,23 @@ func request(d device.Device, policy string, graphs ...*graph.Graph) scheduler.R
 }
 
 // optionsOf makes programs with snapshot sections.
-func optionsOf(d device.Device) program.Options {
-	return program.Options{Poison: invariants.Enabled, Snapshot: true,
+func optionsOf(d device.Device) compile.Options {
+	return compile.Options{Poison: invariants.Enabled, Snapshot: true,
 		Durations: program.Durations{Out: d.Facts().Out, In: d.Facts().In, Host: d.Facts().Host}}
 }
 
 // proven turns a plan into a program through every proof.
-func proven(t testing.TB, d device.Device, g *graph.Graph, p *plan.Plan, what string) program.Proven {
+func proven(t testing.TB, d device.Device, g *graph.Graph, p *plan.Plan, what string) proof.Proven {
 	t.Helper()
-	if err := plan.Validate(g, p); err != nil {
+	if err := proof.Validate(g, p); err != nil {
 		t.Fatalf("%s: %v\n%s", what, err, p.Text(g))
 	}
-	layout, err := program.Place(g, p, d.Align())
+	layout, err := compile.Place(g, p, d.Align())
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", what, err, p.Text(g))
 	}
-	compiled := program.Compile(g, p, layout, optionsOf(d))
-	checked, err := program.Check(compiled)
+	compiled := compile.Compile(g, p, layout, optionsOf(d))
+	checked, err := proof.Check(compiled)
 	if err != nil {
 		t.Fatalf("%s: %s\n%s%s", what, err, p.Text(g), compiled.Text())
 	}
@@ -102,7 +104,7 @@ func proven(t testing.TB, d device.Device, g *graph.Graph, p *plan.Plan, what st
 type job struct {
 	g        *graph.Graph
 	seed     uint64
-	programs []program.Proven
+	programs []proof.Proven
 	changes  []int      // for each program but the first, the iteration whose report brings it
 	task     *task.Task // nil: weights and inputs are those of randgraph
 
@@ -254,8 +256,8 @@ func seeded(seed uint64, o randgraph.Options) (*rand.Rand, *graph.Graph) {
 	return rng, randgraph.New(rng, o)
 }
 
-func programs(t testing.TB, d device.Device, what string, g *graph.Graph, plans ...*plan.Plan) []program.Proven {
-	var all []program.Proven
+func programs(t testing.TB, d device.Device, what string, g *graph.Graph, plans ...*plan.Plan) []proof.Proven {
+	var all []proof.Proven
 	for _, p := range plans {
 		all = append(all, proven(t, d, g, p, what))
 	}

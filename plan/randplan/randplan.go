@@ -28,7 +28,7 @@ func newStyle(rng *rand.Rand) style {
 		again: []float64{0, 0.5, 1}[rng.IntN(3)], early: mostly(0.03), part: mostly(0.1)}
 }
 
-// New returns a random plan that plan.Validate accepts. scratch holds the bytes that each op needs.
+// New returns a random plan that proof.Validate accepts. scratch holds the bytes that each op needs.
 func New(rng *rand.Rand, g *graph.Graph, scratch []graph.Bytes) *plan.Plan {
 	w := &walker{rng: rng, g: g, style: newStyle(rng), scratch: scratch, last: g.LastVersions(),
 		plan: &plan.Plan{Job: g.Name, Policy: "random", Graph: g.Digest(), Passes: g.Passes}, order: graphOrder(g)}

@@ -9,6 +9,7 @@ import (
 	"tensile/internal/long"
 	"tensile/models/randgraph"
 	"tensile/plan"
+	"tensile/plan/proof"
 )
 
 // random returns the graph and the plan of a seed.
@@ -28,7 +29,7 @@ func TestNew(t *testing.T) {
 	found := map[string]int{}
 	for seed := range seeds {
 		g, p := random(seed)
-		if err := plan.Validate(g, p); err != nil {
+		if err := proof.Validate(g, p); err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, p.Text(g))
 		}
 		for what, has := range features(g, p) {

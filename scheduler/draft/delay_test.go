@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tensile/plan"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 )
 
@@ -57,12 +58,12 @@ func TestDelays(t *testing.T) {
 // checkHolds compares the delays of a plan's moves with the holds of its commands, which come in the same order.
 func checkHolds(t *testing.T, seed uint64, d *Draft, p *plan.Plan) {
 	t.Helper()
-	l, err := program.Place(d.g, p, d.align)
+	l, err := compile.Place(d.g, p, d.align)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var holds []time.Duration
-	for _, c := range program.Compile(d.g, p, l, program.Options{}).Body.Commands {
+	for _, c := range compile.Compile(d.g, p, l, compile.Options{}).Body.Commands {
 		if c.Kind == program.In || c.Kind == program.Out {
 			holds = append(holds, c.Hold)
 		}

@@ -9,6 +9,7 @@ import (
 	"tensile/graph"
 	"tensile/models/randgraph"
 	"tensile/plan"
+	"tensile/plan/proof"
 	"tensile/scheduler"
 )
 
@@ -40,7 +41,7 @@ func TestDies(t *testing.T) {
 		}
 		p := d.Plan("tensile")
 		p.Graph = g.Digest()
-		if err := plan.Validate(g, p); err != nil {
+		if err := proof.Validate(g, p); err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, p.Text(g))
 		}
 		last := g.LastTouches()

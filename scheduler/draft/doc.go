@@ -20,7 +20,7 @@
 //   - Each copy of a swap that was fitted or forced is booked on a lane. While no step was inserted (lanes.exact),
 //     booked copies of a lane do not overlap, except where a forced one had to.
 //   - A draft changes nothing of another one. Clones share booked lanes until one of them books.
-//   - Every plan that Draft.Plan writes passes plan.Validate; Session.Place checks that.
+//   - Every plan that Draft.Plan writes passes proof.Validate; Session.Place checks that.
 //
 // # Times are exact, for what was predicted
 //

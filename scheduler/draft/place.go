@@ -7,8 +7,10 @@ import (
 	"tensile/graph"
 	"tensile/peak"
 	"tensile/plan"
+	"tensile/plan/compile"
 	"tensile/plan/pool"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/scheduler"
 )
 
@@ -116,7 +118,7 @@ func (p *placing) add(i int, made *plan.Plan) {
 	} else {
 		g := p.Request.Jobs[i].Graph
 		p.meter.count(8 * (len(made.Steps) + len(made.Moves)))
-		if err := plan.ValidateBy(g, made, p.meter.tick); err != nil {
+		if err := proof.ValidateBy(g, made, p.meter.tick); err != nil {
 			panic(fmt.Sprintf("scheduler: %v\n%s", err, made.Text(g)))
 		}
 		f = peak.OfStays(g, made, plan.StaysBy(g, made, p.meter.tick))
@@ -183,9 +185,9 @@ func (p *placing) packUntil(i int, enough graph.Bytes) (err error) {
 		}
 		return false
 	}}
-	place := program.PlaceBy
+	place := compile.PlaceBy
 	if p.Request.Together {
-		place = program.PlaceAbove
+		place = compile.PlaceAbove
 	}
 	j.Layout, err = place(p.Request.Jobs[i].Graph, j.Plan, p.Request.Align, o)
 	if err == nil {

@@ -6,7 +6,9 @@ import (
 
 	"tensile/graph"
 	"tensile/plan"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 )
 
 // proven writes, packs and proves the plan of a draft, and returns its prediction.
@@ -15,14 +17,14 @@ func proven(t testing.TB, seed uint64, d *Draft) (*plan.Plan, program.Timing) {
 	g := d.g
 	p := d.Plan("tensile")
 	p.Graph = g.Digest()
-	if err := plan.Validate(g, p); err != nil {
+	if err := proof.Validate(g, p); err != nil {
 		t.Fatalf("seed %d: %v\n%s", seed, err, p.Text(g))
 	}
-	l, err := program.Place(g, p, d.align)
+	l, err := compile.Place(g, p, d.align)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := program.Prove(g, p, l, program.Options{})
+	c, err := compile.Prove(g, p, l, compile.Options{})
 	if err != nil {
 		t.Fatalf("seed %d: %v\n%s", seed, err, p.Text(g))
 	}

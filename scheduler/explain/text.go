@@ -286,8 +286,7 @@ func (s *Storage) WriteText(out io.Writer) error {
 	}
 	switch {
 	case s.Unsaid:
-		l.add("\nThere are no reasons with this plan: its policy does not decide gap by gap, or a controller of an " +
-			"earlier release made it.")
+		l.add("\nThere are no reasons with this plan: its policy does not decide gap by gap.")
 	case len(s.Decisions) == 0:
 		l.add("\nThe planner leaves it where it is: nothing of it needs to go, or it is not on the device at the peak.")
 	case s.Stands == Now:

@@ -5,7 +5,7 @@
 //	                              |                                      |
 //	                              +-------------- Request <--------------+
 //	                                                 |
-//	                        Plan: policies.Schedule, program.Prove per job --> Planned
+//	                        Plan: policies.Schedule, compile.Prove per job --> Planned
 //
 // The command line, the controller and the benchmarks plan through it, so that all of them ask the scheduler the same
 // question about the same job. A request is plain data: the caller sets policy, budget, priorities and switches in its

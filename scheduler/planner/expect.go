@@ -10,6 +10,7 @@ import (
 	"tensile/device/lease"
 	"tensile/graph"
 	"tensile/graph/cost"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/scheduler"
 )
@@ -51,7 +52,7 @@ func (p *Part) Took() time.Duration { return p.Use.Launch + p.Use.Work }
 // Course returns the course of a job that trains by a program, each step and copy of which takes so long. Alone and
 // Weight are the caller's to set.
 func (d Device) Course(p *program.Program, takes program.Durations) Course {
-	divided := program.Divide(p, d.page(), 0)
+	divided := compile.Divide(p, d.page(), 0)
 	t := program.Time(p, takes)
 	rests := program.RestsInFlight(p, &p.Body, divided.Body)
 	c := Course{Base: divided.Base, Peak: max(divided.Peak(), rests[0])}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
@@ -109,7 +110,7 @@ func (c *Curve) At(ctx context.Context, budget graph.Bytes) (*Point, error) {
 	p := &Point{Policy: r.Policy, Budget: budget, Planned: planned}
 	if runUnlessDone(ctx, func(tick func(int)) {
 		for i, j := range planned.Jobs {
-			compiled := program.Compile(r.Jobs[i].Graph, j.Plan, j.Layout, program.Options{Tick: tick})
+			compiled := compile.Compile(r.Jobs[i].Graph, j.Plan, j.Layout, compile.Options{Tick: tick})
 			timing := program.Time(compiled, program.Durations{Steps: j.Plan.Made, Out: j.Out, In: j.In})
 			p.EOR = max(p.EOR, float64(timing.Iteration)/float64(max(1, j.Unplanned)))
 		}

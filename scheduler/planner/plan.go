@@ -10,7 +10,9 @@ import (
 	"tensile/graph"
 	"tensile/graph/invariants"
 	"tensile/peak"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
 )
@@ -18,7 +20,7 @@ import (
 // Planned is what became of a request: a proven plan per job, and how long it took.
 type Planned struct {
 	scheduler.Result
-	Programs []program.Proven // per job
+	Programs []proof.Proven // per job
 	PlanTime time.Duration
 	PackTime time.Duration
 	Proof    time.Duration // to validate, compile and check all plans
@@ -45,10 +47,10 @@ func (p *Planned) prove(ctx context.Context, r *scheduler.Request) error {
 	for i, j := range p.Jobs {
 		same := func(o scheduler.Scheduled) bool { return j.SameProgram(&o) }
 		if k := slices.IndexFunc(p.Jobs[:i], same); k >= 0 {
-			p.Programs = append(p.Programs, p.Programs[k].As(j.Plan.Job, j.Plan.Epoch))
+			p.Programs = append(p.Programs, p.Programs[k].Rename(j.Plan.Job, j.Plan.Epoch))
 			continue
 		}
-		var proven program.Proven
+		var proven proof.Proven
 		var err error
 		if stopped := runUnlessDone(ctx, func(tick func(int)) {
 			proven, err = prove(r.Jobs[i].Graph, j,
@@ -66,10 +68,10 @@ func (p *Planned) prove(ctx context.Context, r *scheduler.Request) error {
 }
 
 // prove proves a plan.
-func prove(g *graph.Graph, s scheduler.Scheduled, tick func(int)) (program.Proven, error) {
-	proven, err := program.Prove(g, s.Plan, s.Layout, program.Options{Poison: invariants.Enabled, Tick: tick})
+func prove(g *graph.Graph, s scheduler.Scheduled, tick func(int)) (proof.Proven, error) {
+	proven, err := compile.Prove(g, s.Plan, s.Layout, compile.Options{Poison: invariants.Enabled, Tick: tick})
 	if err != nil {
-		return program.Proven{}, fmt.Errorf("the plan of job %s is wrong, please report this: %w", s.Plan.Job, err)
+		return proof.Proven{}, fmt.Errorf("the plan of job %s is wrong, please report this: %w", s.Plan.Job, err)
 	}
 	return proven, nil
 }

@@ -18,6 +18,7 @@ import (
 	"tensile/peak"
 	"tensile/plan"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/scheduler"
 )
 
@@ -228,7 +229,7 @@ func TestProve(t *testing.T) {
 	wrong.Moves = slices.Delete(slices.Clone(wrong.Moves), in, in+1)
 	s.Plan = &wrong
 	_, err := prove(r.Jobs[0].Graph, s, func(int) {})
-	if _, ok := errors.AsType[*plan.InvalidError](err); !ok {
+	if _, ok := errors.AsType[*proof.InvalidError](err); !ok {
 		t.Errorf("a plan without one of its copies in: %v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/graph"
-	"tensile/plan/program"
+	"tensile/plan/compile"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
 	"tensile/scheduler/policies/autoswap"
@@ -173,7 +173,7 @@ func byGates(t *testing.T, what string, r scheduler.Request, all *outcomes) {
 			t.Fatalf("%s: %v are needed within %v", what, result.Least, r.Budget)
 		}
 		for i, s := range result.Jobs {
-			if _, err := program.Prove(r.Jobs[i].Graph, s.Plan, s.Layout, program.Options{}); err != nil {
+			if _, err := compile.Prove(r.Jobs[i].Graph, s.Plan, s.Layout, compile.Options{}); err != nil {
 				t.Fatalf("%s: %v\n%s", what, err, s.Plan.Text(r.Jobs[i].Graph))
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/internal/golden"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/policies/autoswap"
@@ -49,7 +50,7 @@ func outcome(t *testing.T, r scheduler.Request) string {
 	result := schedule(t, r.Policy, r)
 	mustHold(t, r.Policy, r, result)
 	s, g := result.Jobs[0], r.Jobs[0].Graph
-	timing := program.Time(program.Compile(g, s.Plan, s.Layout, program.Options{}),
+	timing := program.Time(compile.Compile(g, s.Plan, s.Layout, compile.Options{}),
 		program.Durations{Steps: s.Plan.Made,
 			Out: s.Out, In: s.In})
 	var b strings.Builder

@@ -10,7 +10,7 @@ import (
 
 	"tensile/graph"
 	"tensile/plan"
-	"tensile/plan/program"
+	"tensile/plan/compile"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 	"tensile/scheduler/policies"
@@ -21,7 +21,7 @@ import (
 // hostOf is what the jobs of a result have on the host, as their compiled programs say.
 func hostOf(r scheduler.Request, result scheduler.Result) (sum graph.Bytes) {
 	for i, s := range result.Jobs {
-		sum += program.Compile(r.Jobs[i].Graph, s.Plan, s.Layout, program.Options{}).Host + r.Jobs[i].OnHost
+		sum += compile.Compile(r.Jobs[i].Graph, s.Plan, s.Layout, compile.Options{}).Host + r.Jobs[i].OnHost
 	}
 	return sum
 }

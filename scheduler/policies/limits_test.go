@@ -12,6 +12,7 @@ import (
 	"tensile/internal/long"
 	"tensile/models/smallnet"
 	"tensile/plan"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/plan/randplan"
 	"tensile/scheduler"
@@ -30,7 +31,7 @@ func withinLimits(t *testing.T, what string, r scheduler.Request, p *plan.Plan, 
 	for i, step := range p.Steps {
 		steps[i] = latency[step.Op]
 	}
-	timing := program.Time(program.Compile(g, p, l, program.Options{}), program.Durations{Steps: steps, Out: r.Out,
+	timing := program.Time(compile.Compile(g, p, l, compile.Options{}), program.Durations{Steps: steps, Out: r.Out,
 		In: r.In})
 	limits, err := draft.NewLimits(&r, 0, p, scheduler.Watch{})
 	if err != nil {
@@ -128,7 +129,7 @@ func TestRandomPlansWithinLimits(t *testing.T) {
 		if !inWhole(g, p) {
 			continue
 		}
-		l, err := program.Place(g, p, align)
+		l, err := compile.Place(g, p, align)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/plan"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
@@ -78,7 +79,7 @@ func withBarriers(s *draft.Session) (scheduler.Result, error) {
 
 // iteration is how long an iteration of the plan of a request's only job takes.
 func iteration(r scheduler.Request, s scheduler.Scheduled) time.Duration {
-	compiled := program.Compile(r.Jobs[0].Graph, s.Plan, s.Layout, program.Options{})
+	compiled := compile.Compile(r.Jobs[0].Graph, s.Plan, s.Layout, compile.Options{})
 	return program.Time(compiled, program.Durations{Steps: s.Plan.Made, Out: s.Out, In: s.In}).Iteration
 }
 
@@ -262,7 +263,7 @@ func earlier(moves []plan.Move, c scheduler.Copy) bool {
 // observed is the report of an iteration of a plan on a link.
 func observed(g *graph.Graph, s scheduler.Scheduled, r scheduler.Request) (report *scheduler.Report,
 	stalled time.Duration) {
-	compiled := program.Compile(g, s.Plan, s.Layout, program.Options{})
+	compiled := compile.Compile(g, s.Plan, s.Layout, compile.Options{})
 	timing := program.Time(compiled, program.Durations{Steps: s.Plan.Made, Out: r.Out, In: r.In})
 	stalls := timing.Stalls(compiled)
 	report = &scheduler.Report{Plan: s.Plan, Steps: s.Plan.Made}

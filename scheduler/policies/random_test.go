@@ -16,8 +16,8 @@ import (
 	"tensile/internal/long"
 	"tensile/models/randgraph"
 	"tensile/peak"
-	"tensile/plan"
-	"tensile/plan/program"
+	"tensile/plan/compile"
+	"tensile/plan/proof"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
 	"tensile/scheduler/policies/tensile"
@@ -88,11 +88,11 @@ func mustHold(t testing.TB, what string, r scheduler.Request, result scheduler.R
 	var whole scheduler.Share
 	for i, s := range result.Jobs {
 		g := r.Jobs[i].Graph
-		if err := plan.Validate(g, s.Plan); err != nil {
+		if err := proof.Validate(g, s.Plan); err != nil {
 			t.Fatalf("%s: %v\n%s", what, err, s.Plan.Text(g))
 		}
-		c := program.Compile(g, s.Plan, s.Layout, program.Options{Poison: true})
-		if _, err := program.Check(c); err != nil {
+		c := compile.Compile(g, s.Plan, s.Layout, compile.Options{Poison: true})
+		if _, err := proof.Check(c); err != nil {
 			t.Fatalf("%s: %v\n%s", what, err, s.Plan.Text(g))
 		}
 		f := peak.Of(g, s.Plan)

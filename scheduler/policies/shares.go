@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
@@ -73,7 +74,7 @@ func settleShares(s *draft.Session, result *scheduler.Result) (lost int64) {
 	if len(s.Request.Jobs) < 2 || s.Request.Together {
 		return 0
 	}
-	programs := compile(s, result)
+	programs := programsOf(s, result)
 	planned := slowdown(s, result, programs)
 	assign(s, result, divide(weights(s), demandsOf(s, result)))
 	if lost = slowdown(s, result, programs); lost > planned {
@@ -205,7 +206,8 @@ func movesAny(result *scheduler.Result) bool {
 	})
 }
 
-func compile(s *draft.Session, result *scheduler.Result) []*program.Program {
+// programsOf compiles the plans of a result; jobs of the same program share it.
+func programsOf(s *draft.Session, result *scheduler.Result) []*program.Program {
 	programs := make([]*program.Program, len(result.Jobs))
 	for i, j := range result.Jobs {
 		s.Count(8 * len(j.Plan.Steps))
@@ -214,7 +216,7 @@ func compile(s *draft.Session, result *scheduler.Result) []*program.Program {
 			programs[i] = programs[k]
 			continue
 		}
-		programs[i] = program.Compile(s.Request.Jobs[i].Graph, j.Plan, j.Layout, program.Options{Tick: s.Tick})
+		programs[i] = compile.Compile(s.Request.Jobs[i].Graph, j.Plan, j.Layout, compile.Options{Tick: s.Tick})
 	}
 	return programs
 }

@@ -174,7 +174,7 @@ func TestNoWorseThanEvenShares(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: even shares give a plan, but %v", seed, err)
 		}
-		before, after := slowdown(s, &even, compile(s, &even)), slowdown(s, &got, compile(s, &got))
+		before, after := slowdown(s, &even, programsOf(s, &even)), slowdown(s, &got, programsOf(s, &got))
 		switch {
 		case after > before:
 			t.Errorf("seed %d: slowdown %d, with even shares %d", seed, after, before)

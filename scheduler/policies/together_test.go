@@ -10,8 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/graph"
-	"tensile/plan"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/scheduler"
 )
 
@@ -34,21 +35,21 @@ func sharing(rng *rand.Rand) scheduler.Request {
 }
 
 // mustHoldTogether proves a result for jobs that share memory: every plan holds, a base is what the program needs over
-// the boundary by program.Divide, and the jobs need the bases and the largest rest, which are within the budget.
+// the boundary by compile.Divide, and the jobs need the bases and the largest rest, which are within the budget.
 func mustHoldTogether(t testing.TB, what string, r scheduler.Request, result scheduler.Result) {
 	t.Helper()
 	page := max(r.Page, r.Align)
 	var bases, rest graph.Bytes
 	for i, s := range result.Jobs {
 		g := r.Jobs[i].Graph
-		if err := plan.Validate(g, s.Plan); err != nil {
+		if err := proof.Validate(g, s.Plan); err != nil {
 			t.Fatalf("%s: %v\n%s", what, err, s.Plan.Text(g))
 		}
-		c := program.Compile(g, s.Plan, s.Layout, program.Options{})
-		if _, err := program.Check(c); err != nil {
+		c := compile.Compile(g, s.Plan, s.Layout, compile.Options{})
+		if _, err := proof.Check(c); err != nil {
 			t.Fatalf("%s: %v\n%s", what, err, s.Plan.Text(g))
 		}
-		d := program.Divide(c, page, 16*align)
+		d := compile.Divide(c, page, 16*align)
 		if base := graph.Bytes(d.Base.Count()) * page; base != s.Base {
 			t.Fatalf("%s: job %d has a base of %v, and its program holds %v between iterations\n%s", what, i, s.Base,
 				base, s.Plan.Text(g))

@@ -9,6 +9,7 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/models/randgraph"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/scheduler"
 )
@@ -45,7 +46,7 @@ func lostBy(r scheduler.Request, result scheduler.Result) []lost {
 	for i, s := range result.Jobs {
 		g := r.Jobs[i].Graph
 		out, in := s.Plan.Copied(g)
-		timing := program.Time(program.Compile(g, s.Plan, s.Layout, program.Options{}),
+		timing := program.Time(compile.Compile(g, s.Plan, s.Layout, compile.Options{}),
 			program.Durations{Steps: s.Plan.Made,
 				Out: s.Out, In: s.In})
 		for _, l := range r.Jobs[i].Latency {

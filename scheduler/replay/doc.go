@@ -10,7 +10,7 @@
 //
 // The iteration is repeated, with the method's memory of it, until it ends as it began: with the same storages on the
 // device and the same host copies. If that takes too many rounds, everything leaves the device at the end of the
-// iteration. Either way the plan passes plan.Validate, and no slot holds more than the capacity.
+// iteration. Either way the plan passes proof.Validate, and no slot holds more than the capacity.
 //
 // [Steps] writes the plan of a method that repeats ops and copies nothing, from the steps alone.
 package replay

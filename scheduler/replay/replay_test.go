@@ -8,16 +8,20 @@ import (
 	"testing"
 
 	"tensile/graph"
-	_ "tensile/internal/long" // the flag -long
+	"tensile/plan/compile"
+	"tensile/plan/proof"
+
+	_ "tensile/internal/long"
 	"tensile/peak"
 	"tensile/plan"
-	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 	"tensile/scheduler/policies"
 	"tensile/scheduler/randjobs"
 	"tensile/scheduler/replay"
 )
+
+// the flag -long
 
 // lru has what was not used for longest leave.
 type lru struct{ order []graph.StorageID } // the least recently used first
@@ -52,17 +56,17 @@ func (f fickle) Victim(candidates []replay.Candidate) graph.StorageID {
 // proven proves a plan, and that no slot holds more than the capacity.
 func proven(t *testing.T, what string, g *graph.Graph, p *plan.Plan, capacity graph.Bytes) {
 	t.Helper()
-	if err := plan.Validate(g, p); err != nil {
+	if err := proof.Validate(g, p); err != nil {
 		t.Fatalf("%s: %v\n%s", what, err, p.Text(g))
 	}
 	if f := peak.Of(g, p); f.Peak > capacity {
 		t.Fatalf("%s: a peak of %v with a capacity of %v\n%s", what, f.Peak, capacity, p.Text(g))
 	}
-	l, err := program.Place(g, p, randjobs.Align)
+	l, err := compile.Place(g, p, randjobs.Align)
 	if err != nil {
 		t.Fatal(what, err)
 	}
-	if _, err := program.Prove(g, p, l, program.Options{}); err != nil {
+	if _, err := compile.Prove(g, p, l, compile.Options{}); err != nil {
 		t.Fatalf("%s: %v\n%s", what, err, p.Text(g))
 	}
 }
@@ -174,7 +178,7 @@ func TestPolicy(t *testing.T) {
 			t.Fatalf("seed %d: %v with a budget of %v", seed, result.Arena, r.Budget)
 		}
 		for i, s := range result.Jobs {
-			if _, err := program.Prove(r.Jobs[i].Graph, s.Plan, s.Layout, program.Options{}); err != nil {
+			if _, err := compile.Prove(r.Jobs[i].Graph, s.Plan, s.Layout, compile.Options{}); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 		}

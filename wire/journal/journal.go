@@ -208,7 +208,7 @@ func (j *Journal) reconcile(ctx context.Context, bus wire.Bus, stored map[string
 	for key, value := range stored {
 		number, err := wire.NumberOf(value)
 		if err == nil && number == 0 && !bytes.Equal(value, j.entries[key].value) {
-			j.log("an earlier release has used the state folder since its journal was written: what it has left " +
+			j.log("another program has used the state folder since its journal was written: what it has left " +
 				"counts, and the journal is begun anew")
 			j.adopt(stored)
 			return nil

@@ -74,7 +74,7 @@ func (m *Method) Tell(now time.Duration, n lease.Note) {
 			m.begin()
 		}
 	}
-	if m.over() {
+	if m.roundEnded() {
 		m.took = now - m.began
 		m.begin()
 	}
@@ -99,14 +99,14 @@ func (m *Method) granted(now time.Duration, j *job, w *lease.Want) {
 		m.fresh, m.began = false, now
 	}
 	j.granted, j.inSnapshot = w.Group+1, w.Snapshot
-	j.issued = j.after()
+	j.issued = j.issuedPairs()
 	if w.Last {
 		j.granted, j.issued = 0, len(j.pairs)
 	}
 }
 
-// after returns how many node groups of an iteration that is not over are issued with the groups that are granted.
-func (j *job) after() int { return min(j.section(j.inSnapshot).of(j.granted), len(j.pairs)-1) }
+// issuedPairs returns how many node groups of an iteration that is not over are issued with the groups that are granted.
+func (j *job) issuedPairs() int { return min(j.section(j.inSnapshot).of(j.granted), len(j.pairs)-1) }
 
 // section returns the node groups of a section.
 func (j *job) section(snapshot bool) *nodeGroups {
@@ -116,8 +116,8 @@ func (j *job) section(snapshot bool) *nodeGroups {
 	return &j.body
 }
 
-// over reports whether no job has anything more to issue in the round.
-func (m *Method) over() bool {
+// roundEnded reports whether no job has anything more to issue in the round.
+func (m *Method) roundEnded() bool {
 	return len(m.jobs) > 0 && !slices.ContainsFunc(m.jobs, func(j *job) bool { return j.issued < len(j.pairs) })
 }
 
@@ -132,7 +132,7 @@ func (m *Method) begin() {
 	for i, j := range m.jobs {
 		j.body, j.snapshot = cut(j.Body, j.Base, split), cut(j.Snapshot, j.Base, split)
 		j.pairs = make([]int, len(j.body.ends))
-		j.issued = j.after()
+		j.issued = j.issuedPairs()
 		shapes[i] = Shape{len(j.body.ends), j.body.grow, j.Peak - j.Base}
 		bases += j.Base
 	}

@@ -74,8 +74,8 @@ func tableOf(groups []lease.Group) table {
 	return table{steps}
 }
 
-// last is the step of the last group.
-func (t *table) last() int { return len(t.steps) - 2 }
+// lastStep is the step of the last group.
+func (t *table) lastStep() int { return len(t.steps) - 2 }
 
 // timed reports whether it is known how long the iteration takes.
 func (t *table) timed() bool {
@@ -125,18 +125,18 @@ func (s *Scheduler) Tell(now time.Duration, n lease.Note) {
 		s.find(n.Passed.Job).passed(now, n.Passed.Hold)
 	case n.Left != nil:
 		s.jobs = slices.DeleteFunc(s.jobs, func(j *job) bool { return j.name == n.Left.Job })
-		s.again()
+		s.restart()
 	case n.Capacity != nil && n.Capacity.Pages != s.capacity:
 		s.capacity = n.Capacity.Pages
-		s.again()
+		s.restart()
 	}
 	if slices.ContainsFunc(s.jobs, func(j *job) bool { return j.wrong >= wrongMost }) {
 		s.turns = true
 	}
 }
 
-// again has the jobs train together.
-func (s *Scheduler) again() {
+// restart has the jobs train together.
+func (s *Scheduler) restart() {
 	s.turns = false
 	for _, j := range s.jobs {
 		j.wrong = 0
@@ -151,7 +151,7 @@ func (s *Scheduler) join(join *lease.Join) *job {
 	for _, j := range s.jobs {
 		j.rounds = 0
 	}
-	s.again()
+	s.restart()
 	return j
 }
 
@@ -162,9 +162,9 @@ func (j *job) goOn(now time.Duration, r *lease.Rejoin) {
 	switch {
 	case len(t.steps) == 0:
 	case r.Seniority > 0:
-		j.in, j.at, j.since = t, min(r.Group, t.last()), now
+		j.in, j.at, j.since = t, min(r.Group, t.lastStep()), now
 	case r.Hold > r.Base:
-		j.in, j.at, j.since = t, t.last()+1, now
+		j.in, j.at, j.since = t, t.lastStep()+1, now
 	}
 }
 
@@ -172,8 +172,8 @@ func (s *Scheduler) ask(now time.Duration, j *job, w *lease.Want) {
 	j.asked = now
 	if w.First {
 		j.asks = true
-		if j.in != nil && j.at == j.in.last() {
-			j.step(now, j.in.last()+1)
+		if j.in != nil && j.at == j.in.lastStep() {
+			j.step(now, j.in.lastStep()+1)
 			j.trained()
 		}
 		return
@@ -188,12 +188,12 @@ func (s *Scheduler) ask(now time.Duration, j *job, w *lease.Want) {
 	case j.at > 0:
 		j.seen[j.at].time = now - j.since
 	case j.early >= 0:
-		j.in.steps[j.in.last()+1].time = now - j.early
+		j.in.steps[j.in.lastStep()+1].time = now - j.early
 	}
 }
 
 // overlaps reports whether a job has something in flight of the iteration before the one that it asks for.
-func (j *job) overlaps() bool { return j.in != nil && j.at > j.in.last() }
+func (j *job) overlaps() bool { return j.in != nil && j.at > j.in.lastStep() }
 
 // step has a job in the next step of its iteration.
 func (j *job) step(now time.Duration, at int) {
@@ -241,7 +241,7 @@ func (j *job) passed(now time.Duration, hold int) {
 		j.profiled = true
 		return
 	}
-	if j.at == j.in.last() {
+	if j.at == j.in.lastStep() {
 		j.step(now, j.at+1)
 		j.trained()
 	}
@@ -314,12 +314,12 @@ func (s *Scheduler) When(now time.Duration, w *lease.Want) time.Duration {
 			s.courses = append(s.courses, course{steps: other.in.steps[other.at:], spent: spent, base: other.base})
 		}
 	}
-	s.field = over(s.field, s.courses, beside)
+	s.field = addCourses(s.field, s.courses, beside)
 	var from time.Duration // its own kernels keep it from beginning before
 	if j.overlaps() {
 		from = max(0, j.since+j.in.steps[j.at].time-now)
 	}
-	shift := least(own.steps, j.base, from, s.field, s.budget())
+	shift := leastShift(own.steps, j.base, from, s.field, s.budget())
 	if shift == from {
 		return now
 	}

@@ -190,7 +190,7 @@ func TestLeastIsBounded(t *testing.T) {
 		if 2*n > maxSweeps {
 			want = ended
 		}
-		if got := least(own, 0, 0, others, 9); got != want {
+		if got := leastShift(own, 0, 0, others, 9); got != want {
 			t.Errorf("%d teeth: shift %v, want %v", n, got, want)
 		}
 	}

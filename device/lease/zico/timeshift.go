@@ -43,9 +43,9 @@ type segment struct {
 // forever is the end of a field.
 const forever time.Duration = math.MaxInt64
 
-// over puts what several jobs hold over one another, beside jobs that hold so many pages all the time. It writes into
+// addCourses puts what several jobs hold over one another, beside jobs that hold so many pages all the time. It writes into
 // to, and moves the courses on to their ends.
-func over(to field, courses []course, beside int) field {
+func addCourses(to field, courses []course, beside int) field {
 	to = to[:0]
 	pages, next := beside, forever
 	for i := range courses {
@@ -76,11 +76,11 @@ func over(to field, courses []course, beside int) field {
 // that mends it.
 const maxSweeps = 64
 
-// least returns the least time from which on an iteration can be, and no sooner than from, so that its job and the
+// leastShift returns the least time from which on an iteration can be, and no sooner than from, so that its job and the
 // others hold no more than the capacity together at any time: Equations 1 and 2, for an iteration that is shifted as a
 // whole. Once all iterations of the others have ended it can be in any case (5.3, Deadlock potential). What the job
 // holds up to its base it holds anyhow.
-func least(own []step, base int, from time.Duration, others field, capacity int) time.Duration {
+func leastShift(own []step, base int, from time.Duration, others field, capacity int) time.Duration {
 	ended := from // of all others
 	if n := len(others); n > 1 {
 		ended = max(from, others[n-2].end)

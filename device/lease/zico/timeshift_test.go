@@ -76,7 +76,7 @@ func TestLeast(t *testing.T) {
 		want := from
 		for ; want < max(from, ended) && !fits(want); want += ms {
 		}
-		got := least(own, 1, from, over(nil, copies, beside), capacity)
+		got := leastShift(own, 1, from, addCourses(nil, copies, beside), capacity)
 		if got != want {
 			t.Fatalf("seed %d: %v from %v beside %v and %d in %d: shift %v, want %v", seed, own, from, courses, beside,
 				capacity, got, want)

@@ -9,16 +9,21 @@ import (
 	"testing"
 	"time"
 
+	"tensile/plan/compile"
+
 	compare "github.com/google/go-cmp/cmp"
 
 	"tensile/graph"
-	_ "tensile/internal/long" // the flag -long
+
+	_ "tensile/internal/long"
 	"tensile/plan"
 	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 	"tensile/scheduler/randjobs"
 )
+
+// the flag -long
 
 func planned(t *testing.T, what string, r scheduler.Request) (scheduler.Result, error) {
 	t.Helper()
@@ -28,7 +33,7 @@ func planned(t *testing.T, what string, r scheduler.Request) (scheduler.Result, 
 	}
 	for i, s := range result.Jobs {
 		g := r.Jobs[i].Graph
-		if _, err := program.Prove(g, s.Plan, s.Layout, program.Options{Poison: true}); err != nil {
+		if _, err := compile.Prove(g, s.Plan, s.Layout, compile.Options{Poison: true}); err != nil {
 			t.Fatalf("%s: %v\n%s", what, err, s.Plan.Text(g))
 		}
 	}
@@ -182,7 +187,7 @@ func TestTime(t *testing.T) {
 				return result, err
 			}
 			j := result.Jobs[0]
-			timing := program.Time(program.Compile(r.Jobs[0].Graph, j.Plan, j.Layout, program.Options{}),
+			timing := program.Time(compile.Compile(r.Jobs[0].Graph, j.Plan, j.Layout, compile.Options{}),
 				program.Durations{Steps: p.Made, Out: r.Out, In: r.In})
 			if drafted := d.Replay(); drafted == choice.Time {
 				equal++

@@ -8,6 +8,7 @@ import (
 
 	"tensile/graph"
 	"tensile/plan"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
@@ -90,7 +91,7 @@ func predicted(s *draft.Session, result *scheduler.Result) (sum int64) {
 		s.Count(16 * len(j.Plan.Steps))
 		d := program.Durations{Steps: j.Plan.Made}
 		d.Out, d.In = s.Links(i)
-		c := program.Compile(s.Request.Jobs[i].Graph, j.Plan, j.Layout, program.Options{Tick: s.Tick})
+		c := compile.Compile(s.Request.Jobs[i].Graph, j.Plan, j.Layout, compile.Options{Tick: s.Tick})
 		var ops time.Duration
 		for _, l := range s.Request.Jobs[i].Latency {
 			ops += l

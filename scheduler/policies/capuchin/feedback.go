@@ -7,6 +7,7 @@ import (
 	"tensile/graph"
 	"tensile/peak"
 	"tensile/plan"
+	"tensile/plan/proof"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 )
@@ -18,7 +19,7 @@ type observation struct{ *scheduler.Report }
 func observationOf(s *draft.Session, i int) *observation {
 	j := &s.Request.Jobs[i]
 	if j.Last == nil || len(j.Last.Steps) != len(j.Last.Plan.Steps) ||
-		plan.ValidateBy(j.Graph, j.Last.Plan, s.Tick) != nil {
+		proof.ValidateBy(j.Graph, j.Last.Plan, s.Tick) != nil {
 		return nil
 	}
 	return &observation{j.Last}

@@ -6,6 +6,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
@@ -16,7 +17,7 @@ import (
 // iteration is what an iteration of the first job is predicted to take.
 func iteration(r scheduler.Request, result scheduler.Result) time.Duration {
 	s := result.Jobs[0]
-	return program.Time(program.Compile(r.Jobs[0].Graph, s.Plan, s.Layout, program.Options{}),
+	return program.Time(compile.Compile(r.Jobs[0].Graph, s.Plan, s.Layout, compile.Options{}),
 		program.Durations{Steps: s.Plan.Made, Out: s.Out, In: s.In}).Iteration
 }
 

@@ -6,7 +6,9 @@ import (
 
 	"tensile/graph"
 	"tensile/plan"
+	"tensile/plan/compile"
 	"tensile/plan/program"
+	"tensile/plan/proof"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 	"tensile/scheduler/randjobs"
@@ -25,15 +27,15 @@ func took(t *testing.T, r scheduler.Request, p *plan.Plan) time.Duration {
 	t.Helper()
 	g := r.Jobs[0].Graph
 	p.Graph = g.Digest()
-	if err := plan.Validate(g, p); err != nil {
+	if err := proof.Validate(g, p); err != nil {
 		t.Fatalf("%v\n%s", err, p.Text(g))
 	}
-	l, err := program.Place(g, p, r.Align)
+	l, err := compile.Place(g, p, r.Align)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := program.Durations{Steps: p.Made, Out: r.Out, In: r.In}
-	return program.Time(program.Compile(g, p, l, program.Options{}), d).Iteration
+	return program.Time(compile.Compile(g, p, l, compile.Options{}), d).Iteration
 }
 
 // TestPassiveAsReimplemented compares passive mode with that of another program, as TestAsGoodAsReimplemented does.

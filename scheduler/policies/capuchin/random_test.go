@@ -11,6 +11,7 @@ import (
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/plan"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
@@ -45,7 +46,7 @@ func mustHold(t *testing.T, what string, r scheduler.Request, result scheduler.R
 	}
 	for i, s := range result.Jobs {
 		g := r.Jobs[i].Graph
-		if _, err := program.Prove(g, s.Plan, s.Layout, program.Options{Poison: true}); err != nil {
+		if _, err := compile.Prove(g, s.Plan, s.Layout, compile.Options{Poison: true}); err != nil {
 			t.Fatalf("%s: %v\n%s", what, err, s.Plan.Text(g))
 		}
 		again += len(s.Plan.Steps) - len(g.Ops)
@@ -121,7 +122,7 @@ func TestMachineWithoutGuide(t *testing.T) {
 
 // reported is the report of an iteration of a plan on a link.
 func reported(g *graph.Graph, s scheduler.Scheduled, d program.Durations) *scheduler.Report {
-	c := program.Compile(g, s.Plan, s.Layout, program.Options{})
+	c := compile.Compile(g, s.Plan, s.Layout, compile.Options{})
 	d.Steps = s.Plan.Made
 	timing := program.Time(c, d)
 	stalls := timing.Stalls(c)

@@ -7,12 +7,15 @@ import (
 	"time"
 
 	"tensile/graph"
-	_ "tensile/internal/long" // the flag -long
-	"tensile/plan"
-	"tensile/plan/program"
+	"tensile/plan/compile"
+	"tensile/plan/proof"
+
+	_ "tensile/internal/long"
 	"tensile/scheduler/draft"
 	"tensile/scheduler/randjobs"
 )
+
+// the flag -long
 
 // proven proves the plan of a draft.
 func proven(t *testing.T, seed uint64, d *draft.Draft) {
@@ -20,14 +23,14 @@ func proven(t *testing.T, seed uint64, d *draft.Draft) {
 	g := d.Graph()
 	p := d.Plan("tensile")
 	p.Graph = g.Digest()
-	if err := plan.Validate(g, p); err != nil {
+	if err := proof.Validate(g, p); err != nil {
 		t.Fatalf("seed %d: %v\n%s", seed, err, p.Text(g))
 	}
-	l, err := program.Place(g, p, randjobs.Align)
+	l, err := compile.Place(g, p, randjobs.Align)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := program.Prove(g, p, l, program.Options{}); err != nil {
+	if _, err := compile.Prove(g, p, l, compile.Options{}); err != nil {
 		t.Fatalf("seed %d: %v\n%s", seed, err, p.Text(g))
 	}
 }

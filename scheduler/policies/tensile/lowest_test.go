@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
@@ -26,7 +27,7 @@ func TestAffordable(t *testing.T) {
 		}
 		want := true
 		for i, j := range result.Jobs {
-			c := program.Compile(jobs[i].Graph(), j.Plan, j.Layout, program.Options{})
+			c := compile.Compile(jobs[i].Graph(), j.Plan, j.Layout, compile.Options{})
 			out, in := jobs[i].Links()
 			took := program.Time(c, program.Durations{Steps: j.Plan.Made, Out: out, In: in}).Iteration
 			alone := s.UnplannedTime(i)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
@@ -113,7 +114,7 @@ func (p *planner) took(result *scheduler.Result) (sum int64) {
 func iteration(s *draft.Session, result *scheduler.Result, i int) time.Duration {
 	j := &result.Jobs[i]
 	s.Count(8 * len(j.Plan.Steps))
-	c := program.Compile(s.Request.Jobs[i].Graph, j.Plan, j.Layout, program.Options{Tick: s.Tick})
+	c := compile.Compile(s.Request.Jobs[i].Graph, j.Plan, j.Layout, compile.Options{Tick: s.Tick})
 	out, in := s.Links(i)
 	return program.Time(c, program.Durations{Steps: j.Plan.Made, Out: out, In: in}).Iteration
 }
