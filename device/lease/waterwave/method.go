@@ -105,7 +105,8 @@ func (m *Method) granted(now time.Duration, j *job, w *lease.Want) {
 	}
 }
 
-// issuedPairs returns how many node groups of an iteration that is not over are issued with the groups that are granted.
+// issuedPairs returns how many node groups of an iteration that is not over are issued with the groups that are
+// granted.
 func (j *job) issuedPairs() int { return min(j.section(j.inSnapshot).of(j.granted), len(j.pairs)-1) }
 
 // section returns the node groups of a section.

@@ -43,8 +43,8 @@ type segment struct {
 // forever is the end of a field.
 const forever time.Duration = math.MaxInt64
 
-// addCourses puts what several jobs hold over one another, beside jobs that hold so many pages all the time. It writes into
-// to, and moves the courses on to their ends.
+// addCourses puts what several jobs hold over one another, beside jobs that hold so many pages all the time. It writes
+// into to, and moves the courses on to their ends.
 func addCourses(to field, courses []course, beside int) field {
 	to = to[:0]
 	pages, next := beside, forever
