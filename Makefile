@@ -76,7 +76,7 @@ soak: ## machines under mishaps, attacks on the proofs and killed processes, for
 	@echo "commit $$(git rev-parse --short HEAD), $$($(GO) version), $$(nproc) CPUs, $(SOAK) seeds"
 	$(GO) test -count=1 -timeout 12h -v ./controller -run 'UnderFire' -long=$(SOAK)
 	$(GO) test -count=1 -timeout 12h -v ./internal/simtest -run 'Everything' -long=$(SOAK)
-	$(GO) test -count=1 -timeout 12h -v ./plan/randplan -run 'Attack|SameBits' -long=$(SOAK)
+	$(GO) test -count=1 -timeout 12h -v ./plan/randtest -run 'Attack|SameBits' -long=$(SOAK)
 	$(GO) test -count=1 -timeout 12h -v ./controller -run 'Door' -long=$$(($(SOAK)*200))
 	$(GO) test -count=1 -timeout 12h -v ./cmd/tensile -run 'TestKills$$|ClusterKills|HostCutOff' -long=$$(($(SOAK)/50))
 	$(MAKE) chaos CHAOS=$$(($(SOAK)*2/5))

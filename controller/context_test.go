@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
@@ -16,7 +16,7 @@ import (
 // Of a budget jobs get what contexts leave: those of processes that there are, and of those that they start. What does
 // not fit is told with the contexts.
 func TestPlannerContexts(t *testing.T) {
-	g := randgraph.New(rand.New(rand.NewPCG(1, 1)), randgraph.Options{Ops: 3})
+	g := graphtest.New(rand.New(rand.NewPCG(1, 1)), graphtest.Options{Ops: 3})
 	p := plannerOf(Config{Policy: "none-live", Align: 64}, profile)
 	ask := func(q PlanRequest, jobs int) (*PlanResult, []graph.Bytes) {
 		for i := range jobs {
@@ -103,7 +103,7 @@ func TestRevoke(t *testing.T) {
 // What a job needs is above the budget that it does not fit, also where that is less than a page of the device, or a
 // few bytes more than some.
 func TestPlannerPages(t *testing.T) {
-	g := randgraph.New(rand.New(rand.NewPCG(1, 1)), randgraph.Options{Ops: 3})
+	g := graphtest.New(rand.New(rand.NewPCG(1, 1)), graphtest.Options{Ops: 3})
 	for budget, page := range map[graph.Bytes]graph.Bytes{20 * graph.KiB: graph.MiB, 968: 512, 1000: 512} {
 		p := plannerOf(Config{Policy: "none-live", Align: 64, MemorySharing: wire.Slices, Page: page}, profile)
 		got := p.Plan(t.Context(), &PlanRequest{Budget: budget, Contexts: wire.Contexts{Processes: 1, Each: 200},

@@ -9,9 +9,9 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan"
-	"tensile/plan/randplan"
+	"tensile/plan/randtest"
 	"tensile/wire"
 )
 
@@ -143,8 +143,8 @@ func TestAway(t *testing.T) {
 	some := 0
 	for seed := range uint64(500) {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		g := randgraph.New(rng, randgraph.Options{})
-		p := randplan.New(rng, g, make([]graph.Bytes, len(g.Ops)))
+		g := graphtest.New(rng, graphtest.Options{})
+		p := randtest.New(rng, g, make([]graph.Bytes, len(g.Ops)))
 		got, want := swappedOut(g, p), slowAway(g, p)
 		if !slices.Equal(got, want) {
 			t.Fatalf("seed %d: away is\n%d, want\n%d", seed, got, want)

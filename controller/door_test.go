@@ -23,11 +23,11 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 	"tensile/wire"
-	"tensile/wire/localbus"
+	"tensile/wire/bustest"
 )
 
 // door is a whole controller on a bus, on virtual time. Bob has a job there, at an executor that does as it is told.
@@ -52,7 +52,7 @@ type door struct {
 
 // asking is a bus that tells who asks.
 type asking struct {
-	*localbus.Bus
+	*bustest.Bus
 	mu    sync.Mutex
 	serve func(user string, data []byte, reply func([]byte))
 }
@@ -76,7 +76,7 @@ func (b *asking) as(user string, data []byte) <-chan []byte {
 
 func newDoor(t *testing.T, seed uint64) *door {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
-	d := &door{t: t, rng: rand.New(rand.NewPCG(seed, 38)), bus: &asking{Bus: localbus.New()},
+	d := &door{t: t, rng: rand.New(rand.NewPCG(seed, 38)), bus: &asking{Bus: bustest.New()},
 		number:  map[string]int64{},
 		brought: map[string]*wire.Device{}, sent: map[string]int{}, read: map[string]int{}}
 	c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", Budget: 40_000, SettleReports: 1,
@@ -147,10 +147,10 @@ func (d *door) spec() wire.Spec {
 	d.names++
 	s := wire.Spec{Name: fmt.Sprint("job", d.names), Model: "random", Iterations: endless, Priority: 1}
 	if d.rng.IntN(4) == 0 {
-		s.Script, s.Iterations, s.Graph = true, 0, d.pack(randgraph.Script(d.rng))
+		s.Script, s.Iterations, s.Graph = true, 0, d.pack(graphtest.Script(d.rng))
 		return s
 	}
-	s.Graph, s.Device = d.pack(randgraph.New(d.rng, randgraph.Options{})), d.on()
+	s.Graph, s.Device = d.pack(graphtest.New(d.rng, graphtest.Options{})), d.on()
 	if d.rng.IntN(2) == 0 {
 		s.Checkpoint, s.Restarts = wire.Interval{Iterations: 2}, 2
 	}
@@ -356,7 +356,7 @@ func (d *door) request() wire.Message {
 		q.Specs = []wire.Spec{d.spec()}
 		q.Graphs = d.packed
 	case wire.SetGraph:
-		q.Graph = d.pack(randgraph.Script(d.rng))
+		q.Graph = d.pack(graphtest.Script(d.rng))
 		q.Graphs = d.packed
 	case wire.Drain:
 		q.Device = d.on()

@@ -11,8 +11,8 @@ import (
 	"tensile/graph/autodiff"
 	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/models/randgraph"
-	"tensile/models/smallnet"
+	"tensile/models/graphtest"
+	"tensile/models/nettest"
 	"tensile/scheduler/planner"
 	"tensile/wire"
 )
@@ -29,7 +29,7 @@ func TestPlansShareMemory(t *testing.T) {
 		p := PlanWorker{Config: c, PlanDevice: on}
 		q := &PlanRequest{Ticket: 1}
 		for i := range 2 + rng.IntN(2) {
-			g := randgraph.New(rng, randgraph.Options{})
+			g := graphtest.New(rng, graphtest.Options{})
 			q.Jobs = append(q.Jobs, Candidate{Spec: wire.Spec{Name: string(rune('a' + i)), Graph: g.Digest()}, Epoch: 1,
 				Graph: g, Remaining: 10, Unchecked: true})
 		}
@@ -64,7 +64,7 @@ func TestPlansShareMemory(t *testing.T) {
 // A replica has an arena for itself under each memory sharing, in whole pages, and so have the jobs that are planned
 // for with it: beside others of them none waits within an iteration. Jobs that are planned for without it share.
 func TestReplicasHaveArenas(t *testing.T) {
-	ordinary, err := smallnet.Build("mlp")
+	ordinary, err := nettest.Build("mlp")
 	if err != nil {
 		t.Fatal(err)
 	}

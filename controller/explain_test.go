@@ -11,7 +11,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/scheduler/explain"
 	"tensile/wire"
 )
@@ -247,7 +247,7 @@ func TestExplainOnTheBus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newOffice(t)
 		answer := f.submit("a", 1)
-		storage := randgraph.New(rand.New(rand.NewPCG(1, 1)), randgraph.Options{}).Storages[0].Name
+		storage := graphtest.New(rand.New(rand.NewPCG(1, 1)), graphtest.Options{}).Storages[0].Name
 		<-f.plans
 		a := f.ask(wire.Request{Verb: wire.Explain, Job: "a"})
 		if e := a.Explained; e == nil || e.State != "queued" || len(e.Plans) == 0 || len(e.Plans[0].Jobs) != 1 {

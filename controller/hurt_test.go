@@ -7,7 +7,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/wire"
 )
 
@@ -27,7 +27,7 @@ func TestHurtIsHeld(t *testing.T) {
 		{"ask verb=park job=a place=disk", "", wire.JobParking},
 		{"ask verb=budget budget=4096", "", wire.JobRunning},
 	} {
-		s := &script{graph: randgraph.New(rand.New(rand.NewPCG(1, 1)), randgraph.Options{Ops: 3})}
+		s := &script{graph: graphtest.New(rand.New(rand.NewPCG(1, 1)), graphtest.Options{Ops: 3})}
 		play := func(line, input string) {
 			command, args, err := datadriven.ParseLine(line)
 			if err != nil {

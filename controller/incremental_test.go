@@ -11,7 +11,7 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/peak"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
@@ -42,7 +42,7 @@ func newNearby(t *testing.T, rng *rand.Rand, jobs int, sharing wire.Sharing) *ne
 		return nil
 	}
 	for range kinds {
-		n.graphs = append(n.graphs, randgraph.New(rng, randgraph.Options{Ops: 16}))
+		n.graphs = append(n.graphs, graphtest.New(rng, graphtest.Options{Ops: 16}))
 	}
 	for i := range jobs {
 		n.arrive(i % kinds)

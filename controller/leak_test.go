@@ -19,7 +19,7 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/models/smallnet"
+	"tensile/models/nettest"
 	"tensile/scheduler/planner"
 	"tensile/wire"
 	"tensile/wire/bus"
@@ -42,7 +42,7 @@ func openShop(t *testing.T, share bool) *shop {
 	facts, err := cost.Device("v100")
 	must(t, err)
 	s := &shop{t: t, dir: t.TempDir(), over: make(chan string, 1000)}
-	s.graph, err = smallnet.Build("mlp")
+	s.graph, err = nettest.Build("mlp")
 	must(t, err)
 	s.server, err = bus.Start(bus.Options{Dir: s.dir, Listen: "127.0.0.1:0"})
 	must(t, err)

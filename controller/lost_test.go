@@ -6,12 +6,12 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 )
 
 // A job whose executor is lost may not fit alone any more: the budget has become smaller since it was admitted.
 func TestLostIsFresh(t *testing.T) {
-	s := &script{graph: randgraph.New(rand.New(rand.NewPCG(1, 1)), randgraph.Options{Ops: 3})}
+	s := &script{graph: graphtest.New(rand.New(rand.NewPCG(1, 1)), graphtest.Options{Ops: 3})}
 	for _, c := range []struct{ line, input string }{
 		{"new budget=8192", ""}, {"submit", "a restarts=2"}, {"planned ticket=1", "a arena=4096"},
 		{"status executor=x1 number=1 orders=1", "a id=1 state=running epoch=1 arena=4096"}, {"restart budget=2048",

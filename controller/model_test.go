@@ -11,7 +11,7 @@ import (
 
 	"tensile/graph"
 	"tensile/graph/cost"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan/program"
 	"tensile/scheduler/planner"
 	"tensile/wire"
@@ -522,7 +522,7 @@ func (w *world) submit(name string, iterations int) *graph.Graph {
 }
 
 func (w *world) submitAs(name string, iterations, priority int) *graph.Graph {
-	g := randgraph.New(w.rng, randgraph.Options{})
+	g := graphtest.New(w.rng, graphtest.Options{})
 	w.submitGraph(name, iterations, priority, g)
 	return g
 }

@@ -11,7 +11,7 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/scheduler/planner"
 	"tensile/wire"
 )
@@ -35,7 +35,7 @@ func newLab(t *testing.T, seed uint64, devices int) *lab {
 	}
 	l.machine = NewMachine(l.config)
 	for range 3 {
-		l.graphs = append(l.graphs, randgraph.New(l.rng, randgraph.Options{Ops: 8 + l.rng.IntN(12)}))
+		l.graphs = append(l.graphs, graphtest.New(l.rng, graphtest.Options{Ops: 8 + l.rng.IntN(12)}))
 	}
 	for i := range devices {
 		name := fmt.Sprint("d", i)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/wire"
 )
 
@@ -23,7 +23,7 @@ func TestEveryPrefix(t *testing.T) {
 		{"status executor=x2 number=2 life=2 orders=1 dead=1", ""},
 		{"ask verb=park job=b place=disk", ""}, {"stop job=a", ""}} {
 		for k, steps := 0, 1; k <= steps; k++ {
-			s := &script{graph: randgraph.New(rand.New(rand.NewPCG(1, 1)), randgraph.Options{Ops: 3})}
+			s := &script{graph: graphtest.New(rand.New(rand.NewPCG(1, 1)), graphtest.Options{Ops: 3})}
 			play := func(l line) {
 				command, args, err := datadriven.ParseLine(l.line)
 				if err != nil {

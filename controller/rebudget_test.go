@@ -8,7 +8,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/scheduler/planner"
 	"tensile/wire"
 )
@@ -156,7 +156,7 @@ func TestOtherDevice(t *testing.T) {
 // Submissions that come together are planned for together, once, and all are taken or none.
 func TestBatch(t *testing.T) {
 	w := calmWorld(t, 2, 0)
-	g := randgraph.New(w.rng, randgraph.Options{})
+	g := graphtest.New(w.rng, graphtest.Options{})
 	w.graphs[g.Digest()] = g
 	batch := func(names ...string) (list []Submission) {
 		for _, name := range names {

@@ -17,15 +17,15 @@ import (
 
 	"tensile/graph"
 	"tensile/graph/cost"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/wire"
-	"tensile/wire/localbus"
+	"tensile/wire/bustest"
 )
 
 // office is a controller that runs on a bus within the test, on virtual time, and whose planner waits to be let on.
 type office struct {
 	t         *testing.T
-	bus       *localbus.Bus
+	bus       *bustest.Bus
 	planner   *PlanWorker
 	plans     chan *PlanRequest // that are being made
 	let       chan struct{}     // lets a plan be made
@@ -40,7 +40,7 @@ type office struct {
 func newOffice(t *testing.T) *office {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
 	c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", SettleReports: 1, Alpha: 1}
-	f := &office{t: t, bus: localbus.New(), planner: plannerOf(c, profile), plans: make(chan *PlanRequest, 1),
+	f := &office{t: t, bus: bustest.New(), planner: plannerOf(c, profile), plans: make(chan *PlanRequest, 1),
 		let:   make(chan struct{}),
 		ended: make(chan error, 1)}
 	f.begin(c)
@@ -130,7 +130,7 @@ func (f *office) ask(q wire.Request) wire.Answer {
 
 // submit submits a job, and returns where its answer comes.
 func (f *office) submit(name string, seed uint64) <-chan wire.Answer {
-	g := randgraph.New(rand.New(rand.NewPCG(seed, 1)), randgraph.Options{})
+	g := graphtest.New(rand.New(rand.NewPCG(seed, 1)), graphtest.Options{})
 	text, err := json.Marshal(g)
 	if err != nil {
 		f.t.Fatal(err)
@@ -351,7 +351,7 @@ func TestReplayDiffers(t *testing.T) {
 // cannot be read, or is of another device, is passed over with a line, and replaced.
 func TestLearntOnTheBus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		bus := localbus.New()
+		bus := bustest.New()
 		defer bus.Close()
 		object := wire.LearntObject("model")
 		known := wire.Learnt{Device: "model", Ops: []wire.LearntOp{{Signature: graph.Signature(strings.Repeat("ab",
@@ -415,7 +415,7 @@ func TestGraphsOfRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newOffice(t)
 		defer f.close()
-		g := randgraph.Script(rand.New(rand.NewPCG(1, 1)))
+		g := graphtest.Script(rand.New(rand.NewPCG(1, 1)))
 		packed, err := wire.Pack(g, make([]time.Duration, len(g.Ops)))
 		must(t, err)
 		spec := wire.Spec{Name: "a", Model: "script", Graph: g.Digest(), Device: "nowhere"}

@@ -16,8 +16,8 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/models/external"
-	"tensile/models/randgraph"
-	"tensile/models/smallnet"
+	"tensile/models/graphtest"
+	"tensile/models/nettest"
 	"tensile/scheduler/planner"
 	"tensile/wire"
 )
@@ -61,7 +61,7 @@ import (
 // in a TEXT is a blank.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		s := &script{graph: randgraph.New(rand.New(rand.NewPCG(1, 1)), randgraph.Options{Ops: 3})}
+		s := &script{graph: graphtest.New(rand.New(rand.NewPCG(1, 1)), graphtest.Options{Ops: 3})}
 		datadriven.RunTest(t, path, s.command)
 	})
 }
@@ -103,7 +103,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		s.set, s.scripts = nil, map[graph.Digest]*graph.Graph{}
 		s.plans, s.devices = map[int64]*PlanRequest{}, map[string]wire.Device{}
 	case "need":
-		fmt.Fprintln(&s.out, external.Need(randgraph.Script(rand.New(rand.NewPCG(1, 1)))))
+		fmt.Fprintln(&s.out, external.Need(graphtest.Script(rand.New(rand.NewPCG(1, 1)))))
 	case "devices":
 		for _, x := range s.m.Devices() {
 			fmt.Fprintf(&s.out, "%s %s on %q: %s of %s, %d jobs, %d executors", x.Name, x.Identity, x.Host, x.Used,
@@ -232,7 +232,7 @@ func (s *script) replicate(t *testing.T, d *datadriven.TestData) {
 	if !d.MaybeScanArgs(t, "replicas", &of) {
 		return
 	}
-	g, err := smallnet.Replicas("mlp", of)
+	g, err := nettest.Replicas("mlp", of)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +322,7 @@ func (s *script) input(t *testing.T, d *datadriven.TestData) Input {
 		return Input{Status: status(t, d)}
 	case "recorded":
 		to := Submission{}
-		to.asScript(randgraph.Script(rand.New(rand.NewPCG(1, 1))))
+		to.asScript(graphtest.Script(rand.New(rand.NewPCG(1, 1))))
 		s.scripts[to.Spec.Graph] = to.Graph
 		return Input{From: 1, To: &to, Request: &wire.Request{Verb: wire.SetGraph, Job: word(t, d, "job"),
 			Graph: to.Spec.Graph, Held: 64}}

@@ -10,7 +10,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/scheduler/planner"
 	"tensile/wire"
 )
@@ -51,7 +51,7 @@ func newShop(t *testing.T, seed uint64, fit int) *shop {
 	}
 	var most graph.Bytes
 	for range 3 {
-		g := randgraph.New(l.rng, randgraph.Options{})
+		g := graphtest.New(l.rng, graphtest.Options{})
 		p, _ := w.profile(g)
 		for _, took := range p.Latency {
 			l.alone[g.Digest()] += took

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"tensile/models/smallnet"
+	"tensile/models/nettest"
 	"tensile/wire"
 )
 
@@ -129,7 +129,7 @@ func TestRestsLater(t *testing.T) {
 
 // Replicas come all together, one after the other, whatever comes before them; and only as who submits them says them.
 func TestRefusedReplicas(t *testing.T) {
-	g, err := smallnet.Replicas("mlp", 2)
+	g, err := nettest.Replicas("mlp", 2)
 	if err != nil {
 		t.Fatal(err)
 	}

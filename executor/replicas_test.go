@@ -20,7 +20,7 @@ import (
 	"tensile/executor/reduce"
 	"tensile/graph"
 	"tensile/graph/cost"
-	"tensile/models/smallnet"
+	"tensile/models/nettest"
 	"tensile/plan/proof"
 
 	tasks "tensile/models/task"
@@ -86,7 +86,7 @@ type outcomes struct {
 // replicas are the tasks of the replicas of a network in its small form.
 func replicas(t *testing.T, model string, n int) []tasks.Task {
 	t.Helper()
-	g, err := smallnet.Replicas(model, n)
+	g, err := nettest.Replicas(model, n)
 	if err != nil {
 		t.Fatal(err)
 	}

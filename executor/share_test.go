@@ -21,7 +21,7 @@ import (
 	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/plan/proof"
-	"tensile/plan/randplan"
+	"tensile/plan/randtest"
 )
 
 // grantor is a lease in this process that checks that what is given back to it is free on the device already.
@@ -261,7 +261,7 @@ func (k *task) random(r *rand.Rand, d device.Device, epoch int64) proof.Proven {
 	for op := range k.g.Ops {
 		scratch = append(scratch, d.Variants(k.g, graph.OpID(op))[0].Scratch)
 	}
-	p := randplan.New(r, k.g, scratch)
+	p := randtest.New(r, k.g, scratch)
 	p.Epoch = epoch
 	l, err := compile.Place(k.g, p, d.Align())
 	if err != nil {

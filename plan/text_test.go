@@ -12,10 +12,10 @@ import (
 	"tensile/device/devicetest"
 	"tensile/graph"
 	"tensile/internal/golden"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan"
 	"tensile/plan/proof"
-	"tensile/plan/randplan"
+	"tensile/plan/randtest"
 )
 
 // TestText keeps the printed form of a plan with swaps, a synchronous copy, a delay and an op that runs again.
@@ -44,8 +44,8 @@ func TestText(t *testing.T) {
 // random returns the graph and the plan of a seed.
 func random(seed uint64) (*graph.Graph, *plan.Plan) {
 	rng := rand.New(rand.NewPCG(seed, 8))
-	g := randgraph.New(rng, randgraph.Options{Passes: seed/2%2 == 1})
-	return g, randplan.New(rng, g, make([]graph.Bytes, len(g.Ops)))
+	g := graphtest.New(rng, graphtest.Options{Passes: seed/2%2 == 1})
+	return g, randtest.New(rng, g, make([]graph.Bytes, len(g.Ops)))
 }
 
 // TestJSON shows that a plan is the same after it was written and read.

@@ -8,8 +8,8 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/models"
+	"tensile/models/nettest"
 	"tensile/models/passes"
-	"tensile/models/smallnet"
 )
 
 // network is a training graph.
@@ -148,7 +148,7 @@ func TestFeaturesAreFinite(t *testing.T) {
 	}
 	d := DeviceOf(facts, 84, 1.4e9, 6e6)
 	for _, name := range models.Names() {
-		g, err := smallnet.Build(name)
+		g, err := nettest.Build(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"tensile/graph"
 	_ "tensile/internal/long" // the flag -long
 	"tensile/scheduler"
-	"tensile/scheduler/randjobs"
+	"tensile/scheduler/jobtest"
 )
 
 // Lists that do not belong to a job's graph are refused by name.
@@ -24,7 +24,7 @@ func TestLists(t *testing.T) {
 		},
 		"job 0: op d5 has no variant: give one or more": func(j *scheduler.Job) { j.Variants[5] = nil },
 	} {
-		r := randjobs.New(rand.New(rand.NewPCG(1, 1)), 1)
+		r := jobtest.New(rand.New(rand.NewPCG(1, 1)), 1)
 		g := *r.Jobs[0].Graph
 		r.Jobs[0].Graph, g.Ops = &g, slices.Clone(g.Ops)
 		g.Ops[5].Name = "d5"
@@ -85,7 +85,7 @@ func TestOptionsOf(t *testing.T) {
 // TestWorkingSet: the working set of an op is with the variant that needs the least scratch, rounded up, wherever it
 // stands; or with the first. Which op is largest may differ.
 func TestWorkingSet(t *testing.T) {
-	r := randjobs.New(rand.New(rand.NewPCG(1, 1)), 1)
+	r := jobtest.New(rand.New(rand.NewPCG(1, 1)), 1)
 	j := r.Jobs[0]
 	j.Variants = nil
 	plain := scheduler.WorkingSetOf(j, 512)

@@ -21,7 +21,7 @@ import (
 	pages "tensile/observe/page"
 	"tensile/observe/web"
 	"tensile/wire"
-	"tensile/wire/localbus"
+	"tensile/wire/bustest"
 )
 
 // strangeNames are allowed for jobs and made to break a page.
@@ -33,7 +33,7 @@ var strangeNames = []string{
 // strangeJobs serves the page of a controller with jobs of these names, in all states, and says where.
 func strangeJobs(t *testing.T) string {
 	t.Helper()
-	bus := localbus.New()
+	bus := bustest.New()
 	loss := wire.Loss(0.5)
 	a := wire.Answer{Device: "sim:a6000", Budget: 8 * graph.GiB, Trouble: "<b>the disk</b> is full"}
 	states := []wire.JobState{wire.JobRunning, wire.JobQueued, wire.JobParked, wire.JobFinished, wire.JobRunning,

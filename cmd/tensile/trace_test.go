@@ -19,7 +19,7 @@ import (
 	"tensile/internal/long"
 	"tensile/wire"
 	"tensile/wire/bus"
-	"tensile/wire/localbus"
+	"tensile/wire/bustest"
 )
 
 // A trace has the iterations that were asked for of each job, on one time axis; a job that is over
@@ -134,7 +134,7 @@ func TestTraceAsksAgain(t *testing.T) {
 		return nil
 	}
 	ended := make(chan error)
-	go func() { ended <- tr.wait(context.Background(), localbus.New(), 3, due, want) }()
+	go func() { ended <- tr.wait(context.Background(), bustest.New(), 3, due, want) }()
 	due <- time.Time{} // a was heard of
 	if got := <-asked; got != "b3" {
 		t.Fatalf("asked for %s, want b3", got)

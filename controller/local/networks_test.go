@@ -12,8 +12,8 @@ import (
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/models"
+	"tensile/models/nettest"
 	"tensile/models/passes"
-	"tensile/models/smallnet"
 	"tensile/models/task"
 	"tensile/scheduler/planner"
 )
@@ -36,7 +36,7 @@ func TestEveryNetworkTrains(t *testing.T) {
 }
 
 func everyNetworkTrains(t *testing.T, name, engine string) {
-	g, err := smallnet.Build(name)
+	g, err := nettest.Build(name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"tensile/controller"
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/models/smallnet"
+	"tensile/models/nettest"
 	"tensile/models/task"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
@@ -22,7 +22,7 @@ import (
 // bit.
 func TestEveryPolicyTrains(t *testing.T) {
 	for _, name := range long.Or([]string{"lenet"}, []string{"lenet", "resnet18", "gpt2"}) {
-		g, err := smallnet.BuildBatch(name, 16) // activations outweigh parameters
+		g, err := nettest.BuildBatch(name, 16) // activations outweigh parameters
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tensile/models/external"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 )
 
 var hello = external.Hello{PID: 1, Framework: "torch", Release: "2.9",
@@ -17,7 +17,7 @@ var hello = external.Hello{PID: 1, Framework: "torch", Release: "2.9",
 
 // recorded is a graph of a seed as a script sends it.
 func recorded(seed uint64, number int) external.Recorded {
-	g := randgraph.Script(rand.New(rand.NewPCG(seed, 3)))
+	g := graphtest.Script(rand.New(rand.NewPCG(seed, 3)))
 	r := external.Recorded{Number: number, Graph: g, Held: 100}
 	for range g.Ops {
 		r.Latency = append(r.Latency, time.Microsecond)

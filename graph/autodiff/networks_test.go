@@ -5,7 +5,7 @@ import (
 
 	"tensile/graph"
 	"tensile/models"
-	"tensile/models/smallnet"
+	"tensile/models/nettest"
 )
 
 // deepStep is the step for networks of many layers, where a relu that turns has a hundred behind it to grow in. The
@@ -22,7 +22,7 @@ func TestEveryNetworkDerivative(t *testing.T) {
 			continue // they are among those of TestDerivatives: most have no kinks, and need longer steps
 		}
 		t.Run(name, func(t *testing.T) {
-			g, err := smallnet.Build(name)
+			g, err := nettest.Build(name)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,7 +10,7 @@ import (
 	"tensile/graph"
 	"tensile/graph/autodiff"
 	"tensile/models"
-	"tensile/models/smallnet"
+	"tensile/models/nettest"
 )
 
 func replicate(t *testing.T, g *graph.Graph, replicas int) *graph.Graph {
@@ -26,7 +26,7 @@ func replicate(t *testing.T, g *graph.Graph, replicas int) *graph.Graph {
 // op reads afterwards. Without its all-reduces it is the graph itself.
 func TestReplicateEveryNetwork(t *testing.T) {
 	for _, name := range models.Names() {
-		g, err := smallnet.Build(name)
+		g, err := nettest.Build(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestReplicateEveryNetwork(t *testing.T) {
 // The reduction of a gradient comes as soon as the gradient is whole: before the last op of the backward pass in a
 // network of several layers.
 func TestReplicateReducesEarly(t *testing.T) {
-	g, err := smallnet.Build("mlp")
+	g, err := nettest.Build("mlp")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestReplicatedGradients(t *testing.T) {
 }
 
 func TestReplicateRefuses(t *testing.T) {
-	g, err := smallnet.Build("mlp")
+	g, err := nettest.Build("mlp")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestReplicateRefuses(t *testing.T) {
 
 // What is not right about all-reduces is said by graph.Validate.
 func TestReplicatedGraphIsChecked(t *testing.T) {
-	g, err := smallnet.Build("mlp")
+	g, err := nettest.Build("mlp")
 	if err != nil {
 		t.Fatal(err)
 	}

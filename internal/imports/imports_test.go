@@ -101,7 +101,7 @@ func TestCheck(t *testing.T) {
 		{"executor", `import "tensile/controller"`, "executor imports controller, which it must not know"},
 		{"bench", `import "tensile/odds"`, "bench imports odds, which has no row in the table"},
 		{"bench", `import "tensile/device/devicetest"`, "bench imports device/devicetest, which is for tests"},
-		{"plan/randplan", `import "tensile/models/randgraph"`, ""},
+		{"plan/randtest", `import "tensile/models/graphtest"`, ""},
 		{"internal/golden", `import ("flag"; "github.com/google/go-cmp/cmp")`, ""},
 
 		{"graph", `import "gonum.org/v1/gonum/blas"`, "graph imports gonum.org/v1/gonum/blas, which enters through " +
@@ -205,6 +205,11 @@ func TestTable(t *testing.T) {
 			if placeOf(p).row < 0 {
 				t.Errorf("package %s, of those with few imports, has no row", p)
 			}
+		}
+	}
+	for _, pkg := range helpers {
+		if !strings.HasPrefix(pkg, "internal/") && !strings.HasSuffix(pkg, "test") {
+			t.Errorf("%s is for tests, and its name does not end in test", pkg)
 		}
 	}
 	for _, pkg := range timeless {

@@ -67,9 +67,9 @@ var only = map[string][]string{
 }
 
 // helpers are packages for tests: only tests and other helpers import them, and they import what they like.
-var helpers = []string{"models/randgraph", "scheduler/randjobs", "plan/randplan", "plan/plantest", "device/devicetest",
+var helpers = []string{"models/graphtest", "scheduler/jobtest", "plan/randtest", "plan/plantest", "device/devicetest",
 	"internal/imports",
-	"internal/simtest", "wire/localbus", "internal/golden", "models/smallnet", "internal/needs",
+	"internal/simtest", "wire/bustest", "internal/golden", "models/nettest", "internal/needs",
 	"internal/torchtest", "data/npztest",
 	"internal/testrun", "internal/mutants", "internal/long", "internal/reap", "internal/launches",
 	"internal/words"}

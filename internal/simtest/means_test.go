@@ -19,7 +19,7 @@ import (
 	"tensile/graph"
 	"tensile/graph/autodiff"
 	"tensile/models"
-	"tensile/models/smallnet"
+	"tensile/models/nettest"
 	"tensile/models/task"
 	"tensile/plan/program"
 	"tensile/scheduler/planner"
@@ -249,7 +249,7 @@ func (w *world) checkSiblings() {
 // end. Where one of them goes, the others end with an error that names it, and none trains on.
 func TestReplicasKeepStep(t *testing.T) {
 	const replicas, iterations = 3, 8
-	g, err := smallnet.Replicas("mlp", replicas)
+	g, err := nettest.Replicas("mlp", replicas)
 	if err != nil {
 		t.Fatal(err)
 	}

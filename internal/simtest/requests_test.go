@@ -5,7 +5,7 @@ import (
 
 	"tensile/controller"
 	"tensile/graph"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/wire"
 )
 
@@ -22,7 +22,7 @@ func (w *world) submit(iterations int) {
 func (w *world) graphsOf(n int) []*graph.Graph {
 	graphs := make([]*graph.Graph, n)
 	for i := range graphs {
-		graphs[i] = randgraph.New(w.rng, randgraph.Options{})
+		graphs[i] = graphtest.New(w.rng, graphtest.Options{})
 		if w.lines != nil && w.rng.IntN(2) == 0 {
 			graphs[i] = w.replicated()
 		}

@@ -16,7 +16,7 @@ import (
 	"tensile/executor/sidecar"
 	"tensile/graph"
 	"tensile/models/external"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan/proof"
 	"tensile/wire"
 )
@@ -175,7 +175,7 @@ func newScript(p *process) *script {
 	w := p.w
 	s := &script{w: w, sidecar: p.host.(*guestHost), job: p.job, left: 10 + w.rng.IntN(100)}
 	for range 1 + w.rng.IntN(2) {
-		g := randgraph.Script(w.rng)
+		g := graphtest.Script(w.rng)
 		h := &shape{Graph: g, held: graph.Bytes(w.rng.IntN(300)), host: map[graph.StorageID]holds{},
 			device: map[graph.StorageID]holds{}, plain: map[graph.StorageID]uint64{}}
 		for id, storage := range g.Storages {

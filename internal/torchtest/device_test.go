@@ -7,7 +7,7 @@ import (
 	"tensile/controller/local"
 	"tensile/device/cpu"
 	"tensile/graph"
-	"tensile/models/smallnet"
+	"tensile/models/nettest"
 	"tensile/models/task"
 	"tensile/scheduler/planner"
 )
@@ -17,7 +17,7 @@ func TestSameAsDevice(t *testing.T) {
 	const iterations = 3
 	for _, name := range []string{"resnet18", "gpt2", "gnmt"} {
 		t.Run(name, func(t *testing.T) {
-			g, err := smallnet.Build(name)
+			g, err := nettest.Build(name)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,7 +15,7 @@ import (
 	"tensile/graph/autodiff"
 	"tensile/internal/long"
 	"tensile/internal/needs"
-	"tensile/models/smallnet"
+	"tensile/models/nettest"
 )
 
 // experiment is a graph that Tensile and torch train.
@@ -64,7 +64,7 @@ func TestGraphs(t *testing.T) {
 			if !long.On() && (family.deep || i%3 != k) {
 				continue // each with one optimizer
 			}
-			g, err := smallnet.BuildFor(family.name, o)
+			g, err := nettest.BuildFor(family.name, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestNetworks(t *testing.T) {
 		{"resnet18", "resnet"}, {"resnet50", "resnet"}, {"bert", "bert"}, {"gpt2", "gpt"}, {"gnmt", "gnmt"},
 		{"rhn", "rhn"}, {"tacotron2", "tacotron"},
 	} {
-		g, err := smallnet.BuildFor(network.name, autodiff.SGD{})
+		g, err := nettest.BuildFor(network.name, autodiff.SGD{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	_ "tensile/internal/long" // the flag -long
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 )
@@ -34,7 +34,7 @@ func TestNeed(t *testing.T) {
 		t.Errorf("a claim of 640 bytes needs %d", got)
 	}
 	for seed := range uint64(200) {
-		g := randgraph.Script(rand.New(rand.NewPCG(seed, 3)))
+		g := graphtest.Script(rand.New(rand.NewPCG(seed, 3)))
 		p, err := planner.Plan(t.Context(), scheduler.Request{Policy: "none-live", Align: 1, Out: cost.Link{Rate: 1e9},
 			In: cost.Link{Rate: 1e9}, Jobs: []scheduler.Job{{Name: "a", Epoch: 1, Graph: g,
 				Latency: slices.Repeat([]time.Duration{time.Microsecond}, len(g.Ops))}}})

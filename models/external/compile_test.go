@@ -8,7 +8,7 @@ import (
 
 	"tensile/graph"
 	"tensile/graph/cost"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
@@ -202,7 +202,7 @@ func TestCompile(t *testing.T) {
 	used := 0
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 21))
-		g := randgraph.Script(rng)
+		g := graphtest.Script(rng)
 		j := scheduler.Job{Name: "j", Graph: g}
 		for range g.Ops {
 			j.Latency = append(j.Latency, time.Duration(1+rng.IntN(10000)))

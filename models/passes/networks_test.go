@@ -7,13 +7,13 @@ import (
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/models"
+	"tensile/models/graphtest"
+	"tensile/models/nettest"
 	"tensile/models/passes"
-	"tensile/models/randgraph"
-	"tensile/models/smallnet"
 	"tensile/plan/program"
 )
 
-// large is the pass for parameters above 16 MiB, which the graphs here are without: plan/randplan has its tests.
+// large is the pass for parameters above 16 MiB, which the graphs here are without: plan/randtest has its tests.
 const large = "tiles"
 
 // each rewrites a graph by each pass alone, and by all of them.
@@ -41,7 +41,7 @@ func TestEveryNetworkKeepsItsBits(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			g, err := smallnet.BuildBatch(name, 2+i%4)
+			g, err := nettest.BuildBatch(name, 2+i%4)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +78,7 @@ func TestRandomGraphsKeepTheirBits(t *testing.T) {
 	changed := make(map[string]int)
 	seeds := long.Rounds(60, 600)
 	for seed := range seeds {
-		g := randgraph.New(randoms(seed), randgraph.Options{})
+		g := graphtest.New(randoms(seed), graphtest.Options{})
 		want := trainedRandom(t, g, 2)
 		each(t, g, func(choice string, rewritten *graph.Graph, outcomes []passes.Outcome) {
 			for _, o := range outcomes {

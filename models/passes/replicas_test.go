@@ -6,8 +6,8 @@ import (
 	"tensile/graph"
 	"tensile/graph/autodiff"
 	"tensile/models"
+	"tensile/models/nettest"
 	"tensile/models/passes"
-	"tensile/models/smallnet"
 )
 
 // The graph of a replica goes through all passes and keeps its all-reduces: one per update, of a gradient that nothing
@@ -15,7 +15,7 @@ import (
 func TestReplicas(t *testing.T) {
 	graphs := make(map[string]*graph.Graph)
 	for _, name := range models.Names() {
-		g, err := smallnet.Build(name)
+		g, err := nettest.Build(name)
 		if err != nil {
 			t.Fatal(err)
 		}

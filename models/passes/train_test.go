@@ -11,7 +11,7 @@ import (
 	"tensile/device/cpu/gemm"
 	"tensile/device/cpu/kernel"
 	"tensile/graph"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/models/task"
 )
 
@@ -29,7 +29,7 @@ func trained(t *testing.T, g *graph.Graph, iterations int) bits {
 // trainedRandom is trained for random graphs.
 func trainedRandom(t *testing.T, g *graph.Graph, iterations int) bits {
 	t.Helper()
-	return run(t, g, iterations, randgraph.Input(g, 5), randgraph.Init(5))
+	return run(t, g, iterations, graphtest.Input(g, 5), graphtest.Init(5))
 }
 
 func run(t *testing.T, g *graph.Graph, iterations int, feed func(int, graph.StorageID, device.Memory),

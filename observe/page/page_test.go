@@ -21,13 +21,13 @@ import (
 	"tensile/observe/live"
 	"tensile/observe/web"
 	"tensile/wire"
-	"tensile/wire/localbus"
+	"tensile/wire/bustest"
 )
 
 // rig is a page whose controller answers what the test sets.
 type rig struct {
 	t    *testing.T
-	bus  *localbus.Bus
+	bus  *bustest.Bus
 	page *Page
 	url  *url.URL // of the server; its token is for looking
 	more string   // the token for more
@@ -39,7 +39,7 @@ type rig struct {
 
 func start(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, bus: localbus.New(), answer: wire.Answer{Device: "sim", Budget: 100, Jobs: []wire.Record{{
+	r := &rig{t: t, bus: bustest.New(), answer: wire.Answer{Device: "sim", Budget: 100, Jobs: []wire.Record{{
 		Spec: wire.Spec{Name: "a b", ID: 1, Model: "mlp", Iterations: 10,
 			Graph: graph.Digest(strings.Repeat("0", 64))},
 		Order: 1, State: wire.JobRunning, Iteration: 4, Claim: 60, Arena: 60, Pace: time.Second}}}}
@@ -220,7 +220,7 @@ func TestEvents(t *testing.T) {
 
 // A browser that finds a controller again before that one has answered anything hears lists, which are empty.
 func TestEarly(t *testing.T) {
-	p := New(localbus.New())
+	p := New(bustest.New())
 	now, _ := p.overview()
 	for event, list := range map[string]string{string(p.helloEvent(true)): "samples", string(now): "sample"} {
 		if !strings.Contains(event, fmt.Sprintf("%q:[]", list)) {
@@ -360,7 +360,7 @@ func TestViewersRead(t *testing.T) {
 
 // A page that nobody looks at, or that is full, does not do more for one viewer more.
 func TestViewersAreLimited(t *testing.T) {
-	p := New(localbus.New())
+	p := New(bustest.New())
 	var leaves []func()
 	for range maxViewers {
 		leave, ok := p.watch("a")

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"tensile/internal/long"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan/compile"
 	"tensile/plan/plantest"
 	"tensile/plan/program"
@@ -108,7 +108,7 @@ func FuzzContents(f *testing.F) {
 // contentsOf compares the contents of a seed's program with the oracle's, and counts them by whether they are there
 // before and after.
 func contentsOf(t *testing.T, seed uint64, kinds map[[2]bool]int) {
-	s := random(t, seed, randgraph.Options{Ops: 16})
+	s := random(t, seed, graphtest.Options{Ops: 16})
 	boundary := boundary(s)
 	for _, section := range s.c.Sections() {
 		want, got := stays(s, section, boundary), make([][]stay, s.c.Arena)

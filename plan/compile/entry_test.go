@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan/plantest"
 	"tensile/plan/program"
 )
@@ -30,7 +30,7 @@ func (s subject) firstUse(storage graph.StorageID) int {
 func TestPrologueByNeed(t *testing.T) {
 	all := subjects(t)
 	for seed := range uint64(300) {
-		all = append(all, random(t, seed, randgraph.Options{}))
+		all = append(all, random(t, seed, graphtest.Options{}))
 	}
 	waits := 0
 	for _, s := range all {

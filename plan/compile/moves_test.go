@@ -5,7 +5,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan"
 	"tensile/plan/plantest"
 	"tensile/plan/program"
@@ -18,7 +18,7 @@ func TestMovesFollowTheirSteps(t *testing.T) {
 	seeds := long.Rounds(50, 300)
 	syncs, joins := 0, 0
 	for seed := range seeds {
-		s := random(t, seed, randgraph.Options{Ops: 16})
+		s := random(t, seed, graphtest.Options{Ops: 16})
 		p := *s.c
 		p.Prologue, p.Epilogue = program.Section{}, program.Section{}
 		nodes := plantest.Unroll(s.g, &p, []*program.Section{&p.Body, &p.Body})

@@ -8,7 +8,7 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan/compile"
 	"tensile/plan/plantest"
 	"tensile/plan/program"
@@ -49,7 +49,7 @@ func TestSnapshotCostsLess(t *testing.T) {
 		}
 	}
 	for seed := range seeds {
-		s := random(t, seed, randgraph.Options{})
+		s := random(t, seed, graphtest.Options{})
 		d := plantest.Durations(len(s.p.Steps), rand.New(rand.NewPCG(seed, 11)))
 		switch seed % 3 {
 		case 0:

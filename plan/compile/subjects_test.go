@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan"
 	"tensile/plan/plantest"
 	"tensile/plan/program"
@@ -31,7 +31,7 @@ const (
 	streams   = onEntry + 2 // the last is of replicas alone
 )
 
-func random(t testing.TB, seed uint64, o randgraph.Options) subject {
+func random(t testing.TB, seed uint64, o graphtest.Options) subject {
 	t.Helper()
 	return subjectOf(plantest.Random(t, seed, o))
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"tensile/internal/long"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan/plantest"
 	"tensile/plan/program"
 	"tensile/plan/proof"
@@ -17,7 +17,7 @@ import (
 func TestWaitsNameEarlierCommands(t *testing.T) {
 	all := subjects(t)
 	for seed := range uint64(500) {
-		all = append(all, random(t, seed, randgraph.Options{}))
+		all = append(all, random(t, seed, graphtest.Options{}))
 	}
 	for _, s := range all {
 		for _, section := range []*program.Section{&s.c.Prologue, &s.c.Epilogue} {
@@ -54,7 +54,7 @@ func TestNoWaitIsNeedless(t *testing.T) {
 	all := subjects(t)
 	seeds := long.Rounds(20, 200)
 	for seed := range seeds {
-		all = append(all, random(t, 100+seed, randgraph.Options{Ops: 16}))
+		all = append(all, random(t, 100+seed, graphtest.Options{Ops: 16}))
 	}
 	var races, triggers, syncs, joins int
 	for _, s := range all {

@@ -11,11 +11,11 @@ import (
 	"tensile/graph/autodiff"
 	"tensile/graph/cost"
 	"tensile/models"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan"
 	"tensile/plan/compile"
 	"tensile/plan/program"
-	"tensile/plan/randplan"
+	"tensile/plan/randtest"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
 )
@@ -33,16 +33,16 @@ type Subject struct {
 const Align = 64
 
 // Random returns the subject of a seed; every other one fills what it drops with NaN.
-func Random(t testing.TB, seed uint64, o randgraph.Options) Subject {
+func Random(t testing.TB, seed uint64, o graphtest.Options) Subject {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 4))
 	o.Passes = seed/2%2 == 1
-	g := randgraph.New(rng, o)
+	g := graphtest.New(rng, o)
 	scratch := make([]graph.Bytes, len(g.Ops))
 	for i := range scratch {
 		scratch[i] = max(0, 4*graph.Bytes(rng.IntN(64)-32))
 	}
-	p := randplan.New(rng, g, scratch)
+	p := randtest.New(rng, g, scratch)
 	l, err := compile.Place(g, p, Align)
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
@@ -132,7 +132,7 @@ func Subjects(t testing.TB) []Subject {
 	all := []Subject{Network(t, "lenet", 60), Network(t, "lenet", 100), Network(t, "mlp", 75),
 		Replicated(t, "lenet", 2, 70)}
 	for seed := range uint64(12) {
-		all = append(all, Random(t, seed, randgraph.Options{}))
+		all = append(all, Random(t, seed, graphtest.Options{}))
 	}
 	return all
 }

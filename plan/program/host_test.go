@@ -7,7 +7,7 @@ import (
 
 	"tensile/device/devicetest"
 	"tensile/graph"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan"
 	"tensile/plan/program"
 )
@@ -100,7 +100,7 @@ func TestMatchRefuses(t *testing.T) {
 func TestSlotsOf(t *testing.T) {
 	spilled := 0
 	for seed := range uint64(300) {
-		s := random(t, seed, randgraph.Options{})
+		s := random(t, seed, graphtest.Options{})
 		slots, size := program.SlotsOf(s.g, s.p)
 		home, kept := program.HostSlots(s.g)
 		want := kept

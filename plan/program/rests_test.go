@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan/compile"
 	"tensile/plan/program"
 )
@@ -15,7 +15,7 @@ import (
 func TestRestsInFlight(t *testing.T) {
 	more := 0
 	for seed := range uint64(200) {
-		s := random(t, seed, randgraph.Options{Ops: 16})
+		s := random(t, seed, graphtest.Options{Ops: 16})
 		page, every := pagesFor(rand.New(rand.NewPCG(seed, 18)), s)
 		d := compile.Divide(s.c, page, every)
 		for _, section := range []*program.Section{&s.c.Body, &s.c.Snapshot} {

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan"
 	"tensile/plan/plantest"
 	"tensile/plan/program"
@@ -21,7 +21,7 @@ type subject struct {
 
 const align = plantest.Align
 
-func random(t testing.TB, seed uint64, o randgraph.Options) subject {
+func random(t testing.TB, seed uint64, o graphtest.Options) subject {
 	t.Helper()
 	s := plantest.Random(t, seed, o)
 	return subject{s.Name, s.Graph, s.Plan, s.Layout, s.Program}

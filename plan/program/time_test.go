@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tensile/internal/long"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan/plantest"
 	"tensile/plan/program"
 )
@@ -18,7 +18,7 @@ func TestTime(t *testing.T) {
 	seeds := long.Rounds(100, 800)
 	stalled := 0
 	for seed := range seeds {
-		s := random(t, seed, randgraph.Options{})
+		s := random(t, seed, graphtest.Options{})
 		d := plantest.Durations(len(s.p.Steps), rand.New(rand.NewPCG(seed, 6)))
 		got := program.Time(s.c, d)
 		var kernels, stalls time.Duration
@@ -52,7 +52,7 @@ func TestTimeSnapshot(t *testing.T) {
 	seeds := long.Rounds(50, 200)
 	costly, free := 0, 0
 	for seed := range seeds {
-		s := random(t, seed, randgraph.Options{})
+		s := random(t, seed, graphtest.Options{})
 		if len(s.c.Snapshot.Commands) == 0 {
 			continue
 		}
@@ -81,7 +81,7 @@ func TestTimeSnapshot(t *testing.T) {
 // overlap.
 func TestTimeHome(t *testing.T) {
 	for seed := range uint64(100) {
-		s := random(t, seed, randgraph.Options{})
+		s := random(t, seed, graphtest.Options{})
 		d := plantest.Durations(len(s.p.Steps), rand.New(rand.NewPCG(seed, 12)))
 		_, size := program.SnapshotSlots(s.g)
 		least := d.Host.Time(size)

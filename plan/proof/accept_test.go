@@ -8,7 +8,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan"
 	"tensile/plan/compile"
 	"tensile/plan/proof"
@@ -20,7 +20,7 @@ func TestWhatValidateAcceptsChecks(t *testing.T) {
 	seeds := long.Rounds(100, 1000)
 	accepted, rejected := 0, 0
 	for seed := range seeds {
-		s := random(t, seed, randgraph.Options{Ops: 16})
+		s := random(t, seed, graphtest.Options{Ops: 16})
 		rng := rand.New(rand.NewPCG(seed, 7))
 		for change := range 12 {
 			bad := s.withPlan()

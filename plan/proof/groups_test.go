@@ -9,7 +9,7 @@ import (
 	"tensile/graph"
 	"tensile/internal/golden"
 	"tensile/internal/long"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan/compile"
 	"tensile/plan/plantest"
 	"tensile/plan/program"
@@ -229,7 +229,7 @@ func FuzzDivide(f *testing.F) {
 
 // dividedOf divides the program of a seed and compares the groups with those of the oracle.
 func dividedOf(t *testing.T, seed uint64) *program.Groups {
-	s := random(t, seed, randgraph.Options{Ops: 16})
+	s := random(t, seed, graphtest.Options{Ops: 16})
 	page, every := pagesFor(rand.New(rand.NewPCG(seed, 17)), s)
 	proven, err := proof.Check(s.c)
 	if err != nil {
@@ -285,7 +285,7 @@ func restsOf(groups []program.Group) []int {
 // Without a distance of cuts it is a 32nd of the arena, or a page. A program that was not proven has no groups.
 func TestDivideByItself(t *testing.T) {
 	for seed := range uint64(40) {
-		s := random(t, seed, randgraph.Options{Ops: 16})
+		s := random(t, seed, graphtest.Options{Ops: 16})
 		for _, page := range []graph.Bytes{1, s.c.Arena/32 + 1} {
 			got, want := compile.Divide(s.c, page, 0), compile.Divide(s.c, page, max(s.c.Arena/32, page))
 			if got.Text() != want.Text() {
@@ -301,7 +301,7 @@ func TestDivideByItself(t *testing.T) {
 // A distance of cuts that memory never grows by leaves each section one group, which needs every page in use.
 func TestDivideOnce(t *testing.T) {
 	for seed := range uint64(40) {
-		s := random(t, seed, randgraph.Options{Ops: 16})
+		s := random(t, seed, graphtest.Options{Ops: 16})
 		d := compile.Divide(s.c, 100, math.MaxInt64)
 		all := newPageOracle(s, 100)
 		for i, section := range []*program.Section{&s.c.Body, &s.c.Snapshot} {
@@ -351,7 +351,7 @@ func TestCheckGroupsAgainstOracle(t *testing.T) {
 	seeds := long.Rounds(60, 600)
 	accepted, rejected := 0, 0
 	for seed := range seeds {
-		s := random(t, seed, randgraph.Options{Ops: 16})
+		s := random(t, seed, graphtest.Options{Ops: 16})
 		rng := rand.New(rand.NewPCG(seed, 18))
 		if seed%2 == 0 {
 			s = s.copiesAll(t)
@@ -412,7 +412,7 @@ func TestCheckGroupsMissesNoPage(t *testing.T) {
 	seeds := long.Rounds(40, 100)
 	tried := 0
 	for seed := range seeds {
-		s := random(t, seed, randgraph.Options{Ops: 12}).copiesAll(t)
+		s := random(t, seed, graphtest.Options{Ops: 12}).copiesAll(t)
 		o := newPageOracle(s, 1+s.c.Arena/24)
 		rng := rand.New(rand.NewPCG(seed, 19))
 		d := &program.Groups{Page: o.page, Base: o.base.pages(), Body: o.anyGroups(rng, 0),

@@ -7,7 +7,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan/plantest"
 	"tensile/plan/program"
 	"tensile/plan/proof"
@@ -42,7 +42,7 @@ func TestCheckAgainstOracle(t *testing.T) {
 	seeds := long.Rounds(150, 1500)
 	racy, snapshots := 0, 0
 	for seed := range seeds {
-		s := random(t, seed, randgraph.Options{Ops: 14})
+		s := random(t, seed, graphtest.Options{Ops: 14})
 		if err := check(s); err != nil {
 			t.Fatalf("%s: %v\n%s", s.name, err, s.p.Text(s.g))
 		}

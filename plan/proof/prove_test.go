@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan"
 	"tensile/plan/compile"
 	"tensile/plan/program"
@@ -21,7 +21,7 @@ import (
 func TestWithoutBody(t *testing.T) {
 	crafted := 0
 	for seed := range uint64(300) {
-		s := random(t, seed, randgraph.Options{Ops: 16})
+		s := random(t, seed, graphtest.Options{Ops: 16})
 		for _, cmd := range s.c.Body.Commands {
 			if cmd.Kind != program.Out || !s.g.Storages[cmd.Storage].Role.Persistent() {
 				continue
@@ -46,7 +46,7 @@ func TestWithoutBody(t *testing.T) {
 // Prove trusts no compiler: what one makes must be of the plan that was asked for, and pass Check. It is not called
 // with a plan or a layout that fails.
 func TestProveTrustsNoCompiler(t *testing.T) {
-	s, other := random(t, 1, randgraph.Options{}), random(t, 2, randgraph.Options{})
+	s, other := random(t, 1, graphtest.Options{}), random(t, 2, graphtest.Options{})
 	racy := s.withProgram()
 	for i := range racy.c.Body.Commands {
 		racy.c.Body.Commands[i].Waits = nil
@@ -88,9 +88,9 @@ func TestProveTrustsNoCompiler(t *testing.T) {
 // Of a layout Prove reads offsets, scratch, arena and alignment: stays that are missing or of another plan do no harm,
 // and where no step has scratch a layout need not say so. Multiples of 1 are any bytes.
 func TestProveFindsStays(t *testing.T) {
-	other := random(t, 3, randgraph.Options{})
+	other := random(t, 3, graphtest.Options{})
 	for seed := range uint64(20) {
-		s := random(t, seed, randgraph.Options{})
+		s := random(t, seed, graphtest.Options{})
 		for _, stays := range []*plan.Stays{nil, other.l.Stays} {
 			l := s.withLayout().l
 			l.Stays = stays
@@ -121,7 +121,7 @@ func TestProveFindsStays(t *testing.T) {
 
 // Groups that fail make no Divided, and neither does a program that was not proven.
 func TestProveGroupsRefuses(t *testing.T) {
-	s := random(t, 1, randgraph.Options{}).divided()
+	s := random(t, 1, graphtest.Options{}).divided()
 	proven, err := proof.Check(s.c)
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestProveRefuses(t *testing.T) {
 	for _, test := range spoils {
 		tried := 0
 		for seed := range uint64(20) {
-			s := random(t, seed, randgraph.Options{})
+			s := random(t, seed, graphtest.Options{})
 			if _, err := compile.Prove(s.g, s.p, s.l, compile.Options{}); err != nil {
 				t.Fatalf("%s: %v", s.name, err)
 			}
@@ -225,7 +225,7 @@ func TestProveRefuses(t *testing.T) {
 			t.Errorf("%s: tried %d times", test.name, tried)
 		}
 	}
-	s := random(t, 1, randgraph.Options{})
+	s := random(t, 1, graphtest.Options{})
 	if _, err := compile.Prove(s.g, nil, s.l, compile.Options{}); err == nil ||
 		err.Error() != "the layout has no plan" {
 		t.Errorf("without a plan: %v", err)

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan"
 	"tensile/plan/plantest"
 	"tensile/plan/program"
@@ -41,7 +41,7 @@ func subjectOf(s plantest.Subject) subject {
 	return subject{s.Name, s.Graph, s.Plan, s.Layout, s.Program, nil}
 }
 
-func random(t testing.TB, seed uint64, o randgraph.Options) subject {
+func random(t testing.TB, seed uint64, o graphtest.Options) subject {
 	t.Helper()
 	return subjectOf(plantest.Random(t, seed, o))
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	_ "tensile/internal/long" // the flag -long
-	"tensile/scheduler/randjobs"
+	"tensile/scheduler/jobtest"
 )
 
 // BenchmarkSwap plans all swaps that cost no time, from the graph on: wiring, order, gaps, swaps.
@@ -15,7 +15,7 @@ func BenchmarkSwap(b *testing.B) {
 		model string
 		batch int
 	}{{"resnet50", 16}, {"resnet:6,6,6,6", 4}, {"resnet:66,66,66,66", 4}, {"resnet:580,580,580,575", 4}} {
-		s := opened(randjobs.Network(b, n.model, n.batch))
+		s := opened(jobtest.Network(b, n.model, n.batch))
 		b.Run(fmt.Sprintf("ops=%d", len(s.Request.Jobs[0].Graph.Ops)), func(b *testing.B) {
 			b.ReportAllocs()
 			var d *Draft

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan"
 	"tensile/plan/proof"
 	"tensile/scheduler"
@@ -20,7 +20,7 @@ func TestDies(t *testing.T) {
 	dying, plans := 0, 0
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 57))
-		g := randgraph.Script(rng)
+		g := graphtest.Script(rng)
 		j := scheduler.Job{Name: "a", Epoch: 1, Graph: g, Least: graph.Bytes(rng.IntN(600))}
 		for range g.Ops {
 			j.Latency = append(j.Latency, 1+time.Duration(rng.IntN(1000)))

@@ -9,7 +9,7 @@ import (
 	"tensile/graph"
 	"tensile/plan"
 	"tensile/scheduler"
-	"tensile/scheduler/randjobs"
+	"tensile/scheduler/jobtest"
 	"tensile/scheduler/replay"
 )
 
@@ -51,7 +51,7 @@ func TestEach(t *testing.T) {
 	planned, repeated, refused := 0, 0, 0
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 91))
-		r := randjobs.New(rng, 1+rng.IntN(3))
+		r := jobtest.New(rng, 1+rng.IntN(3))
 		for i := range r.Jobs {
 			r.Jobs[i].MaxSwapRate = 0
 		}
@@ -89,7 +89,7 @@ func TestEach(t *testing.T) {
 	if planned < 100 || repeated < 10 {
 		t.Errorf("%d planned, %d with less than their part at first, %d refused", planned, repeated, refused)
 	}
-	r := randjobs.New(rand.New(rand.NewPCG(1, 91)), 1)
+	r := jobtest.New(rand.New(rand.NewPCG(1, 91)), 1)
 	r.Jobs[0].MaxSwapRate, r.Policy = .5, "oldest"
 	_, err := Open(r, scheduler.Watch{}, func(s *Session) (scheduler.Result, error) { return s.Each(nil) })
 	if want := "job 0: policy oldest has no limit of swaps: leave its max swap rate out"; err == nil ||
@@ -120,7 +120,7 @@ func each(t *testing.T, r scheduler.Request) (result scheduler.Result, calls int
 func TestParts(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 92))
-		r := randjobs.New(rng, 2+rng.IntN(2))
+		r := jobtest.New(rng, 2+rng.IntN(2))
 		if seed%3 == 0 { // and a copy
 			r.Jobs = append(r.Jobs, r.Jobs[len(r.Jobs)-1])
 			r.Jobs[len(r.Jobs)-1].Name = "copy"
@@ -228,7 +228,7 @@ func TestEachRaises(t *testing.T) {
 	raised, planned, refused, most := 0, 0, 0, 0
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 93))
-		r := randjobs.New(rng, 2+rng.IntN(2))
+		r := jobtest.New(rng, 2+rng.IntN(2))
 		if seed%3 == 0 { // and a copy
 			r.Jobs = append(r.Jobs, r.Jobs[len(r.Jobs)-1])
 			r.Jobs[len(r.Jobs)-1].Name = "copy"
@@ -295,7 +295,7 @@ func TestEachRaises(t *testing.T) {
 // TestEachLeast: the refusal of several jobs says what the least of each packs into, also of those whose part was not
 // refused; and a method that never has enough is asked a few times.
 func TestEachLeast(t *testing.T) {
-	r := randjobs.New(rand.New(rand.NewPCG(3, 94)), 2)
+	r := jobtest.New(rand.New(rand.NewPCG(3, 94)), 2)
 	r.Policy, r.Budget = "demanding", 0
 	m := &demanding{make([]graph.Bytes, 2), []bool{true, true}, make([]Part, 2), 0}
 	_, err := Open(r, scheduler.Watch{}, func(s *Session) (scheduler.Result, error) {

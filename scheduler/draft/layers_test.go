@@ -8,7 +8,7 @@ import (
 
 	"tensile/graph"
 	"tensile/models"
-	"tensile/models/smallnet"
+	"tensile/models/nettest"
 )
 
 // Every backward op of every network has a forward op, and the layer of that; layers share no op; and those of batch
@@ -16,7 +16,7 @@ import (
 func TestLayers(t *testing.T) {
 	norms := 0
 	for _, name := range models.Names() {
-		g, err := smallnet.Build(name)
+		g, err := nettest.Build(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func readsParameters(g *graph.Graph, l *Layer) bool {
 
 // The layers of a residual network up to its first sum, by hand.
 func TestLayersOfBlock(t *testing.T) {
-	g, err := smallnet.Build("resnet18")
+	g, err := nettest.Build("resnet18")
 	if err != nil {
 		t.Fatal(err)
 	}

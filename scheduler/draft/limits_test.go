@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/scheduler"
-	"tensile/scheduler/randjobs"
+	"tensile/scheduler/jobtest"
 )
 
 // The bound of plans without a stall stays below the slow one where small storages are taken to be away at no cost.
@@ -42,8 +42,8 @@ func TestOutputsAreMadeOnce(t *testing.T) {
 	possible, recomputed := 0, 0
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 67))
-		g := withOutputs(randgraph.New(rng, randgraph.Options{}))
-		r := randjobs.New(rng, 1)
+		g := withOutputs(graphtest.New(rng, graphtest.Options{}))
+		r := jobtest.New(rng, 1)
 		r.Jobs[0] = scheduler.Job{Name: "a", Graph: g,
 			Latency: slices.Repeat([]time.Duration{time.Microsecond}, len(g.Ops))}
 		d := opened(r).Drafts(GraphOrder, Style{})[0]

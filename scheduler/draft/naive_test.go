@@ -7,7 +7,7 @@ import (
 
 	"tensile/graph"
 	"tensile/scheduler"
-	"tensile/scheduler/randjobs"
+	"tensile/scheduler/jobtest"
 )
 
 // naive plans swaps as SwapFreely does, and simulates everything again for each decision: the footprint from the
@@ -293,7 +293,7 @@ func naiveSwaps(jobs []*naive, target graph.Bytes) {
 
 // randomJobs returns a session of random jobs and a random style.
 func randomJobs(rng *rand.Rand, count int) (*Session, Style) {
-	r := randjobs.New(rng, count)
+	r := jobtest.New(rng, count)
 	style := Style{LateOut: rng.IntN(3) == 0, OneChannel: rng.IntN(3) == 0}
 	return opened(r), style
 }

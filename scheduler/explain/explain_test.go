@@ -19,8 +19,8 @@ import (
 	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/explain"
+	"tensile/scheduler/jobtest"
 	"tensile/scheduler/planner"
-	"tensile/scheduler/randjobs"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
@@ -29,7 +29,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the golden files")
 func planned(t *testing.T, seed uint64) (scheduler.Request, *planner.Planned) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
-	r := randjobs.New(rng, 1)
+	r := jobtest.New(rng, 1)
 	r.Explain = true
 	free, err := planner.Schedule(t.Context(), r)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"tensile/graph/cost"
 	"tensile/internal/long"
 	"tensile/scheduler"
-	"tensile/scheduler/randjobs"
+	"tensile/scheduler/jobtest"
 )
 
 // boundOf plans for random jobs as some device shares itself, and returns the sum of their weighted slowdowns, its
 // lower bound, and what the sum would be if nobody slowed anybody down; ok: there are plans.
 func boundOf(t *testing.T, seed uint64) (sum, bound, alone float64, ok bool) {
 	rng := rand.New(rand.NewPCG(seed, 23))
-	r := randjobs.New(rng, 1+rng.IntN(4))
+	r := jobtest.New(rng, 1+rng.IntN(4))
 	for i := range r.Jobs {
 		for op := range r.Jobs[i].Latency {
 			r.Jobs[i].Latency[op] += time.Duration(rng.IntN(20)) * time.Microsecond
@@ -30,7 +30,7 @@ func boundOf(t *testing.T, seed uint64) (sum, bound, alone float64, ok bool) {
 	case 0:
 		d.Turns = true
 	case 1, 2:
-		d.Gates, d.Page = true, randjobs.Align<<rng.IntN(4)
+		d.Gates, d.Page = true, jobtest.Align<<rng.IntN(4)
 	}
 	request := d.Request(r.Jobs...)
 	request.Policy = r.Policy

@@ -9,19 +9,19 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/models/smallnet"
+	"tensile/models/nettest"
 	"tensile/scheduler"
-	"tensile/scheduler/randjobs"
+	"tensile/scheduler/jobtest"
 )
 
 // curve is that of a small network, on a link that is slow enough for it.
 func curve(t *testing.T, network, policy string) *Curve {
 	t.Helper()
-	g, err := smallnet.Build(network)
+	g, err := nettest.Build(network)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := randjobs.Of(t, g)
+	r := jobtest.Of(t, g)
 	r.Policy, r.Out.Rate, r.In.Rate = policy, 1e9, 1e9
 	vanilla, err := Vanilla(t.Context(), r)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/models"
-	"tensile/models/smallnet"
+	"tensile/models/nettest"
 	"tensile/models/task"
 	"tensile/peak"
 	"tensile/plan"
@@ -199,7 +199,7 @@ func TestVanillaOfEveryNetwork(t *testing.T) {
 	}
 	on := Describe(sim.New(facts, sim.Options{}), Roofline(facts))
 	for _, name := range models.Names() {
-		g, err := smallnet.Build(name)
+		g, err := nettest.Build(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/graph/cost"
-	"tensile/models/smallnet"
+	"tensile/models/nettest"
 	"tensile/models/task"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
@@ -18,7 +18,7 @@ import (
 // replica is a replica's task for a network in its small form, and a device that is one of so many.
 func replica(t *testing.T, model string, replicas int) ([]task.Task, planner.Device, cost.Facts) {
 	t.Helper()
-	g, err := smallnet.Replicas(model, replicas)
+	g, err := nettest.Replicas(model, replicas)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"tensile/scheduler/randjobs"
+	"tensile/scheduler/jobtest"
 )
 
 // asked is a context that ends at a question.
@@ -34,7 +34,7 @@ func (a *asked) Err() error {
 // Proofs and bounds look at their context every so many steps of work, and end at the look that finds it done. What is
 // counted is work on a step of the plan: to validate, compile and check it, at least.
 func TestProofStops(t *testing.T) {
-	r := randjobs.Network(t, "resnet50", 4)
+	r := jobtest.Network(t, "resnet50", 4)
 	p, err := Schedule(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)

@@ -6,14 +6,14 @@ import (
 
 	"tensile/graph"
 	"tensile/scheduler"
+	"tensile/scheduler/jobtest"
 	"tensile/scheduler/policies"
-	"tensile/scheduler/randjobs"
 )
 
 // BenchmarkSchedule plans and packs under several budgets.
 func BenchmarkSchedule(b *testing.B) {
 	for _, model := range []string{"resnet50", "vgg16"} {
-		r := randjobs.Network(b, model, 16)
+		r := jobtest.Network(b, model, 16)
 		live := r
 		live.Policy = "none-live"
 		plain, err := policies.Schedule(live, nil)

@@ -14,9 +14,9 @@ import (
 	"tensile/graph"
 	"tensile/plan/compile"
 	"tensile/scheduler"
+	"tensile/scheduler/jobtest"
 	"tensile/scheduler/policies"
 	"tensile/scheduler/policies/autoswap"
-	"tensile/scheduler/randjobs"
 )
 
 // suited returns a request for a policy: without max swap rates if it refuses them, and with options by which it swaps
@@ -27,7 +27,7 @@ func suited(t *testing.T, r scheduler.Request, policy string) scheduler.Request 
 	if policy == "autoswap" {
 		r.Options.Own = autoswap.Options{Smallest: -1, Score: autoswap.SWDOA} // the mixture takes long
 	}
-	probe := randjobs.New(rand.New(rand.NewPCG(1, 24)), 1)
+	probe := jobtest.New(rand.New(rand.NewPCG(1, 24)), 1)
 	probe.Policy, probe.Jobs[0].MaxSwapRate = policy, 1
 	if _, err := policies.Schedule(probe, nil); err == nil || !strings.Contains(err.Error(), "max swap rate out") {
 		return r
@@ -65,7 +65,7 @@ func TestEveryPolicy(t *testing.T) {
 			var all outcomes
 			for seed := range seeds(50) {
 				rng := rand.New(rand.NewPCG(seed, 24))
-				r := randjobs.New(rng, 1+int(seed%3))
+				r := jobtest.New(rng, 1+int(seed%3))
 				if seed%2 == 1 {
 					vary(rng, r)
 				}

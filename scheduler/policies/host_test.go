@@ -13,9 +13,9 @@ import (
 	"tensile/plan/compile"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
+	"tensile/scheduler/jobtest"
 	"tensile/scheduler/policies"
 	"tensile/scheduler/policies/tensile"
-	"tensile/scheduler/randjobs"
 )
 
 // hostOf is what the jobs of a result have on the host, as their compiled programs say.
@@ -34,7 +34,7 @@ func TestHostBudget(t *testing.T) {
 	for _, policy := range []string{"none-all", "none-live", "tensile", "tensile-paper"} { // TestEveryPolicy has all
 		for seed := range seeds(60) {
 			rng := rand.New(rand.NewPCG(seed, 31))
-			r := randjobs.New(rng, 1+int(seed%3))
+			r := jobtest.New(rng, 1+int(seed%3))
 			r.Policy, r.Options.Own = policy, tensile.Options{NoRecompute: seed%3 == 0}
 			var home graph.Bytes
 			for i := range r.Jobs {
@@ -102,7 +102,7 @@ func TestHostBudget(t *testing.T) {
 
 // With less host memory a network is swapped less and recomputed more, within the same budget of the device.
 func TestLessHostRecomputesMore(t *testing.T) {
-	r := randjobs.Network(t, "resnet50", 16)
+	r := jobtest.Network(t, "resnet50", 16)
 	r.Budget = schedule(t, "resnet50", r).Arena * 45 / 100
 	home := scheduler.HomeOf(r.Jobs[0])
 	free := schedule(t, "resnet50", r)
@@ -132,7 +132,7 @@ func TestLessHostRecomputesMore(t *testing.T) {
 
 // A policy that knows nothing of a budget of host memory is held to it all the same.
 func TestHostBudgetOfOtherPolicies(t *testing.T) {
-	r := randjobs.Network(t, "lenet", 32)
+	r := jobtest.Network(t, "lenet", 32)
 	r.Policy, r.Lowest = "tensile", true
 	free := schedule(t, "lenet", r)
 	careless := func(s *draft.Session) (scheduler.Result, error) {

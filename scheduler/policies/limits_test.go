@@ -10,15 +10,15 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/models/smallnet"
+	"tensile/models/nettest"
 	"tensile/plan"
 	"tensile/plan/compile"
 	"tensile/plan/program"
-	"tensile/plan/randplan"
+	"tensile/plan/randtest"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
+	"tensile/scheduler/jobtest"
 	"tensile/scheduler/policies"
-	"tensile/scheduler/randjobs"
 )
 
 // withinLimits checks that the arena of a plan of a job is not below the bound for the time that it takes, nor its time
@@ -67,11 +67,11 @@ func TestPoliciesWithinLimits(t *testing.T) {
 		requests = append(requests, r)
 	}
 	for _, name := range []string{"lenet", "vgg16", "bert"} {
-		g, err := smallnet.Build(name)
+		g, err := nettest.Build(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		requests = append(requests, randjobs.Of(t, g))
+		requests = append(requests, jobtest.Of(t, g))
 	}
 	plans, slower := 0, 0
 	closest := math.Inf(1)
@@ -125,7 +125,7 @@ func TestRandomPlansWithinLimits(t *testing.T) {
 		for op := range scratch {
 			scratch[op] = r.Jobs[0].Variants[op][0].Scratch
 		}
-		p := randplan.New(rng, g, scratch)
+		p := randtest.New(rng, g, scratch)
 		if !inWhole(g, p) {
 			continue
 		}
@@ -154,7 +154,7 @@ func TestLimitsOfNetworks(t *testing.T) {
 		"resnet50":    {1702e6, 1362e6, 969e6, 390e6},
 		"densenet121": {2654e6, 2325e6, 1849e6, 1072e6},
 	} {
-		r := randjobs.Network(t, network, 16)
+		r := jobtest.Network(t, network, 16)
 		p := &plan.Plan{}
 		for _, op := range draft.EarlyUpdates(r.Jobs[0].Graph) {
 			p.Steps = append(p.Steps, plan.Step{Op: op})

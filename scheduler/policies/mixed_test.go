@@ -7,16 +7,16 @@ import (
 
 	"tensile/graph"
 	"tensile/scheduler"
+	"tensile/scheduler/jobtest"
 	"tensile/scheduler/policies"
-	"tensile/scheduler/randjobs"
 )
 
 // TestMixed plans unlike jobs within little more than they need at least. By size their parts would be too small for
 // the one of which less can leave: it gets what the other one does not need.
 func TestMixed(t *testing.T) {
 	for _, policy := range []string{"autoswap", "superneurons", "dtr", "dtr-eq", "vdnn-dyn"} {
-		r := randjobs.Network(t, "vgg16-cifar", 64)
-		r.Jobs = append(r.Jobs, randjobs.Network(t, "resnet:1,1,1,1", 8).Jobs...)
+		r := jobtest.Network(t, "vgg16-cifar", 64)
+		r.Jobs = append(r.Jobs, jobtest.Network(t, "resnet:1,1,1,1", 8).Jobs...)
 		r.Jobs[1].Name = "resnet"
 		r.Policy = policy
 		sets, _ := r.WorkingSets()
@@ -48,8 +48,8 @@ func TestMixed(t *testing.T) {
 // takes the first refuses. Where the sum of the jobs' sets fits, a part that is too small for one is raised.
 func TestLeastScratch(t *testing.T) {
 	const scratch = graph.GiB
-	r := randjobs.Network(t, "vgg16-cifar", 64)
-	r.Jobs = append(r.Jobs, randjobs.Network(t, "resnet:1,1,1,1", 8).Jobs...)
+	r := jobtest.Network(t, "vgg16-cifar", 64)
+	r.Jobs = append(r.Jobs, jobtest.Network(t, "resnet:1,1,1,1", 8).Jobs...)
 	r.Jobs[1].Name = "resnet"
 	j := &r.Jobs[0]
 	j.Variants = make([][]scheduler.Variant, len(j.Graph.Ops))

@@ -14,9 +14,9 @@ import (
 	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
+	"tensile/scheduler/jobtest"
 	"tensile/scheduler/policies"
 	"tensile/scheduler/policies/paper"
-	"tensile/scheduler/randjobs"
 )
 
 // outside is the table with the policies of this file, which is no part of package policies: a row each.
@@ -40,7 +40,7 @@ func byOutside(t *testing.T, what, policy string, r scheduler.Request) (schedule
 }
 
 func TestTableNamesPolicies(t *testing.T) {
-	r := randjobs.New(rand.New(rand.NewPCG(1, 20)), 1)
+	r := jobtest.New(rand.New(rand.NewPCG(1, 20)), 1)
 	if _, err := policies.Schedule(r, nil); err != nil {
 		t.Error(err)
 	}
@@ -88,7 +88,7 @@ func TestPolicyEmitsSync(t *testing.T) {
 	longer, equal := 0, 0
 	for seed := range seeds(100) {
 		what := fmt.Sprintf("seed %d", seed)
-		r := randjobs.New(rand.New(rand.NewPCG(seed, 21)), 1)
+		r := jobtest.New(rand.New(rand.NewPCG(seed, 21)), 1)
 		plain, err := byOutside(t, what, "tensile-paper", r)
 		if err != nil {
 			t.Fatal(what, err)
@@ -169,7 +169,7 @@ func TestPolicyChoosesVariants(t *testing.T) {
 	taken := map[string]int{}
 	for seed := range seeds(60) {
 		rng := rand.New(rand.NewPCG(seed, 22))
-		r := randjobs.New(rng, 1)
+		r := jobtest.New(rng, 1)
 		j := &r.Jobs[0]
 		what := fmt.Sprintf("seed %d", seed)
 		one := schedule(t, what, r)
@@ -293,7 +293,7 @@ func TestPolicyAsksAgain(t *testing.T) {
 	var before, after time.Duration
 	asked := 0
 	for seed := range seeds(60) {
-		r := randjobs.New(rand.New(rand.NewPCG(seed, 23)), 1)
+		r := jobtest.New(rand.New(rand.NewPCG(seed, 23)), 1)
 		r.Jobs[0].MaxSwapRate = 0
 		slow := r
 		slow.In.Rate /= 2

@@ -7,8 +7,8 @@ import (
 
 	"tensile/graph"
 	"tensile/scheduler"
+	"tensile/scheduler/jobtest"
 	"tensile/scheduler/policies"
-	"tensile/scheduler/randjobs"
 )
 
 // The paper's plans of two networks are as low as an independent implementation of its algorithms on graphs of the same
@@ -20,7 +20,7 @@ func TestPaperOfNetworks(t *testing.T) {
 		name string
 		peak float64 // MB: 2,292 and 3,169 without a plan
 	}{{"resnet50", 1944}, {"densenet121", 2753}} {
-		r := randjobs.Network(t, c.name, 16)
+		r := jobtest.Network(t, c.name, 16)
 		r.Policy = "tensile-paper"
 		plain := schedule(t, c.name, r)
 		mustHold(t, c.name, r, plain)
@@ -45,7 +45,7 @@ func TestPaperSwapsFirst(t *testing.T) {
 	alone, recomputed, refused := 0, 0, 0
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 81))
-		request := randjobs.New(rng, 1+rng.IntN(2))
+		request := jobtest.New(rng, 1+rng.IntN(2))
 		request.Policy = "tensile-paper"
 		lowest, err := policies.Schedule(request, nil)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/peak"
 	"tensile/plan/compile"
 	"tensile/plan/proof"
@@ -34,7 +34,7 @@ func random(rng *rand.Rand) scheduler.Request {
 	}
 	r := scheduler.Request{Policy: "tensile", Out: link(), In: link(), Align: align}
 	for i := range 1 + rng.IntN(3) {
-		g := randgraph.New(rng, randgraph.Options{Passes: i == 1})
+		g := graphtest.New(rng, graphtest.Options{Passes: i == 1})
 		j := scheduler.Job{Name: fmt.Sprintf("job%d", i), Epoch: int64(i), Graph: g}
 		for range g.Ops {
 			j.Latency = append(j.Latency, time.Duration(rng.IntN(10000)))

@@ -11,7 +11,7 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan"
 	"tensile/scheduler"
 )
@@ -21,7 +21,7 @@ func scripts(rng *rand.Rand) scheduler.Request {
 	link := cost.Link{Rate: cost.BytesPerSecond(1e6 * (1 + rng.Float64()*200)), Latency: time.Duration(rng.IntN(3000))}
 	r := scheduler.Request{Policy: "tensile", Out: link, In: link, Align: align}
 	for i := range 1 + rng.IntN(2) {
-		j := scheduler.Job{Name: fmt.Sprint(i), Graph: randgraph.Script(rng), Least: graph.Bytes(rng.IntN(1000)),
+		j := scheduler.Job{Name: fmt.Sprint(i), Graph: graphtest.Script(rng), Least: graph.Bytes(rng.IntN(1000)),
 			Held: graph.Bytes(rng.IntN(3000))}
 		for range j.Graph.Ops {
 			j.Latency = append(j.Latency, time.Duration(rng.IntN(10000)))

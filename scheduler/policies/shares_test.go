@@ -9,7 +9,7 @@ import (
 
 	"tensile/graph"
 	"tensile/graph/cost"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 	"tensile/scheduler/policies/none"
@@ -96,7 +96,7 @@ func TestEqualJobs(t *testing.T) {
 	for seed := range uint64(25) {
 		rng := rand.New(rand.NewPCG(seed, 14))
 		r := scheduler.Request{Policy: "tensile", Out: cost.Link{Rate: 2e7}, In: cost.Link{Rate: 2e7}, Align: 64}
-		graphs := []*graph.Graph{randgraph.New(rng, randgraph.Options{}), randgraph.New(rng, randgraph.Options{})}
+		graphs := []*graph.Graph{graphtest.New(rng, graphtest.Options{}), graphtest.New(rng, graphtest.Options{})}
 		latencies := make(map[*graph.Graph][]time.Duration)
 		for _, g := range graphs {
 			for range g.Ops {
@@ -148,7 +148,7 @@ func TestNoWorseThanEvenShares(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 12))
 		r := scheduler.Request{Policy: "tensile", Out: cost.Link{Rate: 2e7}, In: cost.Link{Rate: 2e7}, Align: 64}
 		for i := range 2 + rng.IntN(2) {
-			j := scheduler.Job{Name: fmt.Sprint(i), Graph: randgraph.New(rng, randgraph.Options{}),
+			j := scheduler.Job{Name: fmt.Sprint(i), Graph: graphtest.New(rng, graphtest.Options{}),
 				Weight: 1 + rng.IntN(2)*rng.IntN(9)}
 			for range j.Graph.Ops {
 				j.Latency = append(j.Latency, time.Duration(1+rng.IntN(10000))*time.Duration(1+9*i))

@@ -8,7 +8,7 @@ import (
 
 	"tensile/graph"
 	"tensile/graph/cost"
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/scheduler"
@@ -17,7 +17,7 @@ import (
 // equals returns a request of n jobs with one graph and the same latencies.
 func equals(rng *rand.Rand, n int) scheduler.Request {
 	link := cost.Link{Rate: cost.BytesPerSecond(1e6 * (5 + rng.Float64()*50)), Latency: 100}
-	j := scheduler.Job{Graph: randgraph.New(rng, randgraph.Options{})}
+	j := scheduler.Job{Graph: graphtest.New(rng, graphtest.Options{})}
 	for range j.Graph.Ops {
 		j.Latency = append(j.Latency, time.Duration(1000+rng.IntN(10000)))
 	}

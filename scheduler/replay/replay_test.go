@@ -16,8 +16,8 @@ import (
 	"tensile/plan"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
+	"tensile/scheduler/jobtest"
 	"tensile/scheduler/policies"
-	"tensile/scheduler/randjobs"
 	"tensile/scheduler/replay"
 )
 
@@ -62,7 +62,7 @@ func proven(t *testing.T, what string, g *graph.Graph, p *plan.Plan, capacity gr
 	if f := peak.Of(g, p); f.Peak > capacity {
 		t.Fatalf("%s: a peak of %v with a capacity of %v\n%s", what, f.Peak, capacity, p.Text(g))
 	}
-	l, err := compile.Place(g, p, randjobs.Align)
+	l, err := compile.Place(g, p, jobtest.Align)
 	if err != nil {
 		t.Fatal(what, err)
 	}
@@ -78,7 +78,7 @@ func TestPlans(t *testing.T) {
 	resident, emptied := 0, 0
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 91))
-		r := randjobs.New(rng, 1)
+		r := jobtest.New(rng, 1)
 		j := &r.Jobs[0]
 		g := j.Graph
 		workingSet, all := scheduler.WorkingSetOf(*j, r.Align).Bytes, graph.Bytes(0)
@@ -159,7 +159,7 @@ func TestPolicy(t *testing.T) {
 	planned, refused := 0, 0
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 92))
-		r := randjobs.New(rng, 1+rng.IntN(2))
+		r := jobtest.New(rng, 1+rng.IntN(2))
 		r.Policy = "none-live"
 		live, err := table.Schedule(r, scheduler.Watch{})
 		if err != nil {
@@ -190,7 +190,7 @@ func TestPolicy(t *testing.T) {
 
 // A victim that was not offered is a mistake of the method.
 func TestWrongVictim(t *testing.T) {
-	r := randjobs.New(rand.New(rand.NewPCG(3, 93)), 1)
+	r := jobtest.New(rand.New(rand.NewPCG(3, 93)), 1)
 	defer func() {
 		if recover() == nil {
 			t.Error("a wrong victim is taken")

@@ -15,14 +15,14 @@ import (
 
 	"tensile/internal/long"
 	"tensile/wire"
-	"tensile/wire/localbus"
+	"tensile/wire/bustest"
 )
 
 // office is a bus and a folder with its journal.
 type office struct {
 	t     *testing.T
 	dir   string
-	bus   *localbus.Bus
+	bus   *bustest.Bus
 	lines []string // that the newest journal has logged
 
 	journal *Journal
@@ -30,7 +30,7 @@ type office struct {
 }
 
 func newOffice(t *testing.T) *office {
-	o := &office{t: t, dir: t.TempDir(), bus: localbus.New()}
+	o := &office{t: t, dir: t.TempDir(), bus: bustest.New()}
 	t.Cleanup(func() { o.bus.Close() })
 	return o
 }
@@ -318,7 +318,7 @@ func TestBounded(t *testing.T) {
 
 // A write beside a thousand jobs, with what new files take now and then.
 func BenchmarkPut(b *testing.B) {
-	bus := localbus.New()
+	bus := bustest.New()
 	defer bus.Close()
 	j, err := Open(b.TempDir(), func(line string) { b.Log(line) })
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
-	"tensile/scheduler/randjobs"
+	"tensile/scheduler/jobtest"
 )
 
 // the flag -long
@@ -49,7 +49,7 @@ func TestRandomJobs(t *testing.T) {
 	within, refused, swapped := 0, 0, graph.Bytes(0)
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 183))
-		r := randjobs.New(rng, 1+int(seed%3))
+		r := jobtest.New(rng, 1+int(seed%3))
 		for i := range r.Jobs {
 			r.Jobs[i].MaxSwapRate = 0
 		}
@@ -166,7 +166,7 @@ func TestTime(t *testing.T) {
 	equal, near := 0, 0
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 185))
-		r := randjobs.New(rng, 1)
+		r := jobtest.New(rng, 1)
 		r.Jobs[0].MaxSwapRate = 0
 		_, err := draft.Open(r, scheduler.Watch{}, func(s *draft.Session) (scheduler.Result, error) {
 			d := s.Draft(0, draft.FirstSteps(s.GraphOrder(0)), draft.Style{})

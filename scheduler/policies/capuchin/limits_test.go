@@ -9,9 +9,9 @@ import (
 	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/scheduler"
+	"tensile/scheduler/jobtest"
 	"tensile/scheduler/policies"
 	"tensile/scheduler/policies/capuchin"
-	"tensile/scheduler/randjobs"
 )
 
 // iteration is what an iteration of the first job is predicted to take.
@@ -34,7 +34,7 @@ func TestAsGoodAsReimplemented(t *testing.T) {
 		"resnet50":    {1.20, 1.52, 1.95, 2.79},
 		"densenet121": {1.22, 1.66, 2.10, 3.10},
 	} {
-		r := randjobs.Network(t, network, 16)
+		r := jobtest.Network(t, network, 16)
 		r.Policy = "none-live"
 		live, err := policies.Schedule(r, nil)
 		if err != nil {

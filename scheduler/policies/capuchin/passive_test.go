@@ -11,7 +11,7 @@ import (
 	"tensile/plan/proof"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
-	"tensile/scheduler/randjobs"
+	"tensile/scheduler/jobtest"
 )
 
 // inSession calls a function with a session of a request.
@@ -45,7 +45,7 @@ func TestPassiveAsReimplemented(t *testing.T) {
 		"resnet50":    {1.64, 2.16, 2.59, 3.55},
 		"densenet121": {1.58, 2.16, 2.67, 3.74},
 	} {
-		r := randjobs.Network(t, network, 16)
+		r := jobtest.Network(t, network, 16)
 		inSession(r, func(s *draft.Session) {
 			d := s.Draft(0, draft.FirstSteps(draft.GraphOrder(r.Jobs[0].Graph)), draft.Style{})
 			_, live := d.Peak()

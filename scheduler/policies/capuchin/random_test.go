@@ -15,7 +15,7 @@ import (
 	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
-	"tensile/scheduler/randjobs"
+	"tensile/scheduler/jobtest"
 )
 
 // random is a request of some jobs without limits of swaps, within a part of what they need more than their working
@@ -23,7 +23,7 @@ import (
 func random(t *testing.T, seed uint64) scheduler.Request {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 181))
-	r := randjobs.New(rng, 1+rng.IntN(3))
+	r := jobtest.New(rng, 1+rng.IntN(3))
 	for i := range r.Jobs {
 		r.Jobs[i].MaxSwapRate = 0
 	}

@@ -8,7 +8,7 @@ import (
 	"tensile/graph"
 	_ "tensile/internal/long" // the flag -long
 	"tensile/scheduler"
-	"tensile/scheduler/randjobs"
+	"tensile/scheduler/jobtest"
 )
 
 // layered is a chain of n forward ops of a mebibyte each.
@@ -58,7 +58,7 @@ func TestSqrtN(t *testing.T) {
 // pass; and nothing that the last segment makes is made again.
 func TestNetworks(t *testing.T) {
 	for _, model := range []string{"vgg16", "resnet50", "inceptionv3", "densenet121", "nasnet-mobile"} {
-		r := randjobs.Network(t, model, 2)
+		r := jobtest.Network(t, model, 2)
 		j := &r.Jobs[0]
 		g := j.Graph
 		n := newNetwork(j, r.Align)

@@ -11,7 +11,7 @@ import (
 	"tensile/graph"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
-	"tensile/scheduler/randjobs"
+	"tensile/scheduler/jobtest"
 )
 
 var heuristics = []string{DTR, Eq, Local, LRU, Size, MSPS}
@@ -24,7 +24,7 @@ func TestNeighbourhoods(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 31))
 		j, align := chain(3+rng.IntN(20)), graph.Bytes(512)
 		if seed%3 > 0 {
-			r := randjobs.New(rng, 1)
+			r := jobtest.New(rng, 1)
 			j, align = &r.Jobs[0], r.Align
 		}
 		h := heuristics[rng.IntN(len(heuristics))]

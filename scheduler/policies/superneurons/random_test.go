@@ -11,16 +11,16 @@ import (
 	"tensile/graph/cost"
 	"tensile/internal/long"
 	"tensile/models"
+	"tensile/models/graphtest"
+	"tensile/models/nettest"
 	"tensile/models/passes"
-	"tensile/models/randgraph"
-	"tensile/models/smallnet"
 	"tensile/peak"
 	"tensile/plan/compile"
 	"tensile/plan/proof"
 	"tensile/scheduler"
+	"tensile/scheduler/jobtest"
 	"tensile/scheduler/policies"
 	"tensile/scheduler/policies/superneurons"
-	"tensile/scheduler/randjobs"
 )
 
 // options are the parts of the method in all combinations that differ.
@@ -76,9 +76,9 @@ func TestRandom(t *testing.T) {
 	planned, refused, swapped, again := 0, 0, 0, 0
 	for seed := range uint64(seeds) {
 		rng := rand.New(rand.NewPCG(seed, 18))
-		r := randjobs.New(rng, 1)
+		r := jobtest.New(rng, 1)
 		r.Policy, r.Jobs[0].MaxSwapRate = "superneurons", 0
-		r.Jobs[0].Graph = randgraph.New(rng, randgraph.Options{Passes: seed%2 == 1})
+		r.Jobs[0].Graph = graphtest.New(rng, graphtest.Options{Passes: seed%2 == 1})
 		r.Jobs[0] = vary(rng, r.Jobs[0].Graph)
 		o := all[rng.IntN(len(all))]
 		r.Options.Own = o
@@ -147,7 +147,7 @@ func TestNetworks(t *testing.T) {
 		if !long.On() && k%6 != 0 {
 			continue
 		}
-		plain, err := smallnet.Build(name)
+		plain, err := nettest.Build(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 
 	_ "tensile/internal/long"
 	"tensile/scheduler/draft"
-	"tensile/scheduler/randjobs"
+	"tensile/scheduler/jobtest"
 )
 
 // the flag -long
@@ -26,7 +26,7 @@ func proven(t *testing.T, seed uint64, d *draft.Draft) {
 	if err := proof.Validate(g, p); err != nil {
 		t.Fatalf("seed %d: %v\n%s", seed, err, p.Text(g))
 	}
-	l, err := compile.Place(g, p, randjobs.Align)
+	l, err := compile.Place(g, p, jobtest.Align)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
-	"tensile/scheduler/randjobs"
+	"tensile/scheduler/jobtest"
 )
 
 // A plan for no budget is affordable if no job loses more than a hundredth of its time.
@@ -52,7 +52,7 @@ func TestAffordable(t *testing.T) {
 
 // randomJobs returns a session of random jobs and random options.
 func randomJobs(rng *rand.Rand, count int) (s *draft.Session, o Options) {
-	r := randjobs.New(rng, count)
+	r := jobtest.New(rng, count)
 	o = Options{LateOut: rng.IntN(3) == 0, OneChannel: rng.IntN(3) == 0}
 	_, err := draft.Open(r, scheduler.Watch{}, func(it *draft.Session) (scheduler.Result, error) {
 		s = it

@@ -8,22 +8,22 @@ import (
 	"testing"
 
 	"tensile/graph"
-	"tensile/models/smallnet"
+	"tensile/models/nettest"
 	"tensile/plan"
 	"tensile/scheduler"
+	"tensile/scheduler/jobtest"
 	"tensile/scheduler/policies"
-	"tensile/scheduler/randjobs"
 )
 
 // network returns a request for a small network whose convolutions have three variants: without scratch, four times as
 // fast with some, and twice as fast with a quarter of that.
 func network(t *testing.T, name string, scratch graph.Bytes) scheduler.Request {
 	t.Helper()
-	g, err := smallnet.BuildBatch(name, 16)
+	g, err := nettest.BuildBatch(name, 16)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := randjobs.Of(t, g)
+	r := jobtest.Of(t, g)
 	j := &r.Jobs[0]
 	j.Variants = make([][]scheduler.Variant, len(g.Ops))
 	for op := range g.Ops {
@@ -151,7 +151,7 @@ func schedule(t *testing.T, r scheduler.Request) scheduler.Result {
 func TestTensileTable(t *testing.T) {
 	const mb, beside = 1e6, 2000.0
 	for name, want := range map[string]float64{"resnet50": .1733, "densenet121": .1381} {
-		r := randjobs.Network(t, name, 16)
+		r := jobtest.Network(t, name, 16)
 		peak := map[string]float64{}
 		for _, policy := range []string{"none-all", "vdnn-tensile", "vdnn-conv"} {
 			r.Policy = policy
