@@ -26,8 +26,9 @@ func joinCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "join [flags] -- COMMAND...",
 		Short: "Train a PyTorch script as a job of a controller, or alone within a memory limit",
-		Long: `Start a PyTorch script and plan the memory of its training. The script imports the package in
-python/tensile and calls tensile.join(model, optimizer); it trains with its own ops, in its own process,
+		Long: `Start a PyTorch script and plan the memory of its training. The script needs no change: the first
+optimizer of PyTorch 2 that makes a step joins. To choose another one, or with PyTorch 1, the script
+imports tensile and calls tensile.join(model, optimizer). It trains with its own ops, in its own process,
 with bit-identical results. Its first iterations are captured; later iterations run with a plan that is
 carried out between the ops.
 
@@ -261,7 +262,8 @@ func (s *joined) say(format string, args ...any) {
 func tellSummary(sum sidecar.Summary, joined bool, report string, say func(string)) error {
 	switch {
 	case !joined:
-		say("the command has not joined: it has to import tensile, and to say tensile.join(model, optimizer)")
+		say("the command has not joined: no optimizer of PyTorch 2 has made a step in it (python -I and -S hide " +
+			"Tensile; with PyTorch 1 the script has to say tensile.join(model, optimizer))")
 	case sum.Planned == 0:
 		say(fmt.Sprintf("%d iterations, none by a plan, touched %s", sum.Iterations, sum.Unplanned))
 	case sum.Unplanned == 0: // none was measured
@@ -272,7 +274,7 @@ func tellSummary(sum sidecar.Summary, joined bool, report string, say func(strin
 			sum.Iterations, sum.Planned, sum.Touched, sum.Plan, sum.Reserve, sum.Unplanned))
 	}
 	if sum.Over > 0 {
-		say(fmt.Sprintf("%d iterations had more than the limit of %s", sum.Over, sum.Limit))
+		say(fmt.Sprintf("iterations that had more than the limit of %s: %d", sum.Limit, sum.Over))
 	}
 	if report == "" {
 		return nil

@@ -5,9 +5,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 
 	"tensile/executor/sidecar"
+	"tensile/python"
 )
 
 // socketVariable names the variable in which a script finds the number of its end of the connection.
@@ -37,6 +39,9 @@ func startScript(args []string, held ...*os.File) (sidecar.Script, error) {
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	command.ExtraFiles = append([]*os.File{theirs}, held...) // which the command has as 3 and so on
 	command.Env = append(os.Environ(), socketVariable+"=3")
+	if path := pythonPath(); path != "" {
+		command.Env = append(command.Env, "PYTHONPATH="+path)
+	}
 	if err := command.Start(); err != nil {
 		conn.Close()
 		return sidecar.Script{}, err
@@ -44,4 +49,21 @@ func startScript(args []string, held ...*os.File) (sidecar.Script, error) {
 	ended := make(chan error, 1)
 	go func() { ended <- command.Wait() }()
 	return sidecar.Script{Conn: conn.(*net.UnixConn), Ended: ended}, nil
+}
+
+// pythonPath is where a script looks for modules: first of all in the package that this binary carries, which is laid
+// into the user's cache. Without a cache that can be written a script finds what it found before.
+func pythonPath() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	laid, err := python.Lay(filepath.Join(cache, "tensile"))
+	if err != nil {
+		return ""
+	}
+	if before := os.Getenv("PYTHONPATH"); before != "" {
+		return laid + string(os.PathListSeparator) + before
+	}
+	return laid
 }

@@ -99,6 +99,63 @@ func TestJoinTorch(t *testing.T) {
 	}
 }
 
+// A script without a word of Tensile in it joins by its first step, to the same bits, and Python's start is as without
+// Tensile: the user's own sitecustomize runs, and a script that PyTorch is no part of is left alone.
+func TestJoinUnchangedScript(t *testing.T) {
+	long.Only(t)
+	t.Parallel()
+	python := needs.Torch2(t)
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "site"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "site", "sitecustomize.py"), `print("the user's start")`)
+	script := filepath.Join(dir, "train.py")
+	write(t, script, `
+import hashlib, sys, torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(*[l for _ in range(6) for l in (torch.nn.Linear(128, 128), torch.nn.ReLU())])
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(24):
+    optimizer.zero_grad()
+    loss = model(torch.randn(256, 128)).square().mean()
+    loss.backward()
+    optimizer.step()
+digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters()))
+print(loss.item(), digest.hexdigest(), "tensile" in sys.modules)
+`)
+	run := func(words ...string) (string, string) {
+		c := exec.Command(words[0], words[1:]...)
+		c.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(dir, "site"),
+			"XDG_CACHE_HOME="+filepath.Join(dir, "cache"), "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1")
+		var out, errs strings.Builder
+		c.Stdout, c.Stderr = &out, &errs
+		if err := c.Run(); err != nil {
+			t.Fatalf("%q: %v\n%s", words, err, &errs)
+		}
+		return out.String(), errs.String()
+	}
+	alone, _ := run(python, script)
+	want := strings.Replace(alone, "False", "True", 1)
+	report := filepath.Join(dir, "report.json")
+	got, said := run("tensile", "join", "--memory", "60%", "--report", report, "--", python, script)
+	if got != want || !strings.HasPrefix(got, "the user's start\n") {
+		t.Errorf("printed\n%s\nwant\n%s", got, want)
+	}
+	var sum sidecar.Summary
+	text, err := os.ReadFile(report)
+	if err == nil {
+		err = json.Unmarshal(text, &sum)
+	}
+	if err != nil || sum.Planned < 10 || sum.Iterations != 23 {
+		t.Errorf("%d of %d iterations by a plan (%v); stderr:\n%s", sum.Planned, sum.Iterations, err, said)
+	}
+	got, said = run("tensile", "join", "--", python, "-c", `print("no torch")`)
+	if got != "the user's start\nno torch\n" || !strings.Contains(said, "has not joined") {
+		t.Errorf("without PyTorch it printed %q and %q", got, said)
+	}
+}
+
 // What python/tests/planned.py says of scripts within limits is so, in one process of PyTorch.
 func TestJoinTorchPlanned(t *testing.T) {
 	long.Only(t)

@@ -5,7 +5,7 @@ const module = "tensile"
 
 // house are the folders, floor by floor from the ground: a package may import those of the folders on the floors below.
 var house = [][]string{
-	{"graph"},
+	{"graph", "python"},
 	{"plan", "data"},
 	{"device", "predictor", "peak"},
 	{"models", "swapexec"},
@@ -33,6 +33,7 @@ var rooms = map[string][][]string{
 		{"device/cuda/fakecuda/bridge"},
 		{"device/cuda/fakecuda/library"},
 	},
+	"python":    {{"python"}}, // files alone
 	"predictor": {{"predictor/correct"}, {"predictor"}},
 	"peak":      {{"peak"}},
 	"models":    {{"models", "models/external", "models/onnx", "models/passes"}, {"models/task"}, {"models/workload"}},

@@ -56,6 +56,40 @@ def start(parameters, optimizer, planner, why=None):
     _session.enter(hooks.install(_session))
 
 
+def wait_for_a_step():
+    """Has the first optimizer that makes a step in this process join, unless the script has said join before. Before torch 2
+    nothing happens: it does not tell of steps."""
+    register = getattr(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook", None)
+    if register is None:
+        return
+    process = os.getpid()
+
+    def stepped(optimizer, args, kwargs):
+        handle.remove()
+        if _session is None and not _left and os.getpid() == process:
+            join(_model_of(optimizer), optimizer)
+
+    handle = register(stepped)
+
+
+def _model_of(optimizer):
+    """Returns the largest module that has all parameters of an optimizer; without one, a module of these alone."""
+    import gc
+
+    import torch
+
+    trained = {id(p): p for g in optimizer.param_groups for p in g["params"]}
+    found, most = None, -1
+    for m in [m for m in gc.get_objects() if issubclass(type(m), torch.nn.Module)]:
+        inside = list(m.modules())
+        if len(inside) > most and trained.keys() <= {id(p) for p in m.parameters()}:
+            found, most = m, len(inside)
+    if found is None:
+        found = torch.nn.Module()
+        found.trained = torch.nn.ParameterList(p for p in trained.values() if isinstance(p, torch.nn.Parameter))
+    return found
+
+
 def _at_the_end(session):
     """Has the planner told how the script ends."""
     planner = session.planner
