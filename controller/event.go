@@ -22,16 +22,16 @@ const (
 	Opened EventKind = "opened"
 	// Closed: no executor has Device any more.
 	Closed EventKind = "closed"
-	// Left: the process of Executor has ended, or another takes its name; Why.
-	Left EventKind = "left"
-	// OutOfReach: Executor cannot be reached, and may be training; Why.
+	// ExecutorEnded: the process of Executor has ended, or another takes its name; Detail.
+	ExecutorEnded EventKind = "executor-ended"
+	// OutOfReach: Executor cannot be reached, and may be training; Detail.
 	OutOfReach EventKind = "silent"
-	// Back: Executor is heard of again.
-	Back EventKind = "back"
-	// Killed: the process of Executor is ended, because others wait for its memory; Why.
+	// ExecutorReturned: Executor is heard of again.
+	ExecutorReturned EventKind = "executor-returned"
+	// Killed: the process of Executor is ended, because others wait for its memory; Detail.
 	Killed EventKind = "killed"
-	// Freed: the memory that Executor may have had is free; Why.
-	Freed EventKind = "freed"
+	// MemoryFreed: the memory that Executor may have had is free; Detail.
+	MemoryFreed EventKind = "memory-freed"
 	// Doubled: a second process has the name Executor, at Host.
 	Doubled EventKind = "doubled"
 	// Repelled: the second process of Executor, at Host, is refused; Reason.
@@ -42,34 +42,34 @@ const (
 	Adopted EventKind = "adopted"
 	// Shared: jobs share memory; Reason says how fast they are expected to be.
 	Shared EventKind = "shared"
-	// Unplanned: there are no new plans; Reason and Cause say what they were wanted for, Why what is missing.
+	// Unplanned: there are no new plans; Reason and Cause say what they were wanted for, Detail what is missing.
 	Unplanned EventKind = "unplanned"
 	// Granted: Job may train with the layout of Epoch, in Bytes.
 	Granted EventKind = "granted"
-	// Moved: Job, which had not begun, gets another executor; Why.
-	Moved EventKind = "moved"
-	// Moves: Job migrates to Device; Gain of the next Iterations and Transition, or Why.
-	Moves EventKind = "moves"
+	// Reassigned: Job, which had not begun, gets another executor; Detail.
+	Reassigned EventKind = "reassigned"
+	// Migrating: Job migrates to Device; Gain of the next Iterations and Transition, or Detail.
+	Migrating EventKind = "migrating"
 	// Disproved: the migration of Job to Device has Saved less than its Gain. No job migrates on Host, which may name
 	// two, for Rest.
 	Disproved EventKind = "disproved"
-	// Restarted: Job goes on from its checkpoint after Iterations; Why.
+	// Restarted: Job goes on from its checkpoint after Iterations; Detail.
 	Restarted EventKind = "restarted"
 	// Rested: Job is parked after Iterations.
 	Rested EventKind = "rested"
-	// Preempted: Job is parked for the job that Reason names, of higher priority or of another tenant; Why.
+	// Preempted: Job is parked for the job that Reason names, of higher priority or of another tenant; Detail.
 	Preempted EventKind = "preempted"
-	// Troubled: Job goes on in spite of Why.
+	// Troubled: Job goes on in spite of Detail.
 	Troubled EventKind = "troubled"
-	// Ended: Job is over, with State, Iterations and the Epoch of its last layout; Why.
+	// Ended: Job is over, with State, Iterations and the Epoch of its last layout; Detail.
 	Ended EventKind = "ended"
-	// Budgeted: Reason says which budget counts after a restart of the controller.
-	Budgeted EventKind = "budgeted"
-	// Rebudgeted: all jobs are planned for again, because of the budget that Reason names.
-	Rebudgeted EventKind = "rebudgeted"
+	// BudgetRestored: Reason says which budget counts after a restart of the controller.
+	BudgetRestored EventKind = "budget-restored"
+	// BudgetChanged: all jobs are planned for again, because of the budget that Reason names.
+	BudgetChanged EventKind = "budget-changed"
 	// Shrinking: jobs and Contexts have Bytes of Budget, and are to give some back.
 	Shrinking EventKind = "shrinking"
-	// Stuck: jobs and Contexts have Bytes of Budget, and cannot shrink; Why.
+	// Stuck: jobs and Contexts have Bytes of Budget, and cannot shrink; Detail.
 	Stuck EventKind = "stuck"
 )
 
@@ -94,7 +94,7 @@ type Event struct {
 	Rest       time.Duration `json:"rest_ns,omitzero"`
 	Reason     string        `json:"reason,omitzero"`
 	Cause      Cause         `json:"cause,omitzero"`
-	Why        string        `json:"why,omitzero"`
+	Detail     string        `json:"detail,omitzero"`
 }
 
 // String is the event as a line of a log.
@@ -109,29 +109,29 @@ func (e Event) String() string {
 			budgetText(e.Budget))
 	case Closed:
 		return fmt.Sprintf("device %s is not planned for any more: nobody has it", e.Device)
-	case Left:
-		return fmt.Sprintf("executor %s has gone: %s", e.Executor, e.Why)
+	case ExecutorEnded:
+		return fmt.Sprintf("executor %s has gone: %s", e.Executor, e.Detail)
 	case Doubled:
 		return fmt.Sprintf("a second process of executor %s has come%s; it has to go if the first is heard again",
 			e.Executor, hostSuffix(e.Host))
 	case Repelled:
 		return fmt.Sprintf("a second process of executor %s%s is refused: %s", e.Executor, hostSuffix(e.Host), e.Reason)
 	case OutOfReach:
-		return fmt.Sprintf("executor %s cannot be reached: %s; what it may have stays reserved", e.Executor, e.Why)
-	case Back:
+		return fmt.Sprintf("executor %s cannot be reached: %s; what it may have stays reserved", e.Executor, e.Detail)
+	case ExecutorReturned:
 		return fmt.Sprintf("executor %s is back", e.Executor)
 	case Killed:
-		return fmt.Sprintf("executor %s is killed, so that its memory is free: %s", e.Executor, e.Why)
-	case Freed:
-		return fmt.Sprintf("what executor %s had is free: %s", e.Executor, e.Why)
+		return fmt.Sprintf("executor %s is killed, so that its memory is free: %s", e.Executor, e.Detail)
+	case MemoryFreed:
+		return fmt.Sprintf("what executor %s had is free: %s", e.Executor, e.Detail)
 	case Restarted:
-		return fmt.Sprintf("job %s goes on from iteration %d: %s", e.Job, e.Iterations, e.Why)
+		return fmt.Sprintf("job %s goes on from iteration %d: %s", e.Job, e.Iterations, e.Detail)
 	case Rested:
 		return fmt.Sprintf("job %s is parked after %d iterations", e.Job, e.Iterations)
 	case Preempted:
 		line := fmt.Sprintf("job %s gives way to job %s", e.Job, e.Reason)
-		if e.Why != "" {
-			line += ", as " + e.Why
+		if e.Detail != "" {
+			line += ", as " + e.Detail
 		}
 		return line
 	case Queued:
@@ -149,32 +149,32 @@ func (e Event) String() string {
 	case Shared:
 		return e.Reason
 	case Unplanned:
-		return fmt.Sprintf("no new plans after %s: %s", e.Reason, e.Why)
+		return fmt.Sprintf("no new plans after %s: %s", e.Reason, e.Detail)
 	case Granted:
 		return fmt.Sprintf("job %s may train with layout %d in %s", e.Job, e.Epoch, e.Bytes)
-	case Moved:
-		return fmt.Sprintf("job %s had not begun: %s; it gets another executor", e.Job, e.Why)
-	case Moves:
+	case Reassigned:
+		return fmt.Sprintf("job %s had not begun: %s; it gets another executor", e.Job, e.Detail)
+	case Migrating:
 		return fmt.Sprintf("job %s %s", e.Job, e.migrationText())
 	case Disproved:
 		return e.inVainText()
 	case Troubled:
-		return fmt.Sprintf("job %s: %s", e.Job, e.Why)
+		return fmt.Sprintf("job %s: %s", e.Job, e.Detail)
 	case Ended:
 		line := fmt.Sprintf("job %s %s after %d iterations", e.Job, e.State, e.Iterations)
-		if e.Why != "" {
-			line += ": " + e.Why
+		if e.Detail != "" {
+			line += ": " + e.Detail
 		}
 		return line
-	case Budgeted:
+	case BudgetRestored:
 		return e.Reason
-	case Rebudgeted:
+	case BudgetChanged:
 		return e.Reason + ": all jobs are planned for again"
 	case Shrinking:
 		return fmt.Sprintf("jobs hold %s of %s%s; they shrink", e.Bytes, e.Budget, contextSuffix(e.Contexts))
 	case Stuck:
 		return fmt.Sprintf("jobs hold %s of %s%s, and cannot shrink that far; nothing else begins until some have "+
-			"ended: %s", e.Bytes, e.Budget, contextSuffix(e.Contexts), e.Why)
+			"ended: %s", e.Bytes, e.Budget, contextSuffix(e.Contexts), e.Detail)
 	}
 	panic("controller: an event of unknown kind " + string(e.Kind))
 }

@@ -44,7 +44,7 @@ func TestDevicesComeAndGo(t *testing.T) {
 		}
 	}
 	t.Logf("%v, on devices %v, %d moved", happened, on, moved)
-	for _, kind := range []EventKind{Opened, Closed, Restarted, Rested, OutOfReach, Freed, Queued} {
+	for _, kind := range []EventKind{Opened, Closed, Restarted, Rested, OutOfReach, MemoryFreed, Queued} {
 		if n := happened[kind]; n < int(seeds)/20 {
 			t.Errorf("%s only %d times", kind, n)
 		}

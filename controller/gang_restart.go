@@ -139,7 +139,7 @@ func (m *Machine) restartGang(j *job, why string, counts bool) {
 	for _, o := range g {
 		o.record.Restarts = tries
 		m.requeueInPlace(o, line)
-		m.emitEvent(Event{Kind: Restarted, Job: o.record.Spec.Name, Iterations: o.record.From, Why: why})
+		m.emitEvent(Event{Kind: Restarted, Job: o.record.Spec.Name, Iterations: o.record.From, Detail: why})
 	}
 }
 

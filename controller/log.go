@@ -39,7 +39,7 @@ func (e *Event) attrs() []slog.Attr {
 	number("epoch", e.Epoch)
 	text("state", string(e.State))
 	text("device", e.Device)
-	if e.Kind == Moves {
+	if e.Kind == Migrating {
 		list = append(list, slog.Duration("gain", e.Gain), slog.Duration("transition", e.Transition))
 	}
 	if e.Kind == Disproved {
@@ -54,6 +54,6 @@ func (e *Event) attrs() []slog.Attr {
 	number("budget_bytes", int64(e.Budget))
 	text("cause", string(e.Cause))
 	text("reason", e.Reason)
-	text("why", e.Why)
+	text("why", e.Detail)
 	return list
 }

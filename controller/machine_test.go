@@ -63,7 +63,7 @@ func TestMachineUnderFire(t *testing.T) {
 	if forHost < int(seeds)/50 {
 		t.Errorf("jobs waited %d times for host memory", forHost)
 	}
-	for _, kind := range []EventKind{Restarted, Rested, Preempted, OutOfReach, Back, Freed} {
+	for _, kind := range []EventKind{Restarted, Rested, Preempted, OutOfReach, ExecutorReturned, MemoryFreed} {
 		if n := happened[kind]; n < int(seeds)/20 {
 			t.Errorf("%s only %d times", kind, n)
 		}

@@ -404,8 +404,8 @@ func (m *Machine) decideMigration() {
 		return
 	}
 	j, to := t.job, t.to
-	e := Event{Kind: Moves, Job: j.record.Spec.Name, Device: to.config.Name, Iterations: m.config.Horizon, Gain: gain,
-		Transition: cost}
+	e := Event{Kind: Migrating, Job: j.record.Spec.Name, Device: to.config.Name, Iterations: m.config.Horizon,
+		Gain: gain, Transition: cost}
 	m.emitEvent(e)
 	if p := t.newMoveCheck(gain); p != nil {
 		m.migrations.checks = append(m.migrations.checks, p)
@@ -495,13 +495,13 @@ func (m *Machine) stayOnDevice(j *job, why string) {
 		panic("controller: " + err.Error())
 	}
 	m.changed = true
-	m.emitEvent(Event{Kind: Troubled, Job: j.record.Spec.Name, Why: "stays where it is: " + why})
+	m.emitEvent(Event{Kind: Troubled, Job: j.record.Spec.Name, Detail: "stays where it is: " + why})
 }
 
 // migrationText says in words that a job migrates.
 func (e Event) migrationText() string {
-	if e.Why != "" {
-		return fmt.Sprintf("moves to device %s: %s", e.Device, e.Why)
+	if e.Detail != "" {
+		return fmt.Sprintf("moves to device %s: %s", e.Device, e.Detail)
 	}
 	return fmt.Sprintf("moves to device %s: saves %v of the next %d iterations, costs %v", e.Device,
 		text.Duration(e.Gain), e.Iterations, text.Duration(e.Transition))

@@ -27,7 +27,7 @@ func (l *movers) step(in Input) {
 			defer l.step(Input{PlanResult: l.plan(o.PlanRequest)})
 		case o.Orders != nil:
 			defer l.obey(o.Orders)
-		case o.Event != nil && o.Event.Kind == Moves && o.Event.Why == "":
+		case o.Event != nil && o.Event.Kind == Migrating && o.Event.Detail == "":
 			l.moves, l.sums = append(l.moves, *o.Event), append(l.sums, l.sum())
 		}
 	}

@@ -92,8 +92,8 @@ func (m *Machine) bindDevice(j *job, d *domain) {
 	}
 	if from := j.domain; from != nil {
 		if from.registered != nil && from.registered.Drained && j.record.Checkpoint != nil && !j.noRoom {
-			m.emitEvent(Event{Kind: Moves, Job: j.record.Spec.Name, Device: d.config.Name,
-				Why: fmt.Sprintf("device %s is drained", from.recordName())})
+			m.emitEvent(Event{Kind: Migrating, Job: j.record.Spec.Name, Device: d.config.Name,
+				Detail: fmt.Sprintf("device %s is drained", from.recordName())})
 		}
 		m.unbindDevice(j)
 	}

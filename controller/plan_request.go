@@ -429,14 +429,15 @@ func (d *domain) keepOldPlans(e *openRequest, why *NoPlan) {
 		return
 	}
 	told := e.reason.newEvent()
-	told.Kind, told.Why = Unplanned, why.Why
+	told.Kind, told.Detail = Unplanned, why.Why
 	if d.isOverfull() {
-		told = Event{Kind: Stuck, Bytes: d.takenBytes(), Budget: d.config.Budget, Contexts: d.contexts(), Why: why.Why}
+		told = Event{Kind: Stuck, Bytes: d.takenBytes(), Budget: d.config.Budget, Contexts: d.contexts(),
+			Detail: why.Why}
 	}
 	for _, j := range e.jobs {
 		d.m.recordUnplanned(j, why)
 	}
-	said := fmt.Sprint(told.Kind, told.Bytes, told.Budget, told.Contexts, told.Why)
+	said := fmt.Sprint(told.Kind, told.Bytes, told.Budget, told.Contexts, told.Detail)
 	if d.lastNoPlan != said { // otherwise it would be told at every drift
 		d.lastNoPlan = said
 		d.m.emitEvent(told)

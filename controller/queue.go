@@ -97,7 +97,7 @@ func (m *Machine) restartJob(j *job, why string) bool {
 	m.detachJob(j)
 	m.requeueInPlace(j, fmt.Sprintf("goes on from iteration %d in %v (attempt %d of %d): %s", j.record.Iteration, wait,
 		j.record.Restarts, j.record.Spec.Restarts, why))
-	m.emitEvent(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
+	m.emitEvent(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Detail: why})
 	return true
 }
 
@@ -123,7 +123,7 @@ func (m *Machine) handleMissingCheckpoint(j *job, x *executor, why string) bool 
 	if len(m.domains) > 1 && len(m.candidateDevices(j)) > 0 { // an executor of another device may have the checkpoint
 		m.detachJob(j)
 		m.requeueInPlace(j, why)
-		m.emitEvent(Event{Kind: Moved, Job: j.record.Spec.Name, Why: why})
+		m.emitEvent(Event{Kind: Reassigned, Job: j.record.Spec.Name, Detail: why})
 		return true
 	}
 	until := cmp.Or(j.checkpointDeadline, m.now+m.config.GiveUp)
@@ -159,7 +159,7 @@ func (m *Machine) shrinkToFree(j *job, free graph.Bytes, why string) bool {
 		return true
 	}
 	m.requeueInPlace(j, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
-	m.emitEvent(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
+	m.emitEvent(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Detail: why})
 	return true
 }
 
@@ -404,7 +404,8 @@ func (d *domain) unloadParked() {
 	}
 	d.m.changed = true
 	d.m.sendGangHome(last, wire.OnDisk)
-	d.m.emitEvent(Event{Kind: Preempted, Job: last.record.Spec.Name, Reason: first.record.Spec.Name, Why: ReasonParked})
+	d.m.emitEvent(Event{Kind: Preempted, Job: last.record.Spec.Name, Reason: first.record.Spec.Name,
+		Detail: ReasonParked})
 }
 
 // ReasonParked is why a job gives way that already did so before.

@@ -208,13 +208,13 @@ func (m *Machine) announceBudget() {
 	case set == nil || m.ownDomain == nil:
 		return
 	case m.startBudget == 0:
-		m.emitEvent(Event{Kind: Budgeted,
+		m.emitEvent(Event{Kind: BudgetRestored,
 			Reason: fmt.Sprintf("the budget is %s, as tensile budget has set it: --budget "+
 				"at the start would come before that", budgetText(set.Budget))})
 		return
 	case m.startBudget != set.Budget:
-		m.emitEvent(Event{Kind: Budgeted, Reason: fmt.Sprintf("the budget is %s, by --budget; that which tensile "+
-			"budget had set, %s, counts no more", budgetText(m.startBudget), budgetText(set.Budget))})
+		m.emitEvent(Event{Kind: BudgetRestored, Reason: fmt.Sprintf("the budget is %s, by --budget; that which "+
+			"tensile budget had set, %s, counts no more", budgetText(m.startBudget), budgetText(set.Budget))})
 	}
 	m.settings = nil
 	m.emit(Output{Drop: &Drop{Settings: wire.SettingsObject(m.ownDomain.config.Device)}})
@@ -241,7 +241,7 @@ func (d *domain) replanForBudget() {
 	}
 	change := fmt.Sprintf("the budget%s is %s, and was %s", of, budgetText(d.config.Budget),
 		budgetText(live[other].record.Budget))
-	d.m.emitEvent(Event{Kind: Rebudgeted, Reason: change})
+	d.m.emitEvent(Event{Kind: BudgetChanged, Reason: change})
 	d.pending.replan = newReason(Memory, "%s", change)
 	for _, j := range live {
 		j.record.Budget, j.blocked = d.config.Budget, false

@@ -103,7 +103,7 @@ func (m *Machine) recordUnplanned(j *job, why *NoPlan) {
 		"or take a smaller batch", j.unplannedBytes(), text.Line(why.Why, maxWhy))
 	if j.record.Unplanned != line {
 		j.record.Unplanned, m.changed = line, true
-		m.emitEvent(Event{Kind: Troubled, Job: j.record.Spec.Name, Why: line})
+		m.emitEvent(Event{Kind: Troubled, Job: j.record.Spec.Name, Detail: line})
 	}
 }
 

@@ -217,7 +217,7 @@ func (m *Machine) applyJobStatus(j *job, s wire.JobStatus, answers bool) {
 		m.recordTraining(j)
 		if (s.Error != "" || j.record.State == wire.JobRunning) && s.Error != j.record.Reason {
 			if j.record.Reason, m.changed = s.Error, true; s.Error != "" {
-				m.emitEvent(Event{Kind: Troubled, Job: j.record.Spec.Name, Why: s.Error})
+				m.emitEvent(Event{Kind: Troubled, Job: j.record.Spec.Name, Detail: s.Error})
 			}
 		}
 	case wire.Resting:
@@ -291,7 +291,7 @@ func (m *Machine) applyTick(t *Tick) {
 			m.giveUpExecutor(x)
 		case !x.killed:
 			x.killed = true
-			m.emitEvent(Event{Kind: Killed, Executor: x.name, Why: silenceText(silent)})
+			m.emitEvent(Event{Kind: Killed, Executor: x.name, Detail: silenceText(silent)})
 			m.emit(Output{Kill: x.name})
 		}
 	}
@@ -353,7 +353,7 @@ func (m *Machine) applySuspended(j *job, s wire.JobStatus) {
 		const why = "its executor has left"
 		m.detachJob(j)
 		m.requeueInPlace(j, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
-		m.emitEvent(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Why: why})
+		m.emitEvent(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Detail: why})
 	}
 }
 
@@ -413,7 +413,7 @@ func (m *Machine) reassign(j *job, why string) {
 	for _, l := range j.layouts {
 		l.delivered = false
 	}
-	m.emitEvent(Event{Kind: Moved, Job: j.record.Spec.Name, Why: why})
+	m.emitEvent(Event{Kind: Reassigned, Job: j.record.Spec.Name, Detail: why})
 }
 
 // recordIteration records that a job has trained an iteration.

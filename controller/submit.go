@@ -160,7 +160,7 @@ func (m *Machine) endJob(j *job, state wire.JobState, why string, result *wire.R
 	m.changed = true
 	m.addCount(j, func(t *Counters) { t.countEnd(state) })
 	m.emitEvent(Event{Kind: Ended, Job: j.record.Spec.Name, Epoch: j.record.Applied, State: state,
-		Iterations: j.record.Iteration, Why: why})
+		Iterations: j.record.Iteration, Detail: why})
 	m.retryAdmission(d) // jobs behind it may fit now
 	if active && (!m.config.NoReplan || d.isOverfull() || d.hasUnplannedJob()) {
 		d.pending.replan = newReason(Departure, "job %s has gone", j.record.Spec.Name)

@@ -469,7 +469,7 @@ func (d *domain) repayDebt() {
 	victim.record.Preempted, d.m.changed = true, true
 	d.m.sendGangHome(victim, place)
 	d.m.emitEvent(Event{Kind: Preempted, Job: victim.record.Spec.Name, Reason: first.record.Spec.Name,
-		Why: fmt.Sprintf("%s lacks %v of its share", tenantName(owed), text.Duration(debt))})
+		Detail: fmt.Sprintf("%s lacks %v of its share", tenantName(owed), text.Duration(debt))})
 }
 
 // tenantWeights are what jobs that are planned for together are worth against each other: the share of each tenant,

@@ -39,7 +39,7 @@ func (d *domain) reservedBytes() (sum graph.Bytes) {
 func (m *Machine) removeDead(x *executor, why string) {
 	x.gone, x.dead, m.changed = true, true, true
 	m.unblock()
-	m.emitEvent(Event{Kind: Left, Executor: x.name, Why: why})
+	m.emitEvent(Event{Kind: ExecutorEnded, Executor: x.name, Detail: why})
 	for _, j := range m.jobs {
 		if j.record.Executor == x.name && j.hasExecutor() {
 			m.recoverLost(j, why)
@@ -120,7 +120,7 @@ func (m *Machine) announceFreed(d *domain, name, why string) {
 	m.changed = true
 	m.retryAdmission(d)
 	m.unblock()
-	m.emitEvent(Event{Kind: Freed, Executor: name, Why: why})
+	m.emitEvent(Event{Kind: MemoryFreed, Executor: name, Detail: why})
 	if !m.config.NoReplan {
 		d.pending.replan = newReason(Processes, "executor %s has given its memory back", name)
 	}
@@ -165,12 +165,12 @@ func (m *Machine) markSilent(x *executor) {
 	m.changed = true
 	if !m.hasJobs(x.name) && d.config.Context == 0 {
 		x.gone = true
-		m.emitEvent(Event{Kind: Left, Executor: x.name, Why: silenceText(m.now - x.lastHeard)})
+		m.emitEvent(Event{Kind: ExecutorEnded, Executor: x.name, Detail: silenceText(m.now - x.lastHeard)})
 		m.departed = append(m.departed, x.name)
 		return
 	}
 	x.silent = true
-	m.emitEvent(Event{Kind: OutOfReach, Executor: x.name, Why: silenceText(m.now - x.lastHeard)})
+	m.emitEvent(Event{Kind: OutOfReach, Executor: x.name, Detail: silenceText(m.now - x.lastHeard)})
 	for _, j := range m.jobs {
 		if j.record.Executor == x.name && j.canChangePlan() {
 			j.markUnreachable(x)
@@ -217,7 +217,7 @@ func (m *Machine) markReachable(x *executor) {
 	x.silent, m.changed = false, true
 	m.retryAdmission(x.domain) // jobs that are parked there may go on
 	m.unblock()
-	m.emitEvent(Event{Kind: Back, Executor: x.name})
+	m.emitEvent(Event{Kind: ExecutorReturned, Executor: x.name})
 	for _, j := range m.jobs {
 		if j.record.Executor != x.name || !j.isActive() {
 			continue
@@ -253,7 +253,7 @@ func (m *Machine) giveUpExecutor(x *executor) {
 	}
 	if x.duplicate != nil { // the second process takes the name
 		delete(m.executors, x.name)
-		m.emitEvent(Event{Kind: Left, Executor: x.name, Why: why})
+		m.emitEvent(Event{Kind: ExecutorEnded, Executor: x.name, Detail: why})
 		m.applyStatus(x.duplicate)
 	}
 }

@@ -173,7 +173,7 @@ func (c *cluster) step(in controller.Input) {
 			})
 		case o.Event != nil && o.Event.Kind == controller.Adopted:
 			c.replanned++
-		case o.Event != nil && o.Event.Kind == controller.Moves:
+		case o.Event != nil && o.Event.Kind == controller.Migrating:
 			c.moved++
 		}
 	}

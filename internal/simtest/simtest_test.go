@@ -293,7 +293,7 @@ func TestEverythingTogether(t *testing.T) {
 	}
 	t.Logf("%v, %d began with a checkpoint, %d waited for it, %v", phases, resumed, missed, happened)
 	for kind, few := range map[controller.EventKind]uint64{controller.Restarted: 1, controller.Rested: 4,
-		controller.OutOfReach: 4, controller.Back: 4, controller.Preempted: 400} {
+		controller.OutOfReach: 4, controller.ExecutorReturned: 4, controller.Preempted: 400} {
 		if happened[kind] < int(seeds/few) {
 			tooFew("%s only %d times", kind, happened[kind])
 		}
@@ -309,7 +309,7 @@ func TestEverythingTogether(t *testing.T) {
 	}
 	t.Logf("%d times executors brought a device, %d times one was given up, %d jobs went from one to another, "+
 		"%d moves were decided",
-		happened[controller.Opened], happened[controller.Closed], moved, happened[controller.Moves])
+		happened[controller.Opened], happened[controller.Closed], moved, happened[controller.Migrating])
 	if seeds >= 20 && (happened[controller.Closed] < int(seeds)/50 || moved < int(seeds)/20) {
 		tooFew("%d devices went, %d jobs went to another", happened[controller.Closed], moved)
 	}

@@ -138,8 +138,8 @@ func (ts *tenants) owedOn(on string) map[string]time.Duration {
 func (ts *tenants) giveWay(e *controller.Event, m *controller.Machine) {
 	owed := behind(m)
 	of, to := ts.owners[e.Job], ts.owners[e.Reason]
-	untied := e.Why == "" && ts.w.config.HostMemory > 0 // they wait for each other's memory, whoever's they are
-	if len(m.Tenants()) == 0 || untied || e.Why == controller.ReasonParked || e.Why == "" && of == to {
+	untied := e.Detail == "" && ts.w.config.HostMemory > 0 // they wait for each other's memory, whoever's they are
+	if len(m.Tenants()) == 0 || untied || e.Detail == controller.ReasonParked || e.Detail == "" && of == to {
 		return
 	}
 	more := owed[of] >= owed[to]
@@ -150,7 +150,7 @@ func (ts *tenants) giveWay(e *controller.Event, m *controller.Machine) {
 	ts.gave[e.Job] = true
 	if ts.gaveWay++; of == to || owed[to] <= 0 || more {
 		ts.w.tell()
-		ts.w.t.Fatalf("job %s of %q gives way to %s of %q (%s); owed is %v", e.Job, of, e.Reason, to, e.Why, owed)
+		ts.w.t.Fatalf("job %s of %q gives way to %s of %q (%s); owed is %v", e.Job, of, e.Reason, to, e.Detail, owed)
 	}
 }
 
