@@ -114,6 +114,7 @@ func (f *office) beat(name string, number int64, jobs ...wire.JobStatus) {
 	if err := f.bus.Put(f.t.Context(), wire.StatusKey(name), wire.Encode(s)); err != nil {
 		f.t.Fatal(err)
 	}
+	synctest.Wait() // else what comes next may be heard before
 }
 
 func (f *office) ask(q wire.Request) wire.Answer {
