@@ -24,10 +24,10 @@ type batch struct {
 // are taken, and fail if they cannot.
 const answerWithin = 5 * time.Second
 
-// maxJobsOne is the most jobs of one user that are not over: all that are not are planned for, and listed in one answer.
+// maxJobsOne is the most jobs of one user that are not over: these are planned for, and listed in one answer.
 const maxJobsOne = 500
 
-// checkJobQuota returns why no more jobs of a user are taken. nil: they may be. The administrator may submit any number.
+// checkJobQuota returns why no more jobs of a user are taken. nil: they may be, as any number of the administrator's.
 func (m *Machine) checkJobQuota(user string, more int) error {
 	has := 0
 	for _, j := range m.jobs {
@@ -38,8 +38,8 @@ func (m *Machine) checkJobQuota(user string, more int) error {
 	if user == "" || has+more <= maxJobsOne {
 		return nil
 	}
-	return fmt.Errorf("%s has %d jobs that are not over, and would have %d more: a user has at most %d: wait until some "+
-		"are over, or stop them", user, has, more, maxJobsOne)
+	return fmt.Errorf("%s has %d jobs that are not over, and would have %d more: a user has at most %d: wait until "+
+		"some are over, or stop them", user, has, more, maxJobsOne)
 }
 
 // submitJobs takes in jobs, all or none. They are planned for, and then begin, or wait until they fit beside the

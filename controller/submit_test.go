@@ -9,8 +9,8 @@ import (
 	"tensile/wire"
 )
 
-// The jobs of one user that are not over are bounded, together with those that come; not those of the administrator, and
-// not those of others.
+// The jobs of one user that are not over are bounded, together with those that come; not those of the administrator,
+// and not those of others.
 func TestJobsOfOneUser(t *testing.T) {
 	w := calmWorld(t, 1, 0)
 	g := randgraph.New(w.rng, randgraph.Options{})
@@ -18,8 +18,8 @@ func TestJobsOfOneUser(t *testing.T) {
 	submit := func(by, name string, count int) string {
 		var list []Submission
 		for i := range count {
-			list = append(list, Submission{Spec: wire.Spec{Name: fmt.Sprint(name, i), Model: "random", Iterations: endless,
-				Graph: g.Digest()}, Graph: g})
+			list = append(list, Submission{Spec: wire.Spec{Name: fmt.Sprint(name, i), Model: "random",
+				Iterations: endless, Graph: g.Digest()}, Graph: g})
 		}
 		w.machine.submitJobs(1, by, list)
 		var refusal string // "": they wait for plans
