@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -23,6 +24,24 @@ type batch struct {
 // are taken, and fail if they cannot.
 const answerWithin = 5 * time.Second
 
+// maxJobsOne is the most jobs of one user that are not over: these are planned for, and listed in one answer.
+const maxJobsOne = 500
+
+// checkJobQuota returns why no more jobs of a user are taken. nil: they may be, as any number of the administrator's.
+func (m *Machine) checkJobQuota(user string, more int) error {
+	has := 0
+	for _, j := range m.jobs {
+		if j.record.Spec.Owner == user && !j.record.State.Over() {
+			has++
+		}
+	}
+	if user == "" || has+more <= maxJobsOne {
+		return nil
+	}
+	return fmt.Errorf("%s has %d jobs that are not over, and would have %d more: a user has at most %d: wait until "+
+		"some are over, or stop them", user, has, more, maxJobsOne)
+}
+
 // submitJobs takes in jobs, all or none. They are planned for, and then begin, or wait until they fit beside the
 // others. All are refused if one of them can never run.
 func (m *Machine) submitJobs(from int64, by string, list []Submission) {
@@ -36,7 +55,7 @@ func (m *Machine) submitJobs(from int64, by string, list []Submission) {
 			return
 		}
 	}
-	if err := m.checkReplicas(list); err != nil {
+	if err := cmp.Or(m.checkJobQuota(by, len(list)), m.checkReplicas(list)); err != nil {
 		m.reply(from, fmt.Errorf("%w%s", err, b.refusalSuffix))
 		return
 	}

@@ -87,6 +87,9 @@ func (f *Files) Parent(path string) (dir *os.Root, name string, err error) {
 		return dir, filepath.Base(path), err
 	}
 	dir, err = do(f, path, nil, func(r *os.Root, file string) (*os.Root, error) {
+		if file == "." { // whose base name would be a file in it
+			return nil, fmt.Errorf("%s is a folder: name a file in it", path)
+		}
 		if info, err := r.Lstat(file); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 			return nil, f.refused(path, "is a link")
 		}

@@ -123,6 +123,11 @@ func TestParent(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(home, "runs", "1", "w")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v (%v)", info, err)
 	}
+	for _, path := range []string{home, allowed, f.Path("."), allowed + "/"} {
+		if _, _, err := f.Parent(path); err == nil || !strings.Contains(err.Error(), "is a folder: name a file in it") {
+			t.Errorf("of the folder %s itself: %v", path, err)
+		}
+	}
 	if _, _, err := f.Parent(filepath.Join(allowed, "runs", "w")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("in a folder of all that is not there: %v", err)
 	}

@@ -45,6 +45,11 @@ func Issues(dir string) ([]Issued, error) {
 		return nil, fmt.Errorf("%s: %w: restore it from a copy; without it, what was revoked would be valid again",
 			path, err)
 	}
+	broken := func(i Issued) bool { return i.Revoked < 0 || !i.Valid && i.Revoked == 0 }
+	if list == nil || slices.ContainsFunc(list, broken) {
+		return nil, fmt.Errorf("%s is damaged: restore it from a copy; without it, what was revoked would be "+
+			"valid again", path)
+	}
 	return list, nil
 }
 
