@@ -45,13 +45,19 @@ func Issues(dir string) ([]Issued, error) {
 		return nil, fmt.Errorf("%s: %w: restore it from a copy; without it, what was revoked would be valid again",
 			path, err)
 	}
-	broken := func(i Issued) bool { return i.Revoked < 0 || !i.Valid && i.Revoked == 0 }
+	broken := func(i Issued) bool {
+		return i.Revoked < 0 || i.Revoked > maxRevoked || !i.Valid && i.Revoked == 0
+	}
 	if list == nil || slices.ContainsFunc(list, broken) {
 		return nil, fmt.Errorf("%s is damaged: restore it from a copy; without it, what was revoked would be "+
 			"valid again", path)
 	}
 	return list, nil
 }
+
+// maxRevoked is how often the credentials of one user can have been revoked: all passwords before are compared with a
+// wrong one.
+const maxRevoked = 10_000
 
 // Issue returns the credentials of a user of the server that keeps its state in a directory: for the address and
 // certificate of another user's. Those of a user who had some before are the same, unless they were revoked.

@@ -16,6 +16,8 @@ func TestDamagedList(t *testing.T) {
 		`[{"user":"u-eve","valid":false}]`:             "is damaged: ",
 		`[{"user":"u-eve","revoked":-1,"valid":true}]`: "is damaged: ",
 
+		`[{"user":"u-eve","revoked":1000000000000,"valid":true}]`: "is damaged: ",
+
 		"":   "unexpected end",
 		"[]": "",
 		`[{"user":"u-eve","revoked":1,"valid":false},{"user":"x-lab","valid":true}]`: "",
