@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"tensile/models/randgraph"
+	"tensile/models/graphtest"
 	"tensile/wire"
 )
 
@@ -13,7 +13,7 @@ import (
 // and not those of others.
 func TestJobsOfOneUser(t *testing.T) {
 	w := calmWorld(t, 1, 0)
-	g := randgraph.New(w.rng, randgraph.Options{})
+	g := graphtest.New(w.rng, graphtest.Options{})
 	w.graphs[g.Digest()] = g
 	submit := func(by, name string, count int) string {
 		var list []Submission
