@@ -128,7 +128,7 @@ func (m *Machine) judgeMoveChecks() {
 // isValid reports whether the jobs of both devices are still those that the migration has left there, and all train.
 func (p *moveCheck) isValid() bool {
 	for _, j := range p.jobs {
-		if j.domain != j.domain || j.record.State != wire.JobRunning {
+		if j.job.domain != j.domain || j.record.State != wire.JobRunning {
 			return false
 		}
 	}

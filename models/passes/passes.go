@@ -70,14 +70,6 @@ func Names() []string {
 	return names
 }
 
-// description says in a few words what the pass of a name does; "" if there is none.
-func description(name string) string {
-	if i := slices.Index(Names(), name); i >= 0 {
-		return table[i].what
-	}
-	return ""
-}
-
 // None and All are what Parse reads as no pass and every pass.
 const (
 	None = "none"
