@@ -84,3 +84,14 @@ func testProofs(t *testing.T, m *Machine, from, to *domain, hosts []string, else
 		}
 	}
 }
+
+// The check of a migration ends when a job is on another device than the migration has left it on, or trains no more.
+func TestMoveCheckOfJobsElsewhere(t *testing.T) {
+	d, other := new(domain), new(domain)
+	for _, j := range []*job{{domain: other, record: wire.Record{State: wire.JobRunning}},
+		{domain: d, record: wire.Record{State: wire.JobParked}}} {
+		if p := (&moveCheck{jobs: []timedJob{{job: j, domain: d}}}); p.isValid() {
+			t.Errorf("a job that is %s counts", j.record.State)
+		}
+	}
+}
