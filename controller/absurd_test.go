@@ -36,3 +36,25 @@ func TestAbsurdReports(t *testing.T) {
 		t.Errorf("the second job is %s: %s", s.record.State, s.record.Reason)
 	}
 }
+
+// A report that comes before the status of its job says that it runs, and in which arena.
+func TestReportBeforeStatus(t *testing.T) {
+	w := calmWorld(t, 1, 0)
+	w.submit("first", endless)
+	j := w.machine.findJob("first")
+	for range 100 {
+		if j.record.State == wire.JobStarting {
+			break
+		}
+		w.run(1)
+	}
+	l := j.newestLayout()
+	if j.record.State != wire.JobStarting || l == nil || j.record.Arena != 0 {
+		t.Fatalf("the job is %s with arena %d", j.record.State, j.record.Arena)
+	}
+	w.step(Input{Report: &wire.Report{Executor: j.record.Executor, Job: "first", Incarnation: 1, Epoch: l.epoch(),
+		Wall: 1, Steps: make([]time.Duration, len(l.Wire.Plan.Steps))}})
+	if j.record.State != wire.JobRunning || j.record.Arena != l.Wire.Arena || j.record.Arena == 0 {
+		t.Errorf("the job is %s with arena %d, want %d", j.record.State, j.record.Arena, l.Wire.Arena)
+	}
+}

@@ -443,7 +443,9 @@ func (m *Machine) applyReport(r *wire.Report) {
 		return // the plan is no longer in use
 	}
 	m.countReport(j, r, j.layouts[at])
-	m.recordTraining(j) // the status that says so may still be on its way
+	if m.recordTraining(j); j.record.Arena == 0 { // the status that says so may still be on its way
+		j.record.Arena, j.record.SlotPeak = j.layouts[at].Wire.Arena, j.layouts[at].Peak
+	}
 	alone := j.firstVariantTimes(j.layouts[at], d.withoutSlowdown(j, r.Steps))
 	for i, s := range j.layouts[at].Wire.Plan.Steps {
 		j.latency[s.Op] = correct.Latency(j.latency[s.Op], alone[i], d.config.Alpha, r.Iteration == 0)
