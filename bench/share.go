@@ -269,7 +269,7 @@ func (m *shared) unplanned() error {
 // gates trains the jobs together by gates, and by the method that sharing names, if it names one.
 func (m *shared) gates(sharing string, programs []proof.Proven, capacity, least graph.Bytes) error {
 	by := executor.Sharing{Lease: newRecorder(lease.Options{Still: -1})}
-	if method.Of(sharing) != nil {
+	if method.New(sharing) != nil {
 		by.Method = sharing
 	}
 	run, err := m.train(programs, m.tasks, by, capacity)

@@ -26,7 +26,7 @@ type hold struct {
 }
 
 func newRecorder(o lease.Options) *recorder {
-	o.Methods = method.Of
+	o.Methods = method.New
 	return &recorder{lease.NewMachine(o), make(map[lease.Job][]hold)}
 }
 

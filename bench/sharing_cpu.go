@@ -143,7 +143,7 @@ func (m *realSharing) measure(copies int, progress func(float64)) (rows []RealSh
 		}
 		for k, way := range realWays {
 			capacity := bases + spread
-			sharing := executor.Sharing{Lease: lease.NewMachine(lease.Options{Still: -1, Methods: method.Of})}
+			sharing := executor.Sharing{Lease: lease.NewMachine(lease.Options{Still: -1, Methods: method.New})}
 			switch way {
 			case ownArenas:
 				sharing, capacity = executor.Sharing{}, 0

@@ -133,7 +133,7 @@ func (n trained) settings() workload.Settings {
 
 // sharing returns how a way shares memory on a host.
 func (s *scene) sharing(way string) executor.Sharing {
-	sharing := executor.Sharing{Lease: newRecorder(lease.Options{Still: -1, Methods: method.Of})}
+	sharing := executor.Sharing{Lease: newRecorder(lease.Options{Still: -1, Methods: method.New})}
 	if way != byGates {
 		sharing.Method = way
 	}

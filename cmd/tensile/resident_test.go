@@ -86,7 +86,7 @@ func watchLease(path string) {
 		w.seen.Each = nil
 	}
 	process.Serve(context.Background(), name, w, process.ServeOptions{Linger: linger,
-		Lease: lease.Options{Methods: method.Of}})
+		Lease: lease.Options{Methods: method.New}})
 }
 
 // orDie ends the process of a lease that cannot go on.

@@ -78,7 +78,7 @@ func newCluster(w *world) (*cluster, error) {
 // start has the executor of a device join.
 func (c *cluster) start(n *node) {
 	on := c.world.planner
-	p := &process{cluster: c, node: n, lease: lease.NewMachine(lease.Options{Methods: method.Of})}
+	p := &process{cluster: c, node: n, lease: lease.NewMachine(lease.Options{Methods: method.New})}
 	p.agent = agent.NewMachine(agent.Process{Executor: n.name, Life: n.name, Device: on.Identity, Host: lab,
 		Folder: lab, Brings: &wire.Device{Name: n.name, Model: on.Identity, Identity: on.Identity, Host: lab,
 			Align: on.Align, Page: on.Page, Budget: c.Budget, Facts: c.Facts}})

@@ -48,7 +48,7 @@ func (r *runner) lend(l *wire.Lease) {
 	switch {
 	case r.lease != nil || l.Sharing == wire.NoSharing:
 	case r.Lease == nil:
-		r.lease = own{lease.NewMachine(lease.Options{Methods: method.Of})}
+		r.lease = own{lease.NewMachine(lease.Options{Methods: method.New})}
 	default:
 		r.lease, err = r.Lease(l, r.host.Answer)
 	}

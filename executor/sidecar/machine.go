@@ -163,7 +163,7 @@ func (m *Machine) countIteration(i *external.Iteration) error {
 	if err != nil || p == nil || p.followed == 1 {
 		return err
 	}
-	m.exceeded(i)
+	m.countExceeded(i)
 	newest := !slices.ContainsFunc(m.sent[i.Plan:], func(later sent) bool {
 		return later.graph == p.graph || later.graph == 0
 	})
@@ -174,8 +174,8 @@ func (m *Machine) countIteration(i *external.Iteration) error {
 	return nil
 }
 
-// exceeded counts the iterations by a plan that had more than the limit, and says so of the first.
-func (m *Machine) exceeded(i *external.Iteration) {
+// countExceeded counts the iterations by a plan that had more than the limit, and says so of the first.
+func (m *Machine) countExceeded(i *external.Iteration) {
 	if m.limit == 0 || i.Reserved <= m.limit {
 		return
 	}

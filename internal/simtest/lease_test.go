@@ -32,7 +32,7 @@ type hostLease struct {
 }
 
 func newHostLease(w *world) *hostLease {
-	return &hostLease{w: w, machine: lease.NewMachine(lease.Options{Methods: method.Of}),
+	return &hostLease{w: w, machine: lease.NewMachine(lease.Options{Methods: method.New}),
 		jobs: make(map[lease.Job]*process), capacity: make([]lease.Capacity, 1),
 		wants: make(map[lease.Job]*lease.Want), began: make(map[lease.Job]int)}
 }

@@ -11,7 +11,7 @@ import os
 import sys
 
 from . import hooks, link
-from .session import Session, say
+from .session import Session, fault, say
 from .storages import lies, storage_of
 
 __all__ = ["join", "home", "leave"]
@@ -53,7 +53,9 @@ def start(parameters, optimizer, planner, why=None):
     if why:
         _session.stop(why)
         return
-    _session.enter(hooks.install(_session))
+    _session.find_lent()
+    if not _session.off:
+        _session.enter(hooks.install(_session))
 
 
 def wait_for_a_step():
@@ -67,7 +69,10 @@ def wait_for_a_step():
     def stepped(optimizer, args, kwargs):
         handle.remove()
         if _session is None and not _left and os.getpid() == process:
-            join(_model_of(optimizer), optimizer)
+            try:
+                join(_model_of(optimizer), optimizer)
+            except Exception as e:
+                say(f"{fault(e)}; it trains without a plan")
 
     handle = register(stepped)
 
@@ -80,10 +85,10 @@ def _model_of(optimizer):
 
     trained = {id(p): p for g in optimizer.param_groups for p in g["params"]}
     found, most = None, -1
-    for m in [m for m in gc.get_objects() if issubclass(type(m), torch.nn.Module)]:
-        inside = list(m.modules())
-        if len(inside) > most and trained.keys() <= {id(p) for p in m.parameters()}:
-            found, most = m, len(inside)
+    for m in [m for m in gc.get_objects() if issubclass(type(m), torch.nn.Module) and "_modules" in vars(m)]:
+        size = sum(1 for _ in m.modules())
+        if size > most and trained.keys() <= {id(p) for p in m.parameters()}:
+            found, most = m, size
     if found is None:
         found = torch.nn.Module()
         found.trained = torch.nn.ParameterList(p for p in trained.values() if isinstance(p, torch.nn.Parameter))

@@ -18,7 +18,7 @@ from .kinds import Kinds
 from .load import load
 from .player import Differs, Larger, Player
 from .program import PlanError, Program
-from .storages import Unsupported, Untyped, Weak, arguments, identity, lent, resizable, storage_of, view
+from .storages import Unsupported, Untyped, Weak, arguments, identity, lent_storages, resizable, storage_of, view
 
 
 TRIES = 2
@@ -73,7 +73,6 @@ class Session(TorchDispatchMode):
         self.device = parameters[0].device if parameters else torch.device("cpu")
         self.figures = Figures(self.device) if self.device.type == "cuda" else None
         self.recorder = Recorder(self.device, self.figures)
-        self.recorder.lent = lent(parameters)
         self.course = self._record
         self.probes = False  # the cycle that is recorded
         self.cycles = {}  # digest -> first op's number, records and whether it was probed, of those that may come again
@@ -144,6 +143,14 @@ class Session(TorchDispatchMode):
         """Begins to see ops."""
         self.hooks, self.sees = hooks, True
         modes.enter(self)
+
+    def find_lent(self):
+        """Looks which storages something else than ops reads or writes already: these stay where they are."""
+        try:
+            with modes.own():
+                self.recorder.lent = lent_storages(self.parameters)
+        except Exception as e:
+            self.broken(e)
 
     def exit(self):
         """Leaves torch as it was, once no mode of the script is above this one, but for what tells of steps."""

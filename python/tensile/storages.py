@@ -50,24 +50,29 @@ class Weak:
         free(self.pointer)
 
 
-def lent(of):
+def lent_storages(parameters):
     """Returns a Weak of each storage, by its id, that something may read or write of which no op tells: what is no tensor of
-    Python holds it, such as a capsule of DLPack or a graph of autograd, or it is one of the given tensors' and what the collector
-    of Python does not see, such as an array of numpy, holds a tensor of it."""
+    Python holds it, such as a capsule of DLPack or a graph of autograd; or it is a parameter's, and what the collector of
+    Python does not see, such as an array of numpy, holds a tensor of it."""
     count = getattr(torch._C, "_storage_Use_Count", None)
-    if count is None:
+    if count is None:  # before torch 2
         return {}
-    alive = {id(t): t for t in gc.get_objects() if issubclass(type(t), Tensor) and t.layout == torch.strided}
-    alive.update((id(t._base), t._base) for t in list(alive.values()) if t._base is not None)  # which the view holds
+    alive = {}  # id -> tensor: all of Python's
+    for t in gc.get_objects():
+        if issubclass(type(t), Tensor):
+            alive[id(t)] = t
+            if t._base is not None:  # which the view holds
+                alive[id(t._base)] = t._base
     tensors = {}  # id of a storage -> its tensors
     for t in alive.values():
         try:
-            tensors.setdefault(identity(t), []).append(t)
+            if t.layout == torch.strided:
+                tensors.setdefault(identity(t), []).append(t)
         except (NotImplementedError, RuntimeError):  # of a wrapper, which has none
             continue
-    of = {identity(t) for t in of if isinstance(t, Tensor) and t.layout == torch.strided}
-    unsure = [t for i in of for t in tensors.get(i, ()) if not t.requires_grad or len(tensors[i]) > 1 and not t.is_leaf]
-    hidden = _hidden(unsure)
+    trained = {identity(p) for p in parameters if isinstance(p, Tensor) and p.layout == torch.strided}
+    hidden = _hidden([t for i in trained for t in tensors.get(i, ())
+                      if not t.requires_grad or len(tensors[i]) > 1 and not t.is_leaf])
     return {i: Weak(storage_of(ts[0])) for i, ts in tensors.items()
             if count(i) > len(ts) + 1 or any(id(t) in hidden for t in ts)}
 
@@ -75,7 +80,7 @@ def lent(of):
 def _hidden(tensors):
     """Returns the ids of tensors to which there are more references than from objects that the collector and the frames
     of running functions show."""
-    tensors = [*tensors, torch.empty(0)]  # the last is held by this list alone
+    tensors = [*tensors, set()]  # the last is held by this list alone
     frame, shown = sys._getframe(1), []
     while frame is not None:
         if frame.f_locals is not frame.f_globals:

@@ -9,7 +9,7 @@ import unittest
 import torch
 from plans import random_plan, shelved
 from scripts import Planner, differs, execute
-from tensile.storages import identity, lent, storage_of
+from tensile.storages import identity, lent_storages, storage_of
 
 torch.set_num_threads(1)
 
@@ -188,7 +188,7 @@ class TestLent(unittest.TestCase):
     """What something else has the address of before the script joins stays where it is; nothing else does."""
 
     def found(self, model):
-        ids = lent(model.parameters())
+        ids = lent_storages(model.parameters())
         return [name for name, p in model.named_parameters() if identity(p) in ids]
 
     def test_nothing(self):

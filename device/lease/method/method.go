@@ -8,8 +8,8 @@ import (
 	"tensile/device/lease/zico"
 )
 
-// Of returns a new method by its word, nil if there is none. The words pairs and shift are aliases.
-func Of(word string) lease.Method {
+// New returns a new method by its word, nil if there is none. The words pairs and shift are aliases.
+func New(word string) lease.Method {
 	switch word {
 	case "waterwave", "pairs":
 		return waterwave.New(waterwave.Options{})

@@ -266,7 +266,7 @@ func (c *city) act(mishaps bool) error {
 					awaited = append(awaited, p.book.client)
 				}
 			}
-			c.hub = newHub(lease.Options{Methods: method.Of}, awaited)
+			c.hub = newHub(lease.Options{Methods: method.New}, awaited)
 			c.restarts++
 		}
 	} else if !p.online && !p.dead {

@@ -20,7 +20,7 @@ func TestInherited(t *testing.T) {
 	defer cancel()
 	start := func() error {
 		work.Go(func() { // it ends at once if another serves
-			serve(ctx, name, ServeOptions{Linger: time.Hour, Lease: lease.Options{Methods: method.Of}})
+			serve(ctx, name, ServeOptions{Linger: time.Hour, Lease: lease.Options{Methods: method.New}})
 		})
 		return nil
 	}

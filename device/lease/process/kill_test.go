@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	case "serve":
 		linger, _ := time.ParseDuration(words[2])
 		err := serve(context.Background(), words[1], ServeOptions{Linger: linger,
-			Lease: lease.Options{Methods: method.Of}})
+			Lease: lease.Options{Methods: method.New}})
 		if _, held := errors.AsType[*HeldError](err); err != nil && !held {
 			fmt.Println(err)
 			os.Exit(1)
