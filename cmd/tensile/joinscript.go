@@ -18,6 +18,15 @@ const socketVariable = "TENSILE_SOCKET"
 // startScript starts a command with one end of a socket pair, and with files that it holds open for as long as it
 // lives.
 func startScript(args []string, held ...*os.File) (sidecar.Script, error) {
+	path, remove, err := layPython()
+	if err != nil {
+		return sidecar.Script{}, err
+	}
+	defer func() {
+		if err != nil {
+			remove()
+		}
+	}()
 	syscall.ForkLock.RLock()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err == nil {
@@ -38,32 +47,41 @@ func startScript(args []string, held ...*os.File) (sidecar.Script, error) {
 	command := exec.Command(args[0], args[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	command.ExtraFiles = append([]*os.File{theirs}, held...) // which the command has as 3 and so on
-	command.Env = append(os.Environ(), socketVariable+"=3")
-	if path := pythonPath(); path != "" {
-		command.Env = append(command.Env, "PYTHONPATH="+path)
-	}
-	if err := command.Start(); err != nil {
+	command.Env = append(os.Environ(), socketVariable+"=3", "PYTHONPATH="+path)
+	if err = command.Start(); err != nil {
 		conn.Close()
 		return sidecar.Script{}, err
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
+	go func() {
+		err := command.Wait()
+		remove()
+		ended <- err
+	}()
 	return sidecar.Script{Conn: conn.(*net.UnixConn), Ended: ended}, nil
 }
 
-// pythonPath is where a script looks for modules: first of all in the package that this binary carries, which is laid
-// into the user's cache. Without a cache that can be written a script finds what it found before.
-func pythonPath() string {
+// layPython lays the Python package that this binary carries into the user's cache, and returns PYTHONPATH for a script,
+// which finds that package first. Where no cache can be written it is a temporary folder, which remove deletes.
+func layPython() (path string, remove func(), err error) {
+	remove = func() {}
 	cache, err := os.UserCacheDir()
-	if err != nil {
-		return ""
+	if err == nil {
+		path, err = python.Lay(filepath.Join(cache, "tensile"))
 	}
-	laid, err := python.Lay(filepath.Join(cache, "tensile"))
 	if err != nil {
-		return ""
+		var dir string
+		if dir, err = os.MkdirTemp("", "tensile-python-"); err == nil {
+			remove = func() { os.RemoveAll(dir) }
+			path, err = python.Lay(dir)
+		}
+	}
+	if err != nil {
+		remove()
+		return "", nil, fmt.Errorf("lay the Python package: %w", err)
 	}
 	if before := os.Getenv("PYTHONPATH"); before != "" {
-		return laid + string(os.PathListSeparator) + before
+		path += string(os.PathListSeparator) + before
 	}
-	return laid
+	return path, remove, nil
 }

@@ -124,10 +124,11 @@ for _ in range(24):
 digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters()))
 print(loss.item(), digest.hexdigest(), "tensile" in sys.modules)
 `)
+	cache := filepath.Join(dir, "cache")
 	run := func(words ...string) (string, string) {
 		c := exec.Command(words[0], words[1:]...)
-		c.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(dir, "site"),
-			"XDG_CACHE_HOME="+filepath.Join(dir, "cache"), "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1")
+		c.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(dir, "site"), "TMPDIR="+dir,
+			"XDG_CACHE_HOME="+cache, "PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1")
 		var out, errs strings.Builder
 		c.Stdout, c.Stderr = &out, &errs
 		if err := c.Run(); err != nil {
@@ -153,6 +154,13 @@ print(loss.item(), digest.hexdigest(), "tensile" in sys.modules)
 	got, said = run("tensile", "join", "--", python, "-c", `print("no torch")`)
 	if got != "the user's start\nno torch\n" || !strings.Contains(said, "has not joined") {
 		t.Errorf("without PyTorch it printed %q and %q", got, said)
+	}
+	cache = script // a file: no cache can be made there
+	if got, said = run("tensile", "join", "--", python, script); got != want || !strings.Contains(said, "by a plan") {
+		t.Errorf("without a cache it printed\n%s\nand %q", got, said)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "tensile-python-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q (%v)", left, err)
 	}
 }
 
