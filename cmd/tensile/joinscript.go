@@ -61,8 +61,8 @@ func startScript(args []string, held ...*os.File) (sidecar.Script, error) {
 	return sidecar.Script{Conn: conn.(*net.UnixConn), Ended: ended}, nil
 }
 
-// layPython lays the Python package that this binary carries into the user's cache, and returns PYTHONPATH for a script,
-// which finds that package first. Where no cache can be written it is a temporary folder, which remove deletes.
+// layPython lays the Python package that this binary carries into the user's cache, and returns PYTHONPATH for a
+// script, which finds that package first. Where no cache can be written it is a temporary folder, which remove deletes.
 func layPython() (path string, remove func(), err error) {
 	remove = func() {}
 	cache, err := os.UserCacheDir()
