@@ -50,7 +50,6 @@ var allowed = map[string][]string{
 		`\bof that[,:;]`, `\breckon`, `holds? nobody up\b`, `to be let\b`},
 	"device/lease": {`// of that\b`, `\b(after|each|every|of|with) so (long|many|much)\b`, `\bhears? of\b`,
 		`\bof that[,:;]`, `for want of\b`, `so many times\b`, "When", "known", "of", "want"},
-	"device/lease/method":  {"Of"},
 	"device/lease/process": {"gone", "told", "want"},
 	"executor": {`\b(after|each|every|of|with) so (long|many|much)\b`, `\b[Ll]ikewise\b`, `\berrand`,
 		`\bhears? of\b`, `\bof that[,:;]`, `\bone who\b`, `for want of\b`, `in the place of\b`},
