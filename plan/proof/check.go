@@ -31,6 +31,7 @@ const (
 // section it carries out Prologue, Body, Body, Snapshot, Body and Epilogue instead, and Prologue, Snapshot, Body and
 // Epilogue as well. For every byte of all regions it keeps who used it last and what it holds.
 //
+//   - The regions on the host are as large as the slots of the plan, and of a snapshot, together.
 //   - Every command is of a kind that its section has, on a stream of its kind's unit, and within its regions at
 //     aligned places. Loads are of inputs, reads of outputs. An update in place writes where it reads. No copy is held
 //     for longer than the plan's iteration.
@@ -94,10 +95,17 @@ func checkTables(p *program.Program) error {
 	if p.Plan == nil || p.Graph == nil {
 		return fmt.Errorf("%w: there is no plan or no graph", ErrPlan)
 	}
-	if p.Align <= 0 || p.Arena < 0 || p.Arena > graph.MaxTotal || p.Arena%p.Align != 0 ||
-		p.Host < 0 || p.Host > graph.MaxTotal || p.Saved < 0 || p.Saved > graph.MaxTotal {
-		return fmt.Errorf("%w: an arena of %d bytes aligned to %d, %d bytes of the host, %d of the snapshot", ErrBounds,
-			p.Arena, p.Align, p.Host, p.Saved)
+	if p.Align <= 0 || p.Arena < 0 || p.Arena > graph.MaxTotal || p.Arena%p.Align != 0 {
+		return fmt.Errorf("%w: an arena of %d bytes aligned to %d", ErrBounds, p.Arena, p.Align)
+	}
+	_, host := program.SlotsOf(p.Graph, p.Plan)
+	saved := graph.Bytes(0)
+	if len(p.Snapshot.Commands) > 0 {
+		_, saved = program.SnapshotSlots(p.Graph)
+	}
+	if p.Host != host || p.Saved != saved {
+		return fmt.Errorf("%w: %d bytes of the host and %d of the snapshot, want %d and %d", ErrBounds, p.Host, p.Saved,
+			host, saved)
 	}
 	if slices.ContainsFunc(p.Streams, func(u program.Unit) bool { return u >= program.Units }) {
 		return fmt.Errorf("%w: streams of %v, a unit is one up to %v", ErrCommand, p.Streams, program.Units-1)
