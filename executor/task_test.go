@@ -254,14 +254,7 @@ func (k *task) smallest(d device.Device, live graph.Bytes) proof.Proven {
 // relabelled returns a copy of a program with another epoch, so that a plan can be used again later.
 func (k *task) relabelled(p proof.Proven, epoch int64) proof.Proven {
 	k.t.Helper()
-	q, label := *p.Program(), *p.Program().Plan
-	label.Epoch = epoch
-	q.Plan = &label
-	proven, err := proof.Check(&q)
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	return proven
+	return p.Rename(p.Program().Plan.Job, epoch)
 }
 
 // engines runs a test on the cpu device with gonum, and with OpenBLAS where that is.

@@ -18,7 +18,7 @@ func check(pkg string, file *ast.File, isTest bool) []string {
 		if err != nil {
 			panic(fmt.Sprintf("imports: %s: %v", spec.Path.Value, err))
 		}
-		name := path.Base(to)
+		name := path.Base(strings.TrimSuffix(to, "/v2"))
 		if spec.Name != nil {
 			name = spec.Name.Name
 		}
@@ -28,6 +28,8 @@ func check(pkg string, file *ast.File, isTest bool) []string {
 		case isForeign(to):
 			c.foreign(to, isTest)
 		case isTest:
+		case to == "unsafe" && !slices.Contains(unsafes, pkg) && !slices.Contains(helpers, pkg):
+			c.say("imports unsafe, by which anything can be made a program that may run")
 		case isOurs:
 			c.ours(ours)
 		default:
@@ -36,6 +38,7 @@ func check(pkg string, file *ast.File, isTest bool) []string {
 	}
 	if !isTest && !slices.Contains(helpers, pkg) {
 		c.code(file, names)
+		c.edges(file)
 	}
 	return c.problems
 }
@@ -150,14 +153,33 @@ func unknown(pkg, other string) bool {
 }
 
 func (c *checker) standard(to, name string) {
-	if lists(pure, c.pkg) && slices.Contains(outside, to) {
+	if lists(pure, c.pkg) && to != "math/rand/v2" && slices.ContainsFunc(outside, func(o string) bool {
+		return below(to, o)
+	}) {
 		c.say("imports %s, but only computes", to)
+	}
+	if below(to, "testing") && !slices.Contains(helpers, c.pkg) {
+		c.say("imports %s, which is for tests", to)
 	}
 	if to == "flag" && c.pkg != "cmd/tensile" && !slices.Contains(helpers, c.pkg) {
 		c.say("imports flag, which only cmd/tensile reads")
 	}
 	if name == "." {
 		c.say("imports %s without a name", to)
+	}
+}
+
+// edges checks what leads round the imports: names of other packages that the linker binds, and programs of their own.
+func (c *checker) edges(file *ast.File) {
+	for _, group := range file.Comments {
+		for _, comment := range group.List {
+			if strings.HasPrefix(comment.Text, "//go:linkname") {
+				c.say("has a go:linkname, which is an import that no table knows")
+			}
+		}
+	}
+	if file.Name.Name == "main" && !slices.Contains(programs, c.pkg) {
+		c.say("is a program")
 	}
 }
 
@@ -172,14 +194,22 @@ func (c *checker) code(file *ast.File, names map[string]string) {
 			}
 		case *ast.SelectorExpr:
 			of, ok := n.X.(*ast.Ident)
+			if still && n.Sel.Name == "Go" && (!ok || names[of.Name] == "") {
+				c.say("starts a goroutine")
+			}
 			if !ok {
 				return true
 			}
 			switch from := names[of.Name]; {
+			case still && from == "context" && (strings.HasPrefix(n.Sel.Name, "WithDeadline") ||
+				strings.HasPrefix(n.Sel.Name, "WithTimeout")) && !lists(waits, c.pkg):
+				c.say("uses context.%s", n.Sel.Name)
+			case lists(pure, c.pkg) && from == "math/rand/v2" && !slices.Contains(seeded, n.Sel.Name):
+				c.say("uses rand.%s, which has no seed", n.Sel.Name)
 			case still && from == "time" && slices.Contains(clocks, n.Sel.Name):
 				c.say("uses time.%s", n.Sel.Name)
-			case from == "os" && slices.Contains(asks, n.Sel.Name) && c.pkg != "cmd/tensile":
-				c.say("uses os.%s, which only cmd/tensile does", n.Sel.Name)
+			case (from == "os" || from == "syscall") && slices.Contains(asks, n.Sel.Name) && c.pkg != "cmd/tensile":
+				c.say("uses %s.%s, which only cmd/tensile does", from, n.Sel.Name)
 			}
 		}
 		return true

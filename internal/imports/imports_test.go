@@ -5,7 +5,9 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +19,7 @@ import (
 func TestModule(t *testing.T) {
 	const root, flag = "../..", `"tensile/internal/long"`
 	var seen []string
+	imported := make(map[string]string) // packages of ours, with a file that imports each
 	long := make(map[string]bool) // whether a package with tests has the flag -long
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -26,10 +29,17 @@ func TestModule(t *testing.T) {
 			name == "testdata") {
 			return filepath.SkipDir
 		}
+		if other := filepath.Ext(path); slices.Contains([]string{".s", ".S", ".c", ".cc", ".cpp", ".syso"}, other) &&
+			!strings.HasPrefix(filepath.ToSlash(path), root+"/device/") {
+			t.Errorf("%s: what is not written in Go belongs below device", path)
+		}
+		if name := entry.Name(); name == "go.work" || name == "vendor" || name == "go.mod" && filepath.Dir(path) != root {
+			t.Errorf("%s: the module has one go.mod, and all of its packages are in the table", path)
+		}
 		if entry.IsDir() || !strings.HasSuffix(path, ".go") {
 			return nil
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
@@ -38,6 +48,11 @@ func TestModule(t *testing.T) {
 			return err
 		}
 		pkg := filepath.ToSlash(dir)
+		for _, spec := range file.Imports {
+			if to, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, "\"`"), module+"/"); ours {
+				imported[to] = path
+			}
+		}
 		if !slices.Contains(seen, pkg) {
 			seen = append(seen, pkg)
 			if placeOf(pkg).row < 0 && !slices.Contains(helpers, pkg) {
@@ -55,6 +70,18 @@ func TestModule(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for pkg, path := range imported {
+		if !slices.Contains(seen, pkg) { // in testdata or _x, which go build finds by its path
+			t.Errorf("%s: imports %s, which was not seen", path, pkg)
+		}
+	}
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if regexp.MustCompile(`(?m)^\s*replace\b`).Match(mod) { // by a name that looks like one of the standard library
+		t.Error("go.mod replaces a module")
 	}
 	for pkg, has := range long {
 		if !has {
@@ -133,11 +160,36 @@ func TestCheck(t *testing.T) {
 		{"plan", `import "os"`, "plan imports os, but only computes"},
 		{"plan", `import "math/rand"`, "plan imports math/rand, but only computes"},
 		{"plan", `import . "time"`, "plan imports time without a name"},
+		{"plan", `import "math/rand/v2"; var _ = rand.IntN(1)`, "plan uses rand.IntN, which has no seed"},
+		{"plan", `import "math/rand/v2"; func f(r *rand.Rand) int { return rand.New(rand.NewPCG(1, 2)).IntN(1) }`, ""},
+		{"plan", `import "os/signal"`, "plan imports os/signal, but only computes"},
+		{"plan", `import "crypto/rand"`, "plan imports crypto/rand, but only computes"},
+		{"plan", `import "runtime/debug"`, "plan imports runtime/debug, but only computes"},
+		{"plan", `import "sync/atomic"`, "plan imports sync/atomic, but only computes"},
+		{"data", `import "sync"; func f() { var w sync.WaitGroup; w.Go(f) }`, "data starts a goroutine"},
+		{"data", `import "context"; var _ = context.WithTimeoutCause`, "data uses context.WithTimeoutCause"},
+		{"device/cpu", `import "syscall"; var _ = syscall.Getenv`,
+			"device/cpu uses syscall.Getenv, which only cmd/tensile does"},
+		{"executor", `import "unsafe"`, "executor imports unsafe, by which anything can be made a program that may run"},
+		{"device/cpu", `import "unsafe"`, ""},
+		{"bench", `import "testing"`, "bench imports testing, which is for tests"},
+		{"device/cpu", "//go:linkname check tensile/plan/proof.check\nfunc check()",
+			"device/cpu has a go:linkname, which is an import that no table knows"},
 		{"bench", `import "flag"`, "bench imports flag, which only cmd/tensile reads"},
 		{"device/cpu", `import "os"; var _ = os.Getenv("X")`, "device/cpu uses os.Getenv, which only cmd/tensile does"},
 	} {
 		if got := problemsOf(t, test.pkg, test.code, false); got != test.want {
 			t.Errorf("%s with %s: %q, want %q", test.pkg, test.code, got, test.want)
+		}
+	}
+}
+
+// TestProgram shows that a package main is told where none belongs.
+func TestProgram(t *testing.T) {
+	file := &ast.File{Name: ast.NewIdent("main")}
+	for pkg, want := range map[string]string{"cmd/tensile": "", "bench": "bench is a program", "internal/mutants": ""} {
+		if got := strings.Join(check(pkg, file, false), "; "); got != want {
+			t.Errorf("a package main in %s: %q, want %q", pkg, got, want)
 		}
 	}
 }
@@ -165,7 +217,7 @@ func TestCheckTests(t *testing.T) {
 func problemsOf(t *testing.T, pkg, code string, isTest bool) string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "made_up.go", "package made_up; "+code,
-		parser.SkipObjectResolution)
+		parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
 	}

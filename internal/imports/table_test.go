@@ -122,8 +122,22 @@ var pure = []string{"graph", "graph/autodiff", "graph/cost", "plan", "plan/pool"
 	"models", "models/passes", "swapexec", "scheduler", "scheduler/bayes", "scheduler/replay", "scheduler/draft",
 	"scheduler/policies", "scheduler/policies/...", "observe/live"}
 
-// outside are the standard packages that a pure package has no business with.
-var outside = []string{"context", "log", "log/slog", "math/rand", "net", "os", "os/exec", "sync", "syscall", "unsafe"}
+// unsafes are the packages that may convert pointers.
+var unsafes = []string{"device", "device/cpu", "device/cpu/gemm", "device/cpu/kernel", "device/cuda/driver",
+	"device/cuda/fakecuda", "device/cuda/fakecuda/bridge"}
+
+// programs are the packages main of what is not for tests.
+var programs = []string{"cmd/tensile", "device/cuda/fakecuda/library"}
+
+// waits are the packages without a clock of their own that wait with a limit.
+var waits = []string{"executor"}
+
+// seeded are the names of math/rand/v2 by which a pure package may make random numbers: all have a seed.
+var seeded = []string{"New", "NewPCG", "NewChaCha8", "NewZipf", "PCG", "ChaCha8", "Rand", "Source", "Zipf"}
+
+// outside are the standard packages, with those below them, that a pure package has no business with.
+var outside = []string{"context", "crypto/rand", "log", "math/rand", "net", "os", "plugin", "runtime", "sync", "syscall",
+	"unsafe"}
 
 // asks are the functions of the package os, and flag the package, that only cmd/tensile uses.
 var asks = []string{"Args", "Environ", "ExpandEnv", "Getenv", "LookupEnv"}

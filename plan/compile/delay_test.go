@@ -125,7 +125,7 @@ func TestDelayedInStaysBeforeDrop(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := compile.Compile(g, p, l, compile.Options{Poison: true})
-	if _, err := proof.Check(c); err != nil {
+	if err := proof.Check(c); err != nil {
 		t.Fatal(err)
 	}
 	var got []int

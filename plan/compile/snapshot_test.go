@@ -24,7 +24,7 @@ func TestSnapshotCostsLess(t *testing.T) {
 		t.Helper()
 		compiled := func(o compile.Options) *program.Program {
 			p := compile.Compile(s.g, s.p, s.l, o)
-			if _, err := proof.Check(p); err != nil {
+			if err := proof.Check(p); err != nil {
 				t.Fatalf("%s: %v", s.name, err)
 			}
 			return p

@@ -54,8 +54,7 @@ func subjectOf(s plantest.Subject) subject {
 }
 
 func check(s subject) error {
-	_, err := proof.Check(s.c)
-	return err
+	return proof.Check(s.c)
 }
 
 // nth returns the index of the n-th command of a lane of the body, or -1.

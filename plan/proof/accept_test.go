@@ -38,7 +38,7 @@ func TestWhatValidateAcceptsChecks(t *testing.T) {
 				t.Fatalf("%s: %v\n%s", s.name, err, bad.p.Text(s.g))
 			}
 			for _, poison := range []bool{false, true} {
-				if _, err := proof.Check(compile.Compile(bad.g, bad.p, l,
+				if err := proof.Check(compile.Compile(bad.g, bad.p, l,
 					compile.Options{Poison: poison})); err != nil {
 					t.Fatalf("%s, poison %v: %v\n%s", s.name, poison, err, bad.p.Text(s.g))
 				}

@@ -31,6 +31,7 @@ const (
 // section it carries out Prologue, Body, Body, Snapshot, Body and Epilogue instead, and Prologue, Snapshot, Body and
 // Epilogue as well. For every byte of all regions it keeps who used it last and what it holds.
 //
+//   - The regions on the host are as large as the slots of the plan, and of a snapshot, together.
 //   - Every command is of a kind that its section has, on a stream of its kind's unit, and within its regions at
 //     aligned places. Loads are of inputs, reads of outputs. An update in place writes where it reads. No copy is held
 //     for longer than the plan's iteration.
@@ -54,14 +55,14 @@ const (
 // epilogue reads is written in every body, or never. The body after a snapshot and a body is like the one after two
 // bodies, since every byte that a snapshot uses and a body writes is written in the first of them.
 //
-// The meaning of waits is that of Lanes, which devices use too. The graph must be valid. The program must not be
-// changed afterwards.
-func Check(p *program.Program) (Proven, error) { return check(p, func(int) {}) }
+// The meaning of waits is that of Lanes, which devices use too. The graph must be valid. That the plan is valid Check
+// does not ask: no device takes a program by it alone.
+func Check(p *program.Program) error { return check(p, func(int) {}) }
 
 // check is Check for a caller who may want to stop: tick is told of every few steps of the work, and may panic.
-func check(p *program.Program, tick func(steps int)) (Proven, error) {
+func check(p *program.Program, tick func(steps int)) error {
 	if err := checkTables(p); err != nil {
-		return Proven{}, fmt.Errorf("program: %w", err)
+		return fmt.Errorf("program: %w", err)
 	}
 	c := newChecker(p, tick)
 	body, snapshot := &p.Body, &p.Snapshot
@@ -74,10 +75,7 @@ func check(p *program.Program, tick func(steps int)) (Proven, error) {
 	}
 	c.outputs(body)
 	c.train()
-	if len(c.problems) > 0 {
-		return Proven{}, errors.Join(c.problems...)
-	}
-	return Proven{p}, nil
+	return errors.Join(c.problems...)
 }
 
 // outputs checks that an iteration hands every output to the job.
@@ -97,10 +95,17 @@ func checkTables(p *program.Program) error {
 	if p.Plan == nil || p.Graph == nil {
 		return fmt.Errorf("%w: there is no plan or no graph", ErrPlan)
 	}
-	if p.Align <= 0 || p.Arena < 0 || p.Arena > graph.MaxTotal || p.Arena%p.Align != 0 ||
-		p.Host < 0 || p.Host > graph.MaxTotal || p.Saved < 0 || p.Saved > graph.MaxTotal {
-		return fmt.Errorf("%w: an arena of %d bytes aligned to %d, %d bytes of the host, %d of the snapshot", ErrBounds,
-			p.Arena, p.Align, p.Host, p.Saved)
+	if p.Align <= 0 || p.Arena < 0 || p.Arena > graph.MaxTotal || p.Arena%p.Align != 0 {
+		return fmt.Errorf("%w: an arena of %d bytes aligned to %d", ErrBounds, p.Arena, p.Align)
+	}
+	_, host := program.SlotsOf(p.Graph, p.Plan)
+	saved := graph.Bytes(0)
+	if len(p.Snapshot.Commands) > 0 {
+		_, saved = program.SnapshotSlots(p.Graph)
+	}
+	if p.Host != host || p.Saved != saved {
+		return fmt.Errorf("%w: %d bytes of the host and %d of the snapshot, want %d and %d", ErrBounds, p.Host, p.Saved,
+			host, saved)
 	}
 	if slices.ContainsFunc(p.Streams, func(u program.Unit) bool { return u >= program.Units }) {
 		return fmt.Errorf("%w: streams of %v, a unit is one up to %v", ErrCommand, p.Streams, program.Units-1)

@@ -63,7 +63,6 @@ type holding struct {
 type turn struct {
 	section string
 	group   int // of the section; -1: none, the job holds Base
-	pages   program.Pages
 }
 
 func (t turn) String() string {
@@ -88,13 +87,13 @@ func (c *groupChecker) form() {
 	for _, s := range []*program.Section{&c.p.Body, &c.p.Snapshot} {
 		name, groups, next := c.nameOf(s), d.Of(c.p, s), 0
 		for i, g := range groups {
-			where := turn{section: name, group: i}
+			where := turn{name, i}
 			if g.From != next || g.To <= g.From || g.To > len(s.Commands) {
 				c.say(where, ErrGroups, "commands [%d, %d), want some from %d on, of %d", g.From, g.To, next,
 					len(s.Commands))
 			}
 			c.pages(where, g.Need, limit)
-			if outer := i == 0 || i == len(groups)-1; outer && !g.Need.Contains(d.Base) {
+			if outer := i == 0 || i == len(groups)-1; outer && !contains(g.Need, d.Base) {
 				c.say(where, ErrPages, "the first and the last group need Base, this one lacks its pages %v",
 					d.Base.Without(g.Need))
 			}
@@ -124,6 +123,16 @@ func wellFormed(p program.Pages, limit int) bool {
 		end = r.To
 	}
 	return end <= limit
+}
+
+// contains reports whether all pages of q are in p. Both are well formed, or there are problems already.
+func contains(p, q program.Pages) bool {
+	for _, r := range q {
+		if !slices.ContainsFunc(p, func(s program.PageRange) bool { return s.From <= r.From && r.To <= s.To }) {
+			return false
+		}
+	}
+	return true
 }
 
 // divide divides the arena by everything that a command uses or a group needs.
@@ -183,24 +192,24 @@ func (c *groupChecker) train(iterations ...*program.Section) {
 	c.commands(&p.Epilogue, "epilogue", 0, len(p.Epilogue.Commands))
 }
 
-// turn has the job hold other pages.
+// turn has the job hold other pages. It asks none of the operations on Pages, by which groups are made and pages given
+// back: a mistake of theirs is no mistake of the proof.
 func (c *groupChecker) turn(section string, group int, pages program.Pages) {
-	var before program.Pages
-	if n := len(c.turns); n > 0 {
-		before = c.turns[n-1].pages
-	}
-	c.turns = append(c.turns, turn{section, group, pages})
-	c.setSince(before.Without(pages), 0)
-	c.setSince(pages.Without(before), len(c.turns))
-}
-
-// setSince sets since when pages have been held.
-func (c *groupChecker) setSince(pages program.Pages, turn int) {
+	c.turns = append(c.turns, turn{section, group})
+	i := 0
 	for _, r := range pages {
 		from, to := c.cellsOf(c.start(r.From), c.start(r.To))
-		for i := from; i < to; i++ {
-			c.cells[i].since = turn
+		for ; i < from; i++ {
+			c.cells[i].since = 0
 		}
+		for ; i < to; i++ {
+			if c.cells[i].since == 0 {
+				c.cells[i].since = len(c.turns)
+			}
+		}
+	}
+	for ; i < len(c.cells); i++ {
+		c.cells[i].since = 0
 	}
 }
 

@@ -69,7 +69,7 @@ func (c *checker) checkWaits(where place, run *program.Run, cmd *program.Command
 // unordered returns an earlier access to cells that conflicts with one and may come after it, and what it is; "" if
 // there is none.
 func (o *checkOrder) unordered(cells *span, write bool, at program.Point) (other program.Point, what string) {
-	known := o.endedBy(at)
+	known := o.endedBy(at) // at itself included, so that what it read before it writes is no conflict
 	for i := range cells.cells {
 		if w := &cells.cells[i].write; known[w.Stream] < w.Count {
 			return *w, access(true)
@@ -80,7 +80,7 @@ func (o *checkOrder) unordered(cells *span, write bool, at program.Point) (other
 	}
 	for reads := cells.reads; len(reads) > 0; reads = reads[len(known):] {
 		for s, n := range reads[:len(known)] {
-			if known[s] < n && (program.Stream(s) != at.Stream || n != at.Count) {
+			if known[s] < n {
 				return program.Point{Stream: program.Stream(s), Count: n}, access(false)
 			}
 		}

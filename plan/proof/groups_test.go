@@ -231,10 +231,7 @@ func FuzzDivide(f *testing.F) {
 func dividedOf(t *testing.T, seed uint64) *program.Groups {
 	s := random(t, seed, graphtest.Options{Ops: 16})
 	page, every := pagesFor(rand.New(rand.NewPCG(seed, 17)), s)
-	proven, err := proof.Check(s.c)
-	if err != nil {
-		t.Fatalf("%s: %v", s.name, err)
-	}
+	proven := s.proven(t)
 	divided, err := compile.ProveGroups(proven, page, every)
 	if err != nil {
 		t.Fatalf("%s: %v", s.name, err)

@@ -240,10 +240,10 @@ var programMutations = []mutation{
 		b.c.Arena -= align
 		return []subject{b}
 	}},
-	{"smaller host region", check, []error{proof.ErrBounds}, func(s subject) []subject {
-		b := s.withProgram()
-		b.c.Host = 0
-		return []subject{b}
+	{"host region of another size", check, []error{proof.ErrBounds}, func(s subject) []subject {
+		none, less, more := s.withProgram(), s.withProgram(), s.withProgram()
+		none.c.Host, less.c.Host, more.c.Host = 0, s.c.Host-1, s.c.Host+1
+		return []subject{none, less, more}
 	}},
 	{"prologue without a copy", check, []error{proof.ErrContent, proof.ErrRace}, func(s subject) (bad []subject) {
 		for i, cmd := range s.c.Prologue.Commands {

@@ -111,14 +111,14 @@ var snapshotMutations = []mutation{
 		}
 		return bad
 	}},
-	{"smaller snapshot region", check, []error{proof.ErrBounds}, func(s subject) []subject {
+	{"snapshot region of another size", check, []error{proof.ErrBounds}, func(s subject) []subject {
 		if s.c.Saved == 0 {
 			return nil
 		}
-		less, none, large := s.withProgram(), s.withProgram(), s.withProgram()
-		less.c.Saved -= 256
+		less, none, more, large := s.withProgram(), s.withProgram(), s.withProgram(), s.withProgram()
+		less.c.Saved, more.c.Saved = s.c.Saved-256, s.c.Saved+1
 		none.c.Saved, large.c.Saved = -1, graph.MaxTotal+1
-		return []subject{less, none, large}
+		return []subject{less, none, more, large}
 	}},
 	{"no snapshot region", check, []error{proof.ErrBounds}, func(s subject) []subject {
 		b, c := s.withProgram(), s.withProgram()

@@ -26,14 +26,12 @@ func validate(s subject) error { return proof.Validate(s.g, s.p) }
 func check(s subject) error {
 	c := *s.c
 	c.Graph = s.g
-	_, err := proof.Check(&c)
-	return err
+	return proof.Check(&c)
 }
 
 // compileAndCheck is the checker of mistakes in a layout.
 func compileAndCheck(s subject) error {
-	_, err := proof.Check(compile.Compile(s.g, s.p, s.l, compile.Options{}))
-	return err
+	return proof.Check(compile.Compile(s.g, s.p, s.l, compile.Options{}))
 }
 
 // packing is the other checker of mistakes in a layout. It has no kinds of errors.

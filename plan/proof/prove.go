@@ -2,14 +2,15 @@ package proof
 
 import (
 	"fmt"
+	"slices"
 
 	"tensile/graph"
 	"tensile/plan"
 	"tensile/plan/program"
 )
 
-// Proven is a program that may run. Only a proof makes one: Prove, or Check. The zero value holds no program, and what
-// takes a Proven refuses it.
+// Proven is a program that may run, of a plan that is valid. Only Prove makes one. The zero value holds no program, and
+// what takes a Proven refuses it.
 type Proven struct{ program *program.Program }
 
 // Program returns the program, which must not be changed; nil for the zero value.
@@ -17,9 +18,11 @@ func (p Proven) Program() *program.Program { return p.program }
 
 // Prove returns the program that compile makes of a plan and its layout, after all checks: the plan is valid, the
 // layout has an aligned place within its arena for every residency and scratch, no two uses of the same bytes are
-// unordered, and every command finds what it should. Only the graph is trusted, which must be valid: neither the plan,
-// nor the layout, of which Offsets, Scratch, Arena and Align are read, nor compile, which is called at most once, when
-// plan and layout have passed. tick is told of every few steps of the work, of some nanoseconds each, and may panic:
+// unordered, and every command finds what it should. The program takes no more of the device than the layout does.
+//
+// Only the graph is trusted, which must be valid: neither the plan, nor the layout, of which Offsets, Scratch, Arena and
+// Align are read, nor compile, which is called at most once, when plan and layout have passed, and which must leave the
+// plan as it is. Nobody may change graph, plan or program afterwards. tick is told of every few steps of the work, of some nanoseconds each, and may panic:
 // that ends the proof.
 func Prove(g *graph.Graph, p *plan.Plan, l *program.Placement, compile func(*program.Placement) *program.Program,
 	tick func(steps int)) (Proven, error) {
@@ -38,11 +41,28 @@ func Prove(g *graph.Graph, p *plan.Plan, l *program.Placement, compile func(*pro
 	if err := checkLayout(g, p, &placed); err != nil {
 		return Proven{}, err
 	}
+	valid := *p
+	valid.Steps, valid.Moves, valid.Entry, valid.Made = slices.Clone(p.Steps), slices.Clone(p.Moves),
+		slices.Clone(p.Entry), slices.Clone(p.Made)
+	arena, align := placed.Arena, placed.Align
 	c := compile(&placed)
-	if c == nil || c.Graph != g || c.Plan != p {
+	if c == nil || c.Graph != g || c.Plan != p || !equalPlans(&valid, p) {
 		return Proven{}, fmt.Errorf("program: %w: it was compiled of another plan", ErrPlan)
 	}
-	return check(c, tick)
+	if c.Arena != arena || c.Align != align {
+		return Proven{}, fmt.Errorf("program: %w: it has an arena of %d bytes aligned to %d, the layout one of %d aligned "+
+			"to %d", ErrBounds, c.Arena, c.Align, arena, align)
+	}
+	if err := check(c, tick); err != nil {
+		return Proven{}, err
+	}
+	return Proven{c}, nil
+}
+
+// equalPlans reports whether two plans of one graph are the same in all that is proven of a plan.
+func equalPlans(p, q *plan.Plan) bool {
+	return slices.Equal(p.Steps, q.Steps) && slices.Equal(p.Moves, q.Moves) && slices.Equal(p.Entry, q.Entry) &&
+		slices.Equal(p.Made, q.Made)
 }
 
 // checkLayout reports what of a valid plan has no place in its arena.
@@ -94,8 +114,8 @@ func (d Divided) Groups() *program.Groups { return d.groups }
 
 // ProveGroups proves groups of a program by CheckGroups.
 func ProveGroups(p Proven, d *program.Groups) (Divided, error) {
-	if p.program == nil {
-		return Divided{}, fmt.Errorf("program: there is none to divide")
+	if p.program == nil || d == nil {
+		return Divided{}, fmt.Errorf("program: there is none to divide, or there are no groups")
 	}
 	if err := CheckGroups(p.program, d); err != nil {
 		return Divided{}, err
@@ -103,5 +123,11 @@ func ProveGroups(p Proven, d *program.Groups) (Divided, error) {
 	return Divided{p, d}, nil
 }
 
-// Rename is the same program of a job of another name, in another epoch, which no proof depends on.
-func (p Proven) Rename(job string, epoch int64) Proven { return Proven{p.program.Rename(job, epoch)} }
+// Rename is the same program of a job of another name, in another epoch, which no proof depends on; the zero value stays
+// what it is.
+func (p Proven) Rename(job string, epoch int64) Proven {
+	if p.program == nil {
+		return Proven{}
+	}
+	return Proven{p.program.Rename(job, epoch)}
+}

@@ -71,6 +71,18 @@ func TestProveTrustsNoCompiler(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	wider, stricter := s.withProgram(), s.withProgram()
+	wider.c.Arena += align
+	stricter.c.Align /= 2
+	for name, bad := range map[string]*program.Program{"an arena larger than the layout's": wider.c,
+		"another alignment": stricter.c} {
+		if err := proof.Check(bad); err != nil {
+			t.Errorf("%s: Check says %v", name, err)
+		}
+		if err := prove(s.p, s.l, bad); !errors.Is(err, proof.ErrBounds) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	if err := prove(s.p, s.l, racy.c); !errors.Is(err, proof.ErrRace) {
 		t.Errorf("a program without waits: %v", err)
 	}
@@ -82,6 +94,37 @@ func TestProveTrustsNoCompiler(t *testing.T) {
 	}
 	if err := prove(s.p, misplaced.l, s.c); err == nil || calls > 0 {
 		t.Errorf("a layout without an arena: %v after %d calls", err, calls)
+	}
+}
+
+// A compiler that changes the plan after it was found valid proves nothing: Check alone does not ask for a valid plan. One
+// that changes the layout that it is given does not get a larger arena.
+func TestProveKeepsPlan(t *testing.T) {
+	for name, spoil := range map[string]func(*plan.Plan){
+		"a step less":    func(p *plan.Plan) { p.Steps = p.Steps[:len(p.Steps)-1] },
+		"another step":   func(p *plan.Plan) { p.Steps[0].Join = !p.Steps[0].Join },
+		"another move":   func(p *plan.Plan) { p.Moves[0].Delay++ },
+		"a move less":    func(p *plan.Plan) { p.Moves = p.Moves[1:] },
+		"a longer entry": func(p *plan.Plan) { p.Entry = append(p.Entry, 0) },
+		"a latency":      func(p *plan.Plan) { p.Made = append(p.Made, 1) },
+	} {
+		s := network(t, "mlp", 75).withPlan()
+		_, err := proof.Prove(s.g, s.p, s.l, func(l *program.Placement) *program.Program {
+			made := compile.Compile(s.g, s.p, l, compile.Options{})
+			spoil(s.p)
+			return made
+		}, func(int) {})
+		if !errors.Is(err, proof.ErrPlan) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s := random(t, 1, graphtest.Options{})
+	_, err := proof.Prove(s.g, s.p, s.l, func(l *program.Placement) *program.Program {
+		l.Arena += align
+		return compile.Compile(s.g, s.p, l, compile.Options{})
+	}, func(int) {})
+	if !errors.Is(err, proof.ErrBounds) {
+		t.Errorf("a compiler that makes the arena larger: %v", err)
 	}
 }
 
@@ -122,15 +165,18 @@ func TestProveFindsStays(t *testing.T) {
 // Groups that fail make no Divided, and neither does a program that was not proven.
 func TestProveGroupsRefuses(t *testing.T) {
 	s := random(t, 1, graphtest.Options{}).divided()
-	proven, err := proof.Check(s.c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	proven := s.proven(t)
 	if d, err := proof.ProveGroups(proven, s.d); err != nil || d.Proven() != proven || d.Groups() != s.d {
 		t.Errorf("good groups: %v, %v", d, err)
 	}
 	if d, err := proof.ProveGroups(proof.Proven{}, s.d); err == nil || d != (proof.Divided{}) {
 		t.Errorf("groups of no program: %v, %v", d, err)
+	}
+	if d, err := proof.ProveGroups(proven, nil); err == nil || d != (proof.Divided{}) {
+		t.Errorf("no groups: %v, %v", d, err)
+	}
+	if p := (proof.Proven{}).Rename("other", 1); p != (proof.Proven{}) {
+		t.Errorf("no program by another name: %v", p)
 	}
 	s.d.Body = s.d.Body[1:]
 	if d, err := proof.ProveGroups(proven, s.d); !errors.Is(err, proof.ErrGroups) || d != (proof.Divided{}) {

@@ -120,3 +120,13 @@ func (s subject) writes(slot int, storage graph.StorageID) bool {
 	}
 	return false
 }
+
+// proven returns the proof of the subject's program.
+func (s subject) proven(t testing.TB) proof.Proven {
+	t.Helper()
+	p, err := proof.Prove(s.g, s.p, s.l, func(*program.Placement) *program.Program { return s.c }, func(int) {})
+	if err != nil {
+		t.Fatalf("%s: %v", s.name, err)
+	}
+	return p
+}

@@ -92,7 +92,7 @@ func mustHold(t testing.TB, what string, r scheduler.Request, result scheduler.R
 			t.Fatalf("%s: %v\n%s", what, err, s.Plan.Text(g))
 		}
 		c := compile.Compile(g, s.Plan, s.Layout, compile.Options{Poison: true})
-		if _, err := proof.Check(c); err != nil {
+		if err := proof.Check(c); err != nil {
 			t.Fatalf("%s: %v\n%s", what, err, s.Plan.Text(g))
 		}
 		f := peak.Of(g, s.Plan)

@@ -46,7 +46,7 @@ func mustHoldTogether(t testing.TB, what string, r scheduler.Request, result sch
 			t.Fatalf("%s: %v\n%s", what, err, s.Plan.Text(g))
 		}
 		c := compile.Compile(g, s.Plan, s.Layout, compile.Options{})
-		if _, err := proof.Check(c); err != nil {
+		if err := proof.Check(c); err != nil {
 			t.Fatalf("%s: %v\n%s", what, err, s.Plan.Text(g))
 		}
 		d := compile.Divide(c, page, 16*align)

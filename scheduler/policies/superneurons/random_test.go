@@ -62,7 +62,7 @@ func prove(t *testing.T, what string, r scheduler.Request) (scheduler.Result, bo
 			t.Fatalf("%s: %v\n%s", what, err, s.Plan.Text(g))
 		}
 		c := compile.Compile(g, s.Plan, s.Layout, compile.Options{Poison: true})
-		if _, err := proof.Check(c); err != nil {
+		if err := proof.Check(c); err != nil {
 			t.Fatalf("%s: %v\n%s", what, err, s.Plan.Text(g))
 		}
 	}
