@@ -20,7 +20,7 @@ func TestModule(t *testing.T) {
 	const root, flag = "../..", `"tensile/internal/long"`
 	var seen []string
 	imported := make(map[string]string) // packages of ours, with a file that imports each
-	long := make(map[string]bool) // whether a package with tests has the flag -long
+	long := make(map[string]bool)       // whether a package with tests has the flag -long
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -33,7 +33,8 @@ func TestModule(t *testing.T) {
 			!strings.HasPrefix(filepath.ToSlash(path), root+"/device/") {
 			t.Errorf("%s: what is not written in Go belongs below device", path)
 		}
-		if name := entry.Name(); name == "go.work" || name == "vendor" || name == "go.mod" && filepath.Dir(path) != root {
+		if name := entry.Name(); name == "go.work" || name == "vendor" ||
+			name == "go.mod" && filepath.Dir(path) != root {
 			t.Errorf("%s: the module has one go.mod, and all of its packages are in the table", path)
 		}
 		if entry.IsDir() || !strings.HasSuffix(path, ".go") {
@@ -170,7 +171,8 @@ func TestCheck(t *testing.T) {
 		{"data", `import "context"; var _ = context.WithTimeoutCause`, "data uses context.WithTimeoutCause"},
 		{"device/cpu", `import "syscall"; var _ = syscall.Getenv`,
 			"device/cpu uses syscall.Getenv, which only cmd/tensile does"},
-		{"executor", `import "unsafe"`, "executor imports unsafe, by which anything can be made a program that may run"},
+		{"executor", `import "unsafe"`,
+			"executor imports unsafe, by which anything can be made a program that may run"},
 		{"device/cpu", `import "unsafe"`, ""},
 		{"bench", `import "testing"`, "bench imports testing, which is for tests"},
 		{"device/cpu", "//go:linkname check tensile/plan/proof.check\nfunc check()",

@@ -136,8 +136,8 @@ var waits = []string{"executor"}
 var seeded = []string{"New", "NewPCG", "NewChaCha8", "NewZipf", "PCG", "ChaCha8", "Rand", "Source", "Zipf"}
 
 // outside are the standard packages, with those below them, that a pure package has no business with.
-var outside = []string{"context", "crypto/rand", "log", "math/rand", "net", "os", "plugin", "runtime", "sync", "syscall",
-	"unsafe"}
+var outside = []string{"context", "crypto/rand", "log", "math/rand", "net", "os", "plugin", "runtime", "sync",
+	"syscall", "unsafe"}
 
 // asks are the functions of the package os, and flag the package, that only cmd/tensile uses.
 var asks = []string{"Args", "Environ", "ExpandEnv", "Getenv", "LookupEnv"}

@@ -20,10 +20,10 @@ func (p Proven) Program() *program.Program { return p.program }
 // layout has an aligned place within its arena for every residency and scratch, no two uses of the same bytes are
 // unordered, and every command finds what it should. The program takes no more of the device than the layout does.
 //
-// Only the graph is trusted, which must be valid: neither the plan, nor the layout, of which Offsets, Scratch, Arena and
-// Align are read, nor compile, which is called at most once, when plan and layout have passed, and which must leave the
-// plan as it is. Nobody may change graph, plan or program afterwards. tick is told of every few steps of the work, of some nanoseconds each, and may panic:
-// that ends the proof.
+// Only the graph is trusted, which must be valid: neither the plan, nor the layout, of which Offsets, Scratch, Arena
+// and Align are read, nor compile, which is called at most once, when plan and layout have passed, and which must leave
+// the plan as it is. Nobody may change graph, plan or program afterwards. tick is told of every few steps of the work,
+// of some nanoseconds each, and may panic: that ends the proof.
 func Prove(g *graph.Graph, p *plan.Plan, l *program.Placement, compile func(*program.Placement) *program.Program,
 	tick func(steps int)) (Proven, error) {
 	if p == nil {
@@ -50,8 +50,8 @@ func Prove(g *graph.Graph, p *plan.Plan, l *program.Placement, compile func(*pro
 		return Proven{}, fmt.Errorf("program: %w: it was compiled of another plan", ErrPlan)
 	}
 	if c.Arena != arena || c.Align != align {
-		return Proven{}, fmt.Errorf("program: %w: it has an arena of %d bytes aligned to %d, the layout one of %d aligned "+
-			"to %d", ErrBounds, c.Arena, c.Align, arena, align)
+		return Proven{}, fmt.Errorf("program: %w: its arena has %d bytes aligned to %d, that of the layout %d bytes "+
+			"aligned to %d", ErrBounds, c.Arena, c.Align, arena, align)
 	}
 	if err := check(c, tick); err != nil {
 		return Proven{}, err
@@ -123,8 +123,8 @@ func ProveGroups(p Proven, d *program.Groups) (Divided, error) {
 	return Divided{p, d}, nil
 }
 
-// Rename is the same program of a job of another name, in another epoch, which no proof depends on; the zero value stays
-// what it is.
+// Rename is the same program of a job of another name, in another epoch, which no proof depends on; the zero value
+// stays what it is.
 func (p Proven) Rename(job string, epoch int64) Proven {
 	if p.program == nil {
 		return Proven{}

@@ -97,8 +97,8 @@ func TestProveTrustsNoCompiler(t *testing.T) {
 	}
 }
 
-// A compiler that changes the plan after it was found valid proves nothing: Check alone does not ask for a valid plan. One
-// that changes the layout that it is given does not get a larger arena.
+// A compiler that changes the plan after it was found valid proves nothing: Check alone does not ask for a valid plan.
+// One that changes the layout that it is given does not get a larger arena.
 func TestProveKeepsPlan(t *testing.T) {
 	for name, spoil := range map[string]func(*plan.Plan){
 		"a step less":    func(p *plan.Plan) { p.Steps = p.Steps[:len(p.Steps)-1] },
