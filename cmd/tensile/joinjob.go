@@ -101,7 +101,12 @@ func (f *joinFlags) job(ctx context.Context, args []string, stderr io.Writer) er
 		asking: make(chan *external.Recorded, 1)}
 	err = guest.serve(ctx, f, ours, &about, record.Executor)
 	summary, joined := guest.host.Summary()
-	return errors.Join(err, tellSummary(summary, joined, f.report, say))
+	for _, line := range summaryLines(summary, joined) {
+		say(line)
+	}
+	var r joinReport
+	r.add(summary)
+	return errors.Join(err, r.write(f.report))
 }
 
 // claim is what the script has at first.

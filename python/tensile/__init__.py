@@ -37,7 +37,6 @@ def join(model, optimizer):
     else:
         sock = link.from_environment()
         if sock is None:
-            say("there is no sidecar (start the script with tensile join -- COMMAND): it trains without a plan")
             return
         device = "cpu" if why else next(iter(model.parameters())).device.type
         if device == "cuda":

@@ -60,11 +60,15 @@ class Sidecar(unittest.TestCase):
             if answer is None:
                 done = subprocess.run([sys.executable, path], env=environment, capture_output=True, text=True)
                 return done, []
-            ours, theirs = socket.socketpair()
-            environment["TENSILE_SOCKET"] = str(theirs.fileno())
-            script = subprocess.Popen([sys.executable, path], env=environment, pass_fds=[theirs.fileno()],
-                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            theirs.close()
+            door = os.path.join(d, "sidecar")
+            listening = socket.socket(socket.AF_UNIX)
+            listening.bind(door)
+            listening.listen()
+            environment["TENSILE_SOCKET"] = door
+            script = subprocess.Popen([sys.executable, path], env=environment, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE, text=True)
+            with listening:
+                ours, _ = listening.accept()
             said = []
             with ours, ours.makefile("r") as lines:
                 for text in lines:
