@@ -57,25 +57,16 @@ The exit status is the script's, or 128 plus the number of the signal that ended
 	}
 	f.client.register(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		var t sidecar.Terms
-		percent, share, err := parseShare("--memory", f.memory)
-		switch {
-		case err != nil:
+		t, err := parseTerms("--memory", f.memory, f.anyway)
+		if err != nil {
 			return err
-		case share:
-			t.Share = percent / 100
-		case f.memory != "":
-			if t.Limit, err = parseBytes("--memory", f.memory); err != nil {
-				return err
-			}
 		}
-		t.Anyway = f.anyway
 		means := slices.ContainsFunc([]string{"name", "priority", "state", "credentials", "nats"}, c.Flags().Changed)
 		_, err = os.Stat(filepath.Join(f.client.state, clientFile))
 		if !means && errors.Is(err, fs.ErrNotExist) {
-			return join(c.Context(), args, t, f.report, c.ErrOrStderr())
+			return join(c.Context(), scriptCommand{args: args}, t, f.report, c.ErrOrStderr())
 		}
-		if share || f.anyway {
+		if t.Share > 0 || f.anyway {
 			return errors.New("--memory in percent and --anyway are for a script that is planned for alone: of a job " +
 				"the controller says what it may have; give --memory as a size, such as 4GiB, and leave out --anyway")
 		}
@@ -88,18 +79,34 @@ The exit status is the script's, or 128 plus the number of the signal that ended
 		"device memory limit, such as 4GiB; for a job of a controller it holds until the first iteration is captured "+
 			"(default: a quarter of the budget); without a controller it always holds and may be a percentage of "+
 			"what an iteration needs (default: no limit)")
-	c.Flags().BoolVar(&f.anyway, "anyway", false,
-		"keep training without a limit if no plan fits into --memory, instead of exiting with status 75")
-	c.Flags().StringVar(&f.report, "report", "",
-		"write a JSON report to this file: plan_bytes, reserve_bytes, claim_bytes, touched_bytes and more")
+	c.Flags().BoolVar(&f.anyway, "anyway", false, anywayHelp)
+	c.Flags().StringVar(&f.report, "report", "", reportHelp)
 	return c
 }
 
+const (
+	anywayHelp = "of a script: keep training without a limit if no plan fits, instead of exiting with status 75"
+	reportHelp = "of a script: write a JSON report to this file: need_bytes, plan_bytes, touched_bytes and more"
+)
+
 // join starts a command and is the sidecar of each of its processes that joins, until the command ends.
-func join(ctx context.Context, args []string, t sidecar.Terms, report string, stderr io.Writer) error {
-	script, err := startScript(args)
+func join(ctx context.Context, command scriptCommand, t sidecar.Terms, report string, stderr io.Writer) error {
+	r, status, err := serveCommand(ctx, command, t, stderr)
 	if err != nil {
 		return err
+	}
+	if err := r.write(report); err != nil {
+		return err
+	}
+	return r.exit(command.args[0], status)
+}
+
+// serveCommand is join without what becomes of the report and of the command's end, which is status.
+func serveCommand(ctx context.Context, command scriptCommand, t sidecar.Terms, stderr io.Writer) (r joinReport,
+	status, err error) {
+	_, script, err := command.startJoining()
+	if err != nil {
+		return joinReport{}, nil, err
 	}
 	var processes []*joined
 	var serving sync.WaitGroup
@@ -111,7 +118,7 @@ func join(ctx context.Context, args []string, t sidecar.Terms, report string, st
 		processes = append(processes, p)
 		serving.Go(func() { p.serve(ctx) })
 	}
-	status := <-script.Ended
+	status = <-script.Ended
 	for _, p := range processes {
 		// What it has said is read to the end, and no more: a process that it has left behind may have its end of the
 		// connection still.
@@ -121,7 +128,6 @@ func join(ctx context.Context, args []string, t sidecar.Terms, report string, st
 	if len(processes) == 0 {
 		processes = []*joined{newJoined(nil, t, stderr)} // which has the summary of nothing
 	}
-	var r joinReport
 	for _, p := range processes {
 		s := p.machine.Summary()
 		for _, line := range summaryLines(s, p.machine.Joined()) {
@@ -129,13 +135,7 @@ func join(ctx context.Context, args []string, t sidecar.Terms, report string, st
 		}
 		r.add(s)
 	}
-	if err := r.write(report); err != nil {
-		return err
-	}
-	if status == nil && r.unmet() {
-		return &exitError{errors.New(""), unmetStatus}
-	}
-	return exitOf(args[0], status)
+	return r, status, nil
 }
 
 // unmetStatus is the exit status of a script that has ended since it cannot be within its limit: EX_TEMPFAIL of

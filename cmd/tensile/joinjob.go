@@ -204,7 +204,7 @@ func (g *guest) start() (sidecar.Script, error) {
 		}
 		held = append(held, lock)
 	}
-	s, err := startScript(g.args, held...)
+	_, s, err := scriptCommand{args: g.args, held: held}.startJoining()
 	if err != nil {
 		g.failed = err
 		return s, err

@@ -2,11 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 
 	"tensile/executor/sidecar"
+	"tensile/graph/text"
 )
 
 // joinReport is what --report writes of a command: the summary of the first of its processes that joined, and those of
@@ -26,9 +28,13 @@ func (r *joinReport) add(s sidecar.Summary) {
 	}
 }
 
-// unmet reports whether a process cannot be within its limit.
-func (r *joinReport) unmet() bool {
-	return r.Unmet != "" || slices.ContainsFunc(r.Others, func(s sidecar.Summary) bool { return s.Unmet != "" })
+// exit is what the end of the command, by its first word, is for ours.
+func (r *joinReport) exit(command string, status error) error {
+	unmet := func(s sidecar.Summary) bool { return s.Unmet != "" }
+	if status == nil && (unmet(r.Summary) || slices.ContainsFunc(r.Others, unmet)) {
+		return &exitError{errors.New(""), unmetStatus}
+	}
+	return exitOf(command, status)
 }
 
 // write writes the report into a file, if one is named.
@@ -61,7 +67,7 @@ func summaryLines(s sidecar.Summary, joined bool) (lines []string) {
 			s.Planned, s.Touched, s.Plan, s.Reserve, s.Unplanned)
 	}
 	if had := s.Touched; s.Planned > 0 && had < s.Need {
-		say("an iteration needs %s: the plan saves %.0f%%", s.Need, 100-100*float64(had)/float64(s.Need))
+		say("an iteration needs %s: the plan saves %s", s.Need, text.Percent(1-float64(had)/float64(s.Need)))
 	}
 	if s.Why != "" && s.Planned < s.Iterations {
 		say("the first iteration without a plan, after the recorded ones: %s", s.Why)

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"tensile/executor/sidecar"
 	"tensile/python"
@@ -13,34 +15,52 @@ import (
 // socketVariable names the variable in which a script finds the address of its sidecar.
 const socketVariable = "TENSILE_SOCKET"
 
-// startScript starts a command whose processes can join, and with files that it holds open for as long as it lives.
-func startScript(args []string, held ...*os.File) (sidecar.Script, error) {
+// scriptCommand is a command that trains.
+type scriptCommand struct {
+	args   []string
+	env    []string   // Variables beside those of this process.
+	held   []*os.File // Files that it holds open for as long as it lives, as 3 and so on.
+	stdout *os.File   // nil: that of this process.
+}
+
+// start starts the command, in which Python finds Tensile. ended has its end, after whatever atEnd does.
+func (s scriptCommand) start(atEnd func()) (process *os.Process, ended <-chan error, err error) {
 	path, remove, err := layPython()
 	if err != nil {
-		return sidecar.Script{}, err
+		return nil, nil, err
 	}
-	door, err := sidecar.OpenDoor()
-	if err != nil {
-		remove()
-		return sidecar.Script{}, err
-	}
-	command := exec.Command(args[0], args[1:]...)
-	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	command.ExtraFiles = held // which the command has as 3 and so on
-	command.Env = append(os.Environ(), socketVariable+"="+door.Address(), "PYTHONPATH="+path)
+	command := exec.Command(s.args[0], s.args[1:]...)
+	command.Stdin, command.Stdout, command.Stderr = os.Stdin, cmp.Or(s.stdout, os.Stdout), os.Stderr
+	command.ExtraFiles = s.held
+	command.Env = append(os.Environ(), "PYTHONPATH="+path)
+	command.Env = append(command.Env, s.env...)
 	if err := command.Start(); err != nil {
-		door.Close()
 		remove()
-		return sidecar.Script{}, err
+		return nil, nil, err
 	}
-	ended := make(chan error, 1)
+	end := make(chan error, 1)
 	go func() {
 		err := command.Wait()
-		door.Close()
+		atEnd()
 		remove()
-		ended <- err
+		end <- err
 	}()
-	return sidecar.Script{Joined: door.Joined(), Ended: ended}, nil
+	return command.Process, end, nil
+}
+
+// startJoining starts the command so that its processes can join.
+func (s scriptCommand) startJoining() (*os.Process, sidecar.Script, error) {
+	door, err := sidecar.OpenDoor()
+	if err != nil {
+		return nil, sidecar.Script{}, err
+	}
+	s.env = append(slices.Clone(s.env), socketVariable+"="+door.Address())
+	process, ended, err := s.start(door.Close)
+	if err != nil {
+		door.Close()
+		return nil, sidecar.Script{}, err
+	}
+	return process, sidecar.Script{Joined: door.Joined(), Ended: ended}, nil
 }
 
 // layPython lays the Python package that this binary carries into the user's cache, and returns PYTHONPATH for a

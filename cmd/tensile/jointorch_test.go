@@ -163,7 +163,8 @@ print(loss.item(), digest.hexdigest(), "tensile" in sys.modules)
 		Others []sidecar.Summary
 	}
 	if document(t, read(t, report), &both); both.Planned < 10 || len(both.Others) != 1 || both.Others[0].Planned < 10 {
-		t.Errorf("two processes: %d iterations by a plan and %+v of others; stderr:\n%s", both.Planned, both.Others, said)
+		t.Errorf("two processes: %d iterations by a plan and %+v of others; stderr:\n%s", both.Planned, both.Others,
+			said)
 	}
 	cache = script // a file: no cache can be made there
 	if got, said = run("tensile", "join", "--", python, script); got != want || !strings.Contains(said, "by a plan") {

@@ -19,7 +19,8 @@ import (
 
 // Script is a command that was started.
 type Script struct {
-	// Joined has our ends of the connections to its processes that join, in their order. It is closed when no more will.
+	// Joined has our ends of the connections to its processes that join, in their order. It is closed when no more
+	// will.
 	Joined <-chan *net.UnixConn
 	// Ended has the command's end, after Joined was closed.
 	Ended <-chan error
@@ -268,8 +269,8 @@ func (h *Host) start() {
 		conn := <-first
 		for other := range s.Joined {
 			h.post(func() []Output {
-				return []Output{{Note: "another process of the command has joined: the first one is the job, and this " +
-					"one trains without a plan, beside the job's claim"}}
+				return []Output{{Note: "another process of the command has joined: the first one is the job, and " +
+					"this one trains without a plan, beside the job's claim"}}
 			})
 			other.Close()
 		}

@@ -18,36 +18,26 @@ __all__ = ["join", "home", "leave"]
 
 _session = None
 _left = False  # it has left, for good
-_recording = None  # makes the planner, under python -m tensile.record
 
 
 def join(model, optimizer):
     """Makes the rest of the script's training a planned job; call it once, after the model is on its device."""
+    global _session
     if _session is not None:
-        if _recording is None or optimizer is not _session.optimizer:  # which is recorded since it was made
-            say("joined already: the steps of the optimizer that joined first end iterations; join once, with the model "
-                "that takes most memory")
+        say("joined already: the steps of the optimizer that joined first end iterations; join once, with the model "
+            "that takes most memory")
         return
     if _left:
         say("a script that has left does not join again: it trains without a plan")
         return
     why = _odd(model, optimizer) or _unsupported(model)
-    if _recording is not None:
-        planner = _recording
-    else:
-        sock = link.from_environment()
-        if sock is None:
-            return
-        device = "cpu" if why else next(iter(model.parameters())).device.type
-        if device == "cuda":
-            _expandable()
-        planner = link.Link(sock, device)
-    start([] if why else list(model.parameters()), optimizer, planner, why)
-
-
-def start(parameters, optimizer, planner, why=None):
-    global _session
-    _session = Session(parameters, optimizer, planner)
+    sock = link.from_environment()
+    if sock is None:
+        return
+    device = "cpu" if why else next(iter(model.parameters())).device.type
+    if device == "cuda":
+        _expandable()
+    _session = Session([] if why else list(model.parameters()), optimizer, link.Link(sock, device))
     _at_the_end(_session)
     if why:
         _session.stop(why)
@@ -96,17 +86,15 @@ def _model_of(optimizer):
 
 def _at_the_end(session):
     """Has the planner told how the script ends."""
-    planner = session.planner
-    if hasattr(planner, "end"):
-        failed = []
-        old = sys.excepthook
+    failed = []
+    old = sys.excepthook
 
-        def hook(kind, value, trace):
-            failed.append(f"{kind.__name__}: {value}")
-            old(kind, value, trace)
+    def hook(kind, value, trace):
+        failed.append(f"{kind.__name__}: {value}")
+        old(kind, value, trace)
 
-        sys.excepthook = hook
-        atexit.register(lambda: None if session.child else planner.end(session, failed[0] if failed else None))
+    sys.excepthook = hook
+    atexit.register(lambda: None if session.child else session.planner.end(session, failed[0] if failed else None))
 
 
 def home():

@@ -182,25 +182,6 @@ class Link(Sidecar):
         self.assertTrue(alone.stdout.startswith(stopped.stdout))
         self.assertLess(len(stopped.stdout), len(alone.stdout))
 
-    @long
-    def test_record(self):
-        """A script is recorded whether it joins or not, and says the same."""
-        plain = SCRIPT.replace("import tensile\n", "").replace("tensile.join(model, optimizer)\n", "")
-        for script in plain, SCRIPT:
-            with tempfile.TemporaryDirectory() as d:
-                path = os.path.join(d, "train.py")
-                with open(path, "w") as f:
-                    f.write(script)
-                done = subprocess.run([sys.executable, "-m", "tensile.record", "-o", "train.json", "train.py"], cwd=d,
-                                      env=dict(os.environ, PYTHONPATH=os.path.abspath(PACKAGE)), capture_output=True,
-                                      text=True)
-                self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertRegex(done.stderr, r"^tensile: train\.json: \d+ ops, \d+ storages\n$")
-                with open(path[:-2] + "json") as f:
-                    hello, graph = [json.loads(text) for text in f]
-            self.assertEqual((hello["kind"], graph["kind"]), ("hello", "graph"))
-            self.assertEqual(len(graph["body"]["latency_ns"]), len(graph["body"]["graph"]["ops"]))
-
 
 if __name__ == "__main__":
     unittest.main()
