@@ -63,14 +63,14 @@ The exit status is the script's, or 128 plus the number of the signal that ended
 		}
 		means := slices.ContainsFunc([]string{"name", "priority", "state", "credentials", "nats"}, c.Flags().Changed)
 		_, err = os.Stat(filepath.Join(f.client.state, clientFile))
-		if !means && errors.Is(err, fs.ErrNotExist) {
+		if !means && f.detached.log == "" && errors.Is(err, fs.ErrNotExist) {
 			return join(c.Context(), scriptCommand{args: args}, t, f.report, c.ErrOrStderr())
 		}
 		if t.Share > 0 || f.anyway {
 			return errors.New("--memory in percent and --anyway are for a script that is planned for alone: of a job " +
 				"the controller says what it may have; give --memory as a size, such as 4GiB, and leave out --anyway")
 		}
-		return f.job(c.Context(), args, c.ErrOrStderr())
+		return f.jobs(c.Context(), args, c.ErrOrStderr())
 	}
 	c.Flags().SetInterspersed(false)
 	c.Flags().StringVar(&f.name, "name", "", "job name (default: name of the script)")
@@ -81,6 +81,7 @@ The exit status is the script's, or 128 plus the number of the signal that ended
 			"what an iteration needs (default: no limit)")
 	c.Flags().BoolVar(&f.anyway, "anyway", false, anywayHelp)
 	c.Flags().StringVar(&f.report, "report", "", reportHelp)
+	f.detached.register(c)
 	return c
 }
 

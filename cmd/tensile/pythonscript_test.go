@@ -64,7 +64,7 @@ gc.collect()
 	}
 	script("unseeded.py", "time.time_ns()")
 	_, errs, err = run("tensile", "run", "unseeded.py", "--compare", "--", "--steps", "12")
-	if err == nil || !strings.Contains(errs, "unseeded.py does not repeat itself without a plan either: loss 1 of 24 is") {
+	if err == nil || !strings.Contains(errs, "unseeded.py does not repeat itself without a plan either: loss 1 of 24") {
 		t.Errorf("of other bits in each run: %v\n%s", err, errs)
 	}
 }

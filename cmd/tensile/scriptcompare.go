@@ -32,9 +32,9 @@ type observation struct {
 // observeVariable names the variable in which a script finds the file for its observation.
 const observeVariable = "TENSILE_OBSERVE"
 
-// compare trains the script twice, each time in a process of its own: as it is, and by plans on these terms. Both are to
-// have the same losses, parameters and optimizer state. Of the second run a report is written into a file, if it has a
-// name.
+// compare trains the script twice, each time in a process of its own: as it is, and by plans on these terms. Both are
+// to have the same losses, parameters and optimizer state. Of the second run a report is written into a file, if it has
+// a name.
 func (s *pythonScript) compare(ctx context.Context, t sidecar.Terms, report string, out, stderr io.Writer) error {
 	dir, err := os.MkdirTemp("", "tensile-compare-")
 	if err != nil {
@@ -71,8 +71,8 @@ func (s *pythonScript) compare(ctx context.Context, t sidecar.Terms, report stri
 	if r.Planned > 0 && r.Need > 0 {
 		row[7] = text.Percent(max(0, 1-float64(r.Touched)/float64(r.Need)))
 	}
-	if err := text.Table(out, [][]string{{"SCRIPT", "ITERATIONS", "PLANNED", "NEEDS", "LIMIT", "PLAN", "TOUCHED", "SAVED",
-		"SLOWER BY"}, row}); err != nil {
+	head := []string{"SCRIPT", "ITERATIONS", "PLANNED", "NEEDS", "LIMIT", "PLAN", "TOUCHED", "SAVED", "SLOWER BY"}
+	if err := text.Table(out, [][]string{head, row}); err != nil {
 		return err
 	}
 	differ := plain.differs(planned)
@@ -87,8 +87,8 @@ func (s *pythonScript) compare(ctx context.Context, t sidecar.Terms, report stri
 		return err
 	}
 	if itself := plain.differs(again); itself != "" {
-		return fmt.Errorf("%s does not repeat itself without a plan either: %s; set its seeds, and what else differs from "+
-			"run to run, to compare it", s.path, itself)
+		return fmt.Errorf("%s does not repeat itself without a plan either: %s; set its seeds, and what else differs "+
+			"from run to run, to compare it", s.path, itself)
 	}
 	return fmt.Errorf("%s has other bits by plans: %s; please report this with the script", s.path, differ)
 }
@@ -142,7 +142,8 @@ func (o *observation) differs(p *observation) string {
 	same := func(a, b *string) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
 	for i := range min(len(o.Losses), len(p.Losses)) {
 		if !same(o.Losses[i], p.Losses[i]) {
-			return fmt.Sprintf("loss %d of %d is %s and %s", i+1, len(o.Losses), lossText(o.Losses[i]), lossText(p.Losses[i]))
+			return fmt.Sprintf("loss %d of %d is %s and %s", i+1, len(o.Losses), lossText(o.Losses[i]),
+				lossText(p.Losses[i]))
 		}
 	}
 	if len(o.Losses) != len(p.Losses) {
@@ -154,7 +155,8 @@ func (o *observation) differs(p *observation) string {
 	for i, a := range o.Optimizers {
 		b := p.Optimizers[i]
 		if a.Name != b.Name || a.Steps != b.Steps {
-			return fmt.Sprintf("optimizer %d is %s with %d steps, and %s with %d", i+1, a.Name, a.Steps, b.Name, b.Steps)
+			return fmt.Sprintf("optimizer %d is %s with %d steps, and %s with %d", i+1, a.Name, a.Steps, b.Name,
+				b.Steps)
 		}
 		if maps.Equal(a.Tensors, b.Tensors) {
 			continue
@@ -168,8 +170,8 @@ func (o *observation) differs(p *observation) string {
 			}
 		}
 		slices.Sort(names)
-		return fmt.Sprintf("at the end %d of %d parameters and tensors of optimizer state have other bytes, such as %s of %s",
-			len(names), len(a.Tensors), names[0], a.Name)
+		return fmt.Sprintf("at the end %d of %d parameters and tensors of optimizer state have other bytes, such as "+
+			"%s of %s", len(names), len(a.Tensors), names[0], a.Name)
 	}
 	return ""
 }

@@ -173,6 +173,13 @@ func (h *Host) Answer(answers ...lease.Output) {
 	}
 }
 
+// Log adds a line to the job's log.
+func (h *Host) Log(line string) {
+	h.post(func() []Output {
+		return []Output{{Event: &executor.Event{Job: h.guest.job, Note: line}}}
+	})
+}
+
 // Serve speaks to the script until ctx is done.
 func (h *Host) Serve(ctx context.Context) error {
 	for {
