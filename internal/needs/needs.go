@@ -37,12 +37,12 @@ func Describe() (string, error) {
 		return nil
 	})
 	var programs []string
-	for _, name := range append([]string{"clang-19", "gcc", "python3"}, browsers...) {
+	for _, name := range append([]string{"clang-19", "gcc", "python3", "qemu-aarch64"}, browsers...) {
 		if path, err := exec.LookPath(name); err == nil {
 			programs = append(programs, path)
 		}
 	}
-	return fmt.Sprintf("torch=%s data=%x programs=%v", torch(), sum.Sum64(), programs), nil
+	return fmt.Sprintf("torch=%s wheel=%t data=%x programs=%v", torch(), wheel(), sum.Sum64(), programs), nil
 }
 
 // Data returns the path of a file or folder of the shared data, which lies beside the project, and skips the test where
@@ -112,6 +112,15 @@ func Torch2(t testing.TB) string {
 	return ""
 }
 
+// Wheel skips a test where the first Python interpreter in PATH has not what makes wheels, and what checks them.
+func Wheel(t testing.TB) {
+	t.Helper()
+	os.Getenv(Found)
+	if !wheel() {
+		t.Skip("needs hatchling and auditwheel: run python3 -m pip install hatchling auditwheel")
+	}
+}
+
 // Program skips a test where a program is not installed, which Debian has in a package of a name.
 func Program(t testing.TB, name, debian string) {
 	t.Helper()
@@ -136,6 +145,10 @@ func Browser(t testing.TB) string {
 	t.Skip("needs Chromium: install Debian's chromium")
 	return ""
 }
+
+var wheel = sync.OnceValue(func() bool {
+	return exec.Command("python3", "-c", "import auditwheel, hatchling, pip").Run() == nil
+})
 
 var torch = sync.OnceValue(func() string {
 	for _, python := range []string{"/usr/bin/python3", "python3"} {

@@ -3,16 +3,17 @@
     import tensile
     tensile.join(model, optimizer)
 
-Without the sidecar that `tensile join -- python train.py` starts, join does nothing and says so once.
+Without the sidecar that `tensile join -- python train.py` starts, join does nothing and says so once. Without torch
+it imports, too.
 """
 
 import atexit
 import os
 import sys
+from typing import TYPE_CHECKING
 
-from . import hooks, link
-from .session import Session, fault, say
-from .storages import lies, storage_of
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["join", "home", "leave"]
 
@@ -20,8 +21,11 @@ _session = None
 _left = False  # it has left, for good
 
 
-def join(model, optimizer):
+def join(model: "torch.nn.Module", optimizer: "torch.optim.Optimizer") -> None:
     """Makes the rest of the script's training a planned job; call it once, after the model is on its device."""
+    from . import hooks, link
+    from .session import Session, say
+
     global _session
     if _session is not None:
         say("joined already: the steps of the optimizer that joined first end iterations; join once, with the model "
@@ -50,6 +54,8 @@ def join(model, optimizer):
 def wait_for_a_step():
     """Has the first optimizer that makes a step in this process join, unless the script has said join before. Before torch 2
     nothing happens: it does not tell of steps."""
+    from . import hooks, link, session  # all that join imports: if that fails, it fails here, and not in the script's step
+
     register = getattr(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook", None)
     if register is None:
         return
@@ -61,7 +67,7 @@ def wait_for_a_step():
             try:
                 join(_model_of(optimizer), optimizer)
             except Exception as e:
-                say(f"{fault(e)}; it trains without a plan")
+                session.say(f"{session.fault(e)}; it trains without a plan")
 
     handle = register(stepped)
 
@@ -97,13 +103,13 @@ def _at_the_end(session):
     atexit.register(lambda: None if session.child else session.planner.end(session, failed[0] if failed else None))
 
 
-def home():
+def home() -> None:
     """Brings everything back that is away, for what reads a tensor's memory without an op of torch."""
     if _session is not None:
         _session.home()
 
 
-def leave():
+def leave() -> None:
     """Ends planning: everything is back, and torch is as it was. What the script has from now on nobody sees, so that
     its claim is that of a script without a plan until it ends."""
     global _session, _left
@@ -149,6 +155,8 @@ def _odd(model, optimizer):
 
 def _unsupported(model):
     import torch
+
+    from .storages import lies, storage_of
 
     kinds = [type(m).__name__ for m in model.modules()]
     if "OptimizedModule" in kinds or any(getattr(m, "_compiled_call_impl", None) for m in model.modules()):
