@@ -637,6 +637,8 @@ class Session(TorchDispatchMode):
             self.kinds.remove(old)
             self.order.forget(old)
         alone = not self.kinds and earlier[0] + len(records) == begun
+        if not self.kinds:
+            self.order = Kinds()  # those before were of this kind, or of one that was not looked for yet
         made = Iteration(key, earlier[1], records, begun, [identity(p) for p in self.parameters], alone)
         for i, p in enumerate(self.kinds):
             if p.iteration.tail:
