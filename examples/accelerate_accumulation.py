@@ -23,7 +23,7 @@ def main():
     set_seed(0)
     accelerator = Accelerator(gradient_accumulation_steps=ACCUMULATE)
     model = BertForSequenceClassification(BertConfig(
-        vocab_size=VOCABULARY, hidden_size=128, num_hidden_layers=4, num_attention_heads=4, intermediate_size=512,
+        vocab_size=VOCABULARY, hidden_size=128, num_hidden_layers=2, num_attention_heads=4, intermediate_size=512,
         max_position_embeddings=64, num_labels=2))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     loader = DataLoader(dataset(320, 48), batch_size=8, shuffle=True)

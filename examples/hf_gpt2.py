@@ -36,7 +36,6 @@ def main():
             learning_rate=1e-3,
             warmup_steps=4,
             weight_decay=0.01,
-            optim="adamw_torch",
             logging_steps=1,
             eval_strategy="steps",
             eval_steps=12,

@@ -3,6 +3,7 @@
 package needs
 
 import (
+	"bytes"
 	"fmt"
 	"hash/fnv"
 	"io/fs"
@@ -42,7 +43,7 @@ func Describe() (string, error) {
 			programs = append(programs, path)
 		}
 	}
-	return fmt.Sprintf("torch=%s data=%x programs=%v", torch(), sum.Sum64(), programs), nil
+	return fmt.Sprintf("torch=%s data=%x programs=%v packages=%s", torch(), sum.Sum64(), programs, packages()), nil
 }
 
 // Data returns the path of a file or folder of the shared data, which lies beside the project, and skips the test where
@@ -112,6 +113,16 @@ func Torch2(t testing.TB) string {
 	return ""
 }
 
+// Package skips a test where an interpreter lacks a package, which a file of requirements has.
+func Package(t testing.TB, python, name, requirements string) {
+	t.Helper()
+	os.Getenv(Found)
+	const find = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+	if exec.Command(python, "-c", find, name).Run() != nil {
+		t.Skipf("needs Python's %s: %s -m pip install -r %s", name, python, requirements)
+	}
+}
+
 // Program skips a test where a program is not installed, which Debian has in a package of a name.
 func Program(t testing.TB, name, debian string) {
 	t.Helper()
@@ -135,6 +146,13 @@ func Browser(t testing.TB) string {
 	}
 	t.Skip("needs Chromium: install Debian's chromium")
 	return ""
+}
+
+// packages tells when a Python package came or went last.
+func packages() []byte {
+	const times = "import os, site; print(*[os.stat(p).st_mtime for p in site.getsitepackages() if os.path.exists(p)])"
+	out, _ := exec.Command("python3", "-c", times).Output()
+	return bytes.TrimSpace(out)
 }
 
 var torch = sync.OnceValue(func() string {
