@@ -3,6 +3,7 @@
 package needs
 
 import (
+	"bytes"
 	"fmt"
 	"hash/fnv"
 	"io/fs"
@@ -42,7 +43,7 @@ func Describe() (string, error) {
 			programs = append(programs, path)
 		}
 	}
-	return fmt.Sprintf("torch=%s wheel=%t data=%x programs=%v", torch(), wheel(), sum.Sum64(), programs), nil
+	return fmt.Sprintf("torch=%s data=%x programs=%v packages=%s", torch(), sum.Sum64(), programs, packages()), nil
 }
 
 // Data returns the path of a file or folder of the shared data, which lies beside the project, and skips the test where
@@ -121,6 +122,16 @@ func Wheel(t testing.TB) {
 	}
 }
 
+// Package skips a test where an interpreter lacks a package, which a file of requirements has.
+func Package(t testing.TB, python, name, requirements string) {
+	t.Helper()
+	os.Getenv(Found)
+	const find = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+	if exec.Command(python, "-c", find, name).Run() != nil {
+		t.Skipf("needs Python's %s: %s -m pip install -r %s", name, python, requirements)
+	}
+}
+
 // Program skips a test where a program is not installed, which Debian has in a package of a name.
 func Program(t testing.TB, name, debian string) {
 	t.Helper()
@@ -149,6 +160,13 @@ func Browser(t testing.TB) string {
 var wheel = sync.OnceValue(func() bool {
 	return exec.Command("python3", "-c", "import auditwheel, hatchling, pip").Run() == nil
 })
+
+// packages tells when a Python package came or went last.
+func packages() []byte {
+	const times = "import os, site; print(*[os.stat(p).st_mtime for p in site.getsitepackages() if os.path.exists(p)])"
+	out, _ := exec.Command("python3", "-c", times).Output()
+	return bytes.TrimSpace(out)
+}
 
 var torch = sync.OnceValue(func() string {
 	for _, python := range []string{"/usr/bin/python3", "python3"} {

@@ -19,17 +19,19 @@ def hidden():
 
 
 class Torch:
-    """Finds torch as Python does, and has the package told when it was imported."""
+    """Finds torch as Python does, and has the package told when it was imported. Some only ask whether torch is there."""
 
     def find_spec(self, name, path=None, target=None):
         if name != "torch":
             return None
-        sys.meta_path.remove(self)
-        spec = next((s for s in (f.find_spec(name, path, target) for f in sys.meta_path) if s is not None), None)
+        others = (f.find_spec(name, path, target) for f in list(sys.meta_path) if f is not self)
+        spec = next((s for s in others if s is not None), None)
         if spec is not None and spec.loader is not None:
             run = spec.loader.exec_module
 
             def exec_module(module):
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
                 run(module)
                 wait()
 

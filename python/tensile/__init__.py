@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["join", "home", "leave"]
+__all__ = ["join", "home", "leave", "figures"]
 
 _session = None
 _left = False  # it has left, for good
@@ -101,6 +101,15 @@ def _at_the_end(session):
 
     sys.excepthook = hook
     atexit.register(lambda: None if session.child else session.planner.end(session, failed[0] if failed else None))
+
+
+def figures() -> "dict[str, float] | None":
+    """Returns what a logger may want: plan_bytes, limit_bytes (0: there is none), and step_seconds of the newest step; None
+    where no plan is in force."""
+    s = _session
+    if s is None or s.off or not s.plan:
+        return None
+    return {"plan_bytes": s.player.bytes, "limit_bytes": s.limit, "step_seconds": s.wall / 1e9}
 
 
 def home() -> None:
