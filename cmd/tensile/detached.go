@@ -159,7 +159,7 @@ func (f *joinFlags) jobs(ctx context.Context, args []string, stderr io.Writer) e
 		case failed && d.restarts > 0:
 			d.restarts, d.again, waited = d.restarts-1, d.again+1, 0
 		case err != nil && d.again > 0 && !d.taken && waited < longestAway:
-			fmt.Fprintf(stderr, "tensile: it cannot be started again yet, and is in %s: %v\n", pause, err)
+			fmt.Fprintf(stderr, "tensile: it cannot be started again now, and is tried again in %s: %v\n", pause, err)
 			waited += pause
 		default:
 			return err

@@ -118,6 +118,33 @@ func TestJoinJobLosesController(t *testing.T) {
 	c.end()
 }
 
+// A script that fails while no controller runs is started again when there is one again.
+func TestJoinJobRestartsWithoutController(t *testing.T) {
+	long.Only(t)
+	t.Parallel()
+	first := startCluster(t, 4*graph.MiB)
+	failing := filepath.Join(first.dir, "failing")
+	log := filepath.Join(t.TempDir(), "log")
+	write(t, log, "")
+	// Descriptor 3 is where it says that the job is submitted.
+	p := startCommand(t, first.dir, nil, "sh", "-c", "exec tensile join --state "+first.state+" --name one --memory "+
+		fmt.Sprint(int64(firstClaim))+" --detached "+log+" --restart 1 -- sh -c 'echo begun; until [ -e "+failing+
+		" ]; do sleep 0.1; done; exit 3' 2>&1 3>/dev/null")
+	p.line("^begun$")
+	first.signal(syscall.SIGKILL)
+	first.wait()
+	write(t, failing, "")
+	p.line("it cannot be started again now, and is tried again in ")
+	c := first.restart()
+	r := c.until("the script to be started again", func(jobs map[string]wire.Record) bool {
+		return jobs["one"].State == wire.JobFailed && strings.Contains(jobs["one"].Reason, "started again 1 times")
+	})["one"]
+	if p.wait() == nil || !strings.Contains(r.Reason, "exit status 3") {
+		t.Errorf("it has failed: %s", r.Reason)
+	}
+	c.end()
+}
+
 // When a script is killed its claim is free, and others train on.
 func TestJoinJobLosesScript(t *testing.T) {
 	t.Parallel()
