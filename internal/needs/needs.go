@@ -38,7 +38,7 @@ func Describe() (string, error) {
 		return nil
 	})
 	var programs []string
-	for _, name := range append([]string{"clang-19", "gcc", "python3"}, browsers...) {
+	for _, name := range append([]string{"clang-19", "gcc", "python3", "qemu-aarch64"}, browsers...) {
 		if path, err := exec.LookPath(name); err == nil {
 			programs = append(programs, path)
 		}
@@ -113,6 +113,15 @@ func Torch2(t testing.TB) string {
 	return ""
 }
 
+// Wheel skips a test where the first Python interpreter in PATH has not what makes wheels, and what checks them.
+func Wheel(t testing.TB) {
+	t.Helper()
+	os.Getenv(Found)
+	if !wheel() {
+		t.Skip("needs hatchling and auditwheel: run python3 -m pip install hatchling auditwheel")
+	}
+}
+
 // Package skips a test where an interpreter lacks a package, which a file of requirements has.
 func Package(t testing.TB, python, name, requirements string) {
 	t.Helper()
@@ -147,6 +156,10 @@ func Browser(t testing.TB) string {
 	t.Skip("needs Chromium: install Debian's chromium")
 	return ""
 }
+
+var wheel = sync.OnceValue(func() bool {
+	return exec.Command("python3", "-c", "import auditwheel, hatchling, pip").Run() == nil
+})
 
 // packages tells when a Python package came or went last.
 func packages() []byte {

@@ -43,12 +43,16 @@ def wait():
     """Has the package wait for a step. Its faults are not the script's."""
     try:
         import tensile
-        tensile.wait_for_a_step()
+        if "TENSILE_OBSERVE" in os.environ:
+            from tensile import observe
+            observe.begin()
+        if "TENSILE_SOCKET" in os.environ:
+            tensile.wait_for_a_step()
     except Exception as e:
         print(f"tensile: it cannot wait for a step ({type(e).__name__}: {e}): the script trains without a plan; say "
               "tensile.join(model, optimizer) in it", file=sys.stderr)
 
 
-if "TENSILE_SOCKET" in os.environ:
+if "TENSILE_SOCKET" in os.environ or "TENSILE_OBSERVE" in os.environ:
     sys.meta_path.insert(0, Torch())
 hidden()
