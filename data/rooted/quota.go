@@ -44,7 +44,7 @@ func (f *Files) Room(path string) (graph.Bytes, error) {
 		return 0, err
 	}
 	defer root.Close()
-	room, err := f.most()
+	room, err := f.quotaBytes()
 	if err != nil {
 		return 0, err
 	}
@@ -61,8 +61,8 @@ func (f *Files) Room(path string) (graph.Bytes, error) {
 	return max(0, room-entryBytes), err
 }
 
-// most is the quota of the user's own folder, which is there.
-func (f *Files) most() (graph.Bytes, error) {
+// quotaBytes is the quota of the user's own folder, which is there.
+func (f *Files) quotaBytes() (graph.Bytes, error) {
 	if f.quota > 0 {
 		return f.quota, nil
 	}
@@ -76,7 +76,7 @@ func (f *Files) most() (graph.Bytes, error) {
 
 // Full is the error for a file that has more bytes than there is room for.
 func (f *Files) Full(room graph.Bytes) error {
-	most, err := f.most()
+	most, err := f.quotaBytes()
 	if err != nil {
 		return err
 	}
