@@ -276,17 +276,17 @@ func endlessRequests(v *victim) (string, bool) {
 		}
 	}()
 	const asks = 20
-	answered, said := 0, ""
-	for range asks {
-		if _, err := v.jobs(); err == nil {
-			answered++
-		} else {
-			said = err.Error()
-		}
+	answered := 0
+	var err error
+	for ; answered < asks && err == nil; answered++ {
+		_, err = v.jobs()
 	}
 	close(stop)
-	return fmt.Sprintf("while a user sends %d requests, of %d of the administrator %d are answered %s", <-stopped, asks,
-		answered, said), answered == asks
+	if sent := <-stopped; err != nil {
+		return fmt.Sprintf("while a user sends %d requests, number %d of the administrator gets: %v", sent, answered,
+			err), false
+	}
+	return fmt.Sprintf("while a user sends requests, %d of the administrator are answered", asks), true
 }
 
 func killedWhileForgetting(v *victim) (string, bool) {
