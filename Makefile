@@ -11,7 +11,7 @@ GPU = gpu
 WITH = $(SETTINGS)
 endif
 
-.PHONY: build gpu demo demo-page release test test-all test-long test-gpu-fake test-torch gpu-check gpu-check-fake race lint golden ptx ptx-check onnx-cases bench fuzz chaos soak mutants upgrade-check clean
+.PHONY: build gpu demo demo-page release wheel test test-all test-long test-gpu-fake test-torch gpu-check gpu-check-fake race lint golden ptx ptx-check onnx-cases bench fuzz chaos soak mutants upgrade-check clean
 
 build: ## bin/tensile, on linux/amd64 with gcc with the CUDA device, which needs no GPU to build
 	@echo "building bin/tensile with all that it needs: two minutes the first time, seconds after that"
@@ -27,6 +27,12 @@ release: ## bin/release: the stripped binary without paths of this machine and w
 	GO="$(GO)" scripts/licenses.sh bin/release/licenses
 	@bin/release/tensile --version
 	@ls -l bin/release/tensile
+
+DIST ?= dist
+wheel: ## dist/*.whl for pip install, without CUDA as release: the command for x86_64 and aarch64 and the package; wants pip
+	rm -rf "$(DIST)"
+	for arch in amd64 arm64; do GO="$(GO)" GOARCH=$$arch python3 -m pip wheel -q --no-deps -w "$(DIST)" . || exit 1; done
+	@ls -l "$(DIST)"
 
 demo: build ## two networks at once, in 60 % of the memory they need, compared with a plain run
 	@echo "two demonstrations follow: each trains two networks without a plan, and then in 60 % of the memory; about a minute"
@@ -122,4 +128,4 @@ bench: ## Go benchmarks in benchstat form
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 clean:
-	rm -rf bin
+	rm -rf bin dist

@@ -294,7 +294,11 @@ func (w *planJob) whyNeverFits(candidate int, err error) string {
 	if c := w.contextsAlone(); c.Sum() > 0 {
 		need, budget, at = need+c.Sum(), w.message.Budget, at+contextSuffix(c)+","
 	}
-	return fmt.Sprintf("it needs %s%s and the budget is %s%s; %s", need, at, budget, why, SmallerHint)
+	hint := SmallerHint
+	if w.message.Jobs[candidate].Spec.Script {
+		at, hint = "", "give a smaller --memory"
+	}
+	return fmt.Sprintf("it needs %s%s and the budget is %s%s; %s", need, at, budget, why, hint)
 }
 
 // SmallerHint is what the refusal of a job for its size advises.

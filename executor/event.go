@@ -28,6 +28,8 @@ type Event struct {
 	Refused error
 	// Troubled is an error that the job survives.
 	Troubled error
+	// Note is a line for the job's log.
+	Note string
 	// Removed says that there is no job of that name any more.
 	Removed bool
 

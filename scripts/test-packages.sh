@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Tries to install the Debian packages that some tests want: OpenBLAS, PyTorch, a browser, clang. Takes five minutes at most, prints one
-# line of what is there afterwards, and never fails: without them those tests are skipped, and `make test` says so.
+# Tries to install the packages that some tests want: of Debian OpenBLAS, PyTorch, a browser, clang and what starts programs of aarch64;
+# for the Python in PATH what makes the wheel and checks it. Takes five minutes at most, prints a line of what is there of each, and never
+# fails: without them those tests are skipped, and `make test` says so.
 set -u
 
-packages=(libopenblas0 python3-torch chromium clang-19)
+packages=(libopenblas0 python3-torch chromium clang-19 qemu-user libc6-arm64-cross)
 deadline=$((SECONDS + 290))
 log=$(mktemp) || exit 0
 trap 'rm -f "$log"' EXIT
@@ -61,4 +62,12 @@ for package in "${packages[@]}"; do
 	fi
 done
 echo "test packages: ${have:+have $have}${have:+${without:+; }}$without"
+
+wheel=("$(sed -nE 's/^requires = \["(.*)"\]$/\1/p' "$(dirname "$0")/../pyproject.toml")" auditwheel==6.8.2)
+left=$((deadline - SECONDS))
+if timeout -k 5 "$((left > 1 ? left : 1))" python3 -m pip install -q "${wheel[@]}" >"$log" 2>&1 </dev/null; then
+	echo "Python packages: have ${wheel[*]}"
+else
+	echo "Python packages: not ${wheel[*]}: $(grep -v '^[[:space:]]*$' "$log" | tail -n 1 | cut -c 1-120)"
+fi
 exit 0

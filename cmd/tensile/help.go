@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -88,7 +89,10 @@ func complete(c *cobra.Command, flag string, values ...string) {
 // flagError says what is wrong with a flag and where to read on.
 func flagError(c *cobra.Command, err error) error {
 	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
-	if !ok {
+	if script := slices.IndexFunc(c.Flags().Args(), isScript); !ok && script >= 0 {
+		return fmt.Errorf("%w; what %s itself takes goes after --; see %s --help", err, c.Flags().Args()[script],
+			c.CommandPath())
+	} else if !ok {
 		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
 	}
 	want := map[string]string{

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -57,29 +57,20 @@ The exit status is the script's, or 128 plus the number of the signal that ended
 	}
 	f.client.register(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		var t sidecar.Terms
-		percent, share, err := parseShare("--memory", f.memory)
-		switch {
-		case err != nil:
+		t, err := parseTerms("--memory", f.memory, f.anyway)
+		if err != nil {
 			return err
-		case share:
-			t.Share = percent / 100
-		case f.memory != "":
-			if t.Limit, err = parseBytes("--memory", f.memory); err != nil {
-				return err
-			}
 		}
-		t.Anyway = f.anyway
 		means := slices.ContainsFunc([]string{"name", "priority", "state", "credentials", "nats"}, c.Flags().Changed)
 		_, err = os.Stat(filepath.Join(f.client.state, clientFile))
-		if !means && errors.Is(err, fs.ErrNotExist) {
-			return join(c.Context(), args, t, f.report, c.ErrOrStderr())
+		if !means && f.detached.log == "" && errors.Is(err, fs.ErrNotExist) {
+			return join(c.Context(), scriptCommand{args: args}, t, f.report, c.ErrOrStderr())
 		}
-		if share || f.anyway {
+		if t.Share > 0 || f.anyway {
 			return errors.New("--memory in percent and --anyway are for a script that is planned for alone: of a job " +
 				"the controller says what it may have; give --memory as a size, such as 4GiB, and leave out --anyway")
 		}
-		return f.job(c.Context(), args, c.ErrOrStderr())
+		return f.jobs(c.Context(), args, c.ErrOrStderr())
 	}
 	c.Flags().SetInterspersed(false)
 	c.Flags().StringVar(&f.name, "name", "", "job name (default: name of the script)")
@@ -88,32 +79,64 @@ The exit status is the script's, or 128 plus the number of the signal that ended
 		"device memory limit, such as 4GiB; for a job of a controller it holds until the first iteration is captured "+
 			"(default: a quarter of the budget); without a controller it always holds and may be a percentage of "+
 			"what an iteration needs (default: no limit)")
-	c.Flags().BoolVar(&f.anyway, "anyway", false,
-		"keep training without a limit if no plan fits into --memory, instead of exiting with status 75")
-	c.Flags().StringVar(&f.report, "report", "",
-		"write a JSON report to this file: plan_bytes, reserve_bytes, claim_bytes, touched_bytes and more")
+	c.Flags().BoolVar(&f.anyway, "anyway", false, anywayHelp)
+	c.Flags().StringVar(&f.report, "report", "", reportHelp)
+	f.detached.register(c)
 	return c
 }
 
-// join starts a command and is its sidecar until it ends.
-func join(ctx context.Context, args []string, t sidecar.Terms, report string, stderr io.Writer) error {
-	s := &joined{machine: sidecar.NewMachine(t), stderr: stderr, planned: make(chan sidecar.Planned, 1)}
-	ended, err := s.start(args)
+const (
+	anywayHelp = "of a script: keep training without a limit if no plan fits, instead of exiting with status 75"
+	reportHelp = "of a script: write a JSON report to this file: need_bytes, plan_bytes, touched_bytes and more"
+)
+
+// join starts a command and is the sidecar of each of its processes that joins, until the command ends.
+func join(ctx context.Context, command scriptCommand, t sidecar.Terms, report string, stderr io.Writer) error {
+	r, status, err := serveCommand(ctx, command, t, stderr)
 	if err != nil {
 		return err
 	}
-	defer close(s.lines)
-	defer s.close()
-	status := s.serve(ctx, ended)
-	say := func(text string) { s.say("%s", text) }
-	sum := s.machine.Summary()
-	if err := tellSummary(sum, s.machine.Joined(), report, say); err != nil {
+	if err := r.write(report); err != nil {
 		return err
 	}
-	if sum.Unmet != "" && status == nil {
-		return &exitError{errors.New(""), unmetStatus}
+	return r.exit(command.args[0], status)
+}
+
+// serveCommand is join without what becomes of the report and of the command's end, which is status.
+func serveCommand(ctx context.Context, command scriptCommand, t sidecar.Terms, stderr io.Writer) (r joinReport,
+	status, err error) {
+	_, script, err := command.startJoining()
+	if err != nil {
+		return joinReport{}, nil, err
 	}
-	return exitOf(args[0], status)
+	var processes []*joined
+	var serving sync.WaitGroup
+	for conn := range script.Joined {
+		p := newJoined(conn, t, stderr)
+		if len(processes) > 0 {
+			p.name = fmt.Sprintf("process %d of the command: ", len(processes)+1)
+		}
+		processes = append(processes, p)
+		serving.Go(func() { p.serve(ctx) })
+	}
+	status = <-script.Ended
+	for _, p := range processes {
+		// What it has said is read to the end, and no more: a process that it has left behind may have its end of the
+		// connection still.
+		_ = p.conn.CloseRead() // fails if it is closed, and then nothing is read anyway
+	}
+	serving.Wait()
+	if len(processes) == 0 {
+		processes = []*joined{newJoined(nil, t, stderr)} // which has the summary of nothing
+	}
+	for _, p := range processes {
+		s := p.machine.Summary()
+		for _, line := range summaryLines(s, p.machine.Joined()) {
+			p.say("%s", line)
+		}
+		r.add(s)
+	}
+	return r, status, nil
 }
 
 // unmetStatus is the exit status of a script that has ended since it cannot be within its limit: EX_TEMPFAIL of
@@ -135,14 +158,14 @@ func exitOf(command string, status error) error {
 	return nil
 }
 
-// joined is a script that runs.
+// joined is a process that has joined.
 type joined struct {
-	machine  *sidecar.Machine
-	conn     *net.UnixConn
-	messages chan heard
-	lines    chan []byte // Lines to write.
-	planned  chan sidecar.Planned
-	stderr   io.Writer
+	name    string // Begins its lines; "" for the first process.
+	machine *sidecar.Machine
+	conn    *net.UnixConn
+	lines   chan []byte // Lines to write.
+	planned chan sidecar.Planned
+	stderr  io.Writer
 }
 
 // heard is what the script says, or that it says no more.
@@ -151,14 +174,15 @@ type heard struct {
 	err     error
 }
 
-// start starts the command. The channel has the command's end.
-func (s *joined) start(args []string) (<-chan error, error) {
-	script, err := startScript(args)
-	if err != nil {
-		return nil, err
-	}
-	s.conn = script.Conn
-	s.lines = make(chan []byte, maxLines)
+func newJoined(conn *net.UnixConn, t sidecar.Terms, stderr io.Writer) *joined {
+	return &joined{machine: sidecar.NewMachine(t), conn: conn, lines: make(chan []byte, maxLines),
+		planned: make(chan sidecar.Planned, 1), stderr: stderr}
+}
+
+// serve steps the machine until all that the process has said was heard.
+func (s *joined) serve(ctx context.Context) {
+	defer close(s.lines)
+	defer s.close()
 	go func() {
 		for line := range s.lines { // what a script that is gone does not read is lost
 			if _, err := s.conn.Write(line); err != nil {
@@ -166,34 +190,27 @@ func (s *joined) start(args []string) (<-chan error, error) {
 			}
 		}
 	}()
-	s.messages = make(chan heard)
+	messages := make(chan heard)
 	go func() {
-		defer close(s.messages)
+		defer close(messages)
 		r := external.NewReader(s.conn, external.Script)
 		for {
 			m, err := r.Next()
-			s.messages <- heard{m, err}
+			messages <- heard{m, err}
 			if err != nil {
 				return
 			}
 		}
 	}()
-	return script.Ended, nil
-}
-
-// serve steps the machine until the command has ended and all that it has said was heard.
-func (s *joined) serve(ctx context.Context, ended <-chan error) error {
 	interrupted := ctx.Done()
 	planning, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	messages := s.messages
-	var status error
-	for messages != nil || ended != nil {
+	for {
 		select {
 		case h, open := <-messages:
 			switch {
 			case !open:
-				messages = nil
+				return
 			case errors.Is(h.err, io.EOF), errors.Is(h.err, net.ErrClosed), errors.Is(h.err, syscall.ECONNRESET):
 				s.step(planning, sidecar.Input{Closed: true})
 			case h.err != nil:
@@ -207,14 +224,8 @@ func (s *joined) serve(ctx context.Context, ended <-chan error) error {
 		case <-interrupted: // a terminal interrupts the script too, which may be in the middle of something
 			interrupted = nil
 			s.step(planning, sidecar.Input{Stop: true})
-		case status = <-ended:
-			ended = nil
-			// What it has said is read to the end, and no more: a process that it has left behind may have its end of
-			// the connection still.
-			_ = s.conn.CloseRead() // fails if it is closed, and then nothing is read anyway
 		}
 	}
-	return status
 }
 
 // step steps the machine and does what it says.
@@ -255,33 +266,5 @@ func (s *joined) send(m external.Message) {
 func (s *joined) close() { s.conn.Close() }
 
 func (s *joined) say(format string, args ...any) {
-	fmt.Fprintln(s.stderr, "tensile:", text.Line(fmt.Sprintf(format, args...), maxError))
-}
-
-// tellSummary prints the summary of a script's run, and writes it into a file, if one is named.
-func tellSummary(sum sidecar.Summary, joined bool, report string, say func(string)) error {
-	switch {
-	case !joined:
-		say("the command has not joined: no optimizer of PyTorch 2 has made a step in it (python -I and -S hide " +
-			"Tensile; with PyTorch 1 the script has to say tensile.join(model, optimizer))")
-	case sum.Planned == 0:
-		say(fmt.Sprintf("%d iterations, none by a plan, touched %s", sum.Iterations, sum.Unplanned))
-	case sum.Unplanned == 0: // none was measured
-		say(fmt.Sprintf("%d iterations, %d by a plan: touched %s of %s planned and %s reserve", sum.Iterations,
-			sum.Planned, sum.Touched, sum.Plan, sum.Reserve))
-	default:
-		say(fmt.Sprintf("%d iterations, %d by a plan: touched %s of %s planned and %s reserve; %s without a plan",
-			sum.Iterations, sum.Planned, sum.Touched, sum.Plan, sum.Reserve, sum.Unplanned))
-	}
-	if sum.Over > 0 {
-		say(fmt.Sprintf("iterations that had more than the limit of %s: %d", sum.Limit, sum.Over))
-	}
-	if report == "" {
-		return nil
-	}
-	body, err := json.MarshalIndent(sum, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(report, append(body, '\n'), 0o644)
+	fmt.Fprintln(s.stderr, "tensile:", text.Line(s.name+fmt.Sprintf(format, args...), maxError))
 }

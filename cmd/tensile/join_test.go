@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strconv"
 	"syscall"
@@ -52,17 +53,17 @@ func fake(path, count, how string) error {
 	if err != nil {
 		return err
 	}
-	n, err := strconv.Atoi(os.Getenv("TENSILE_SOCKET"))
+	conn, err := net.Dial("unix", os.Getenv("TENSILE_SOCKET"))
 	if err != nil {
 		return err
 	}
-	f := &trainee{conn: os.NewFile(uintptr(n), "sidecar"), iterations: iterations, how: how}
+	f := &trainee{conn: conn, iterations: iterations, how: how}
 	f.reader = external.NewReader(f.conn, external.Sidecar)
 	return f.train(file)
 }
 
 type trainee struct {
-	conn       *os.File
+	conn       net.Conn
 	reader     *external.Reader
 	iterations int
 	how        string
@@ -127,7 +128,7 @@ func (f *trainee) train(file *external.File) error {
 		}
 	}
 	if f.how == "wild" {
-		_, err := f.conn.WriteString("{}\n")
+		_, err := io.WriteString(f.conn, "{}\n")
 		if err := f.alone(); err != nil {
 			return err
 		}

@@ -37,6 +37,7 @@ type joinFlags struct {
 	memory   string
 	anyway   bool
 	report   string
+	detached detached
 }
 
 // firstShare is the part of a budget that a script has until it has recorded what it does, unless --memory says more.
@@ -44,16 +45,17 @@ const firstShare = 4
 
 // guest is a script that is a job of a controller, and what it speaks to.
 type guest struct {
-	args   []string
-	conn   *bus.Conn // Connection for requests.
-	job    string
-	say    func(string)
-	held   []*os.File // Locks that show that the script is alive.
-	lease  *leaseOf   // Lease of the device's memory; nil: jobs share no memory.
-	host   *sidecar.Host
-	failed error      // it could not be started
-	ended  chan error // how the command has ended, once; nil: it was not started
-	asking chan *external.Recorded
+	args     []string
+	conn     *bus.Conn // Connection for requests.
+	job      string
+	say      func(string)
+	held     []*os.File // Locks that show that the script is alive.
+	lease    *leaseOf   // Lease of the device's memory; nil: jobs share no memory.
+	host     *sidecar.Host
+	detached *detached
+	failed   error      // it could not be started
+	ended    chan error // how the command has ended, once; nil: it was not started
+	asking   chan *external.Recorded
 }
 
 // job has a script become a job of a controller, and is its sidecar until it ends.
@@ -91,17 +93,24 @@ func (f *joinFlags) job(ctx context.Context, args []string, stderr io.Writer) er
 		return err
 	}
 	record := answer.Jobs[0]
-	say(fmt.Sprintf("%s, with %s until it has recorded an iteration", submitted(record), claim))
+	line := fmt.Sprintf("%s, with %s until it has recorded an iteration", submitted(record), claim)
+	say(line)
+	f.detached.begun(line)
 	ours := bus.Credentials{}
 	if err := json.Unmarshal([]byte(answer.Credentials), &ours); err != nil {
 		return fmt.Errorf("the credentials of executor %s: %w", record.Executor, err)
 	}
 	ours.URL, ours.CA = credentials.URL, credentials.CA // which reach the controller from here
-	guest := &guest{args: args, conn: conn, job: name, say: say,
+	guest := &guest{args: args, conn: conn, job: name, say: say, detached: &f.detached,
 		asking: make(chan *external.Recorded, 1)}
 	err = guest.serve(ctx, f, ours, &about, record.Executor)
 	summary, joined := guest.host.Summary()
-	return errors.Join(err, tellSummary(summary, joined, f.report, say))
+	for _, line := range summaryLines(summary, joined) {
+		say(line)
+	}
+	var r joinReport
+	r.add(summary)
+	return errors.Join(err, r.write(f.report))
 }
 
 // claim is what the script has at first.
@@ -199,15 +208,16 @@ func (g *guest) start() (sidecar.Script, error) {
 		}
 		held = append(held, lock)
 	}
-	s, err := startScript(g.args, held...)
+	_, s, err := scriptCommand{args: g.args, held: held}.startJoining()
 	if err != nil {
 		g.failed = err
 		return s, err
 	}
+	g.detached.follow(g.host.Log)
 	g.ended = make(chan error, 1)
 	ended := make(chan error, 1)
 	go func(from <-chan error, to chan<- error) {
-		err := <-from
+		err := g.detached.ended(<-from)
 		to <- err
 		ended <- err
 	}(s.Ended, g.ended)

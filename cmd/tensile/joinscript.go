@@ -1,64 +1,66 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
+	"slices"
 
 	"tensile/executor/sidecar"
 	"tensile/python"
 )
 
-// socketVariable names the variable in which a script finds the number of its end of the connection.
+// socketVariable names the variable in which a script finds the address of its sidecar.
 const socketVariable = "TENSILE_SOCKET"
 
-// startScript starts a command with one end of a socket pair, and with files that it holds open for as long as it
-// lives.
-func startScript(args []string, held ...*os.File) (sidecar.Script, error) {
+// scriptCommand is a command that trains.
+type scriptCommand struct {
+	args   []string
+	env    []string   // Variables beside those of this process.
+	held   []*os.File // Files that it holds open for as long as it lives, as 3 and so on.
+	stdout *os.File   // nil: that of this process.
+}
+
+// start starts the command, in which Python finds Tensile. ended has its end, after whatever atEnd does.
+func (s scriptCommand) start(atEnd func()) (process *os.Process, ended <-chan error, err error) {
 	path, remove, err := layPython()
 	if err != nil {
-		return sidecar.Script{}, err
+		return nil, nil, err
 	}
-	defer func() {
-		if err != nil {
-			remove()
-		}
-	}()
-	syscall.ForkLock.RLock()
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err == nil {
-		syscall.CloseOnExec(fds[0])
-		syscall.CloseOnExec(fds[1])
+	command := exec.Command(s.args[0], s.args[1:]...)
+	command.Stdin, command.Stdout, command.Stderr = os.Stdin, cmp.Or(s.stdout, os.Stdout), os.Stderr
+	command.ExtraFiles = s.held
+	command.Env = append(os.Environ(), "PYTHONPATH="+path)
+	command.Env = append(command.Env, s.env...)
+	if err := command.Start(); err != nil {
+		remove()
+		return nil, nil, err
 	}
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		return sidecar.Script{}, fmt.Errorf("make a connection to the script: %w", err)
-	}
-	ours, theirs := os.NewFile(uintptr(fds[0]), "sidecar"), os.NewFile(uintptr(fds[1]), "script")
-	defer theirs.Close()
-	conn, err := net.FileConn(ours)
-	ours.Close()
-	if err != nil {
-		return sidecar.Script{}, fmt.Errorf("make a connection to the script: %w", err)
-	}
-	command := exec.Command(args[0], args[1:]...)
-	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	command.ExtraFiles = append([]*os.File{theirs}, held...) // which the command has as 3 and so on
-	command.Env = append(os.Environ(), socketVariable+"=3", "PYTHONPATH="+path)
-	if err = command.Start(); err != nil {
-		conn.Close()
-		return sidecar.Script{}, err
-	}
-	ended := make(chan error, 1)
+	end := make(chan error, 1)
 	go func() {
 		err := command.Wait()
+		atEnd()
 		remove()
-		ended <- err
+		end <- err
 	}()
-	return sidecar.Script{Conn: conn.(*net.UnixConn), Ended: ended}, nil
+	return command.Process, end, nil
+}
+
+// startJoining starts the command so that its processes can join.
+func (s scriptCommand) startJoining() (*os.Process, sidecar.Script, error) {
+	door, err := sidecar.OpenDoor()
+	if err != nil {
+		return nil, sidecar.Script{}, err
+	}
+	s.env = append(slices.Clone(s.env), socketVariable+"="+door.Address())
+	process, ended, err := s.start(door.Close)
+	if err != nil {
+		door.Close()
+		return nil, sidecar.Script{}, err
+	}
+	return process, sidecar.Script{Joined: door.Joined(), Ended: ended}, nil
 }
 
 // layPython lays the Python package that this binary carries into the user's cache, and returns PYTHONPATH for a

@@ -155,6 +155,17 @@ print(loss.item(), digest.hexdigest(), "tensile" in sys.modules)
 	if got != "the user's start\nno torch\n" || !strings.Contains(said, "has not joined") {
 		t.Errorf("without PyTorch it printed %q and %q", got, said)
 	}
+	// A launcher starts processes of its own, and closes their descriptors: each of them joins.
+	_, said = run("tensile", "join", "--memory", "60%", "--report", report, "--", python, "-m",
+		"torch.distributed.run", "--standalone", "--nproc-per-node", "2", script)
+	var both struct {
+		sidecar.Summary
+		Others []sidecar.Summary
+	}
+	if document(t, read(t, report), &both); both.Planned < 10 || len(both.Others) != 1 || both.Others[0].Planned < 10 {
+		t.Errorf("two processes: %d iterations by a plan and %+v of others; stderr:\n%s", both.Planned, both.Others,
+			said)
+	}
 	cache = script // a file: no cache can be made there
 	if got, said = run("tensile", "join", "--", python, script); got != want || !strings.Contains(said, "by a plan") {
 		t.Errorf("without a cache it printed\n%s\nand %q", got, said)

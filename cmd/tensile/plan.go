@@ -28,14 +28,15 @@ func planCommand() *cobra.Command {
 	var w workloadFlags
 	var p planFlags
 	var live clientFlags
-	var job, svg, script string
+	var job, svg, lines string
 	var steps, commands, frontier bool
 	c := &cobra.Command{
-		Use:   "plan MODEL... | --job JOB",
+		Use:   "plan MODEL... | SCRIPT [-- ARGUMENTS] | --job JOB",
 		Short: "Plan networks and print the plan without running it",
 		Long: "Plan networks that train together, prove the plans and print them. Nothing is trained.\n\nWithout " +
 			"--budget the plan uses as little memory as the policy can reach; policy tensile then slows no job down " +
-			"by more than 1%.\n\n" + modelHelp,
+			"by more than 1%.\n\n" + modelHelp + "\n\n" + scriptHelp +
+			" It\nruns until two of its iterations have done the same, and is planned by what was recorded.",
 		Example:           "  tensile plan resnet50 --batch 16 --device sim:a6000 --budget 60% --explain",
 		ValidArgsFunction: completeModels,
 		Args: func(c *cobra.Command, args []string) error {
@@ -52,6 +53,22 @@ func planCommand() *cobra.Command {
 				return live.withController(func(ctx context.Context, conn *bus.Conn, _ []string, out io.Writer) error {
 					return showLive(ctx, conn, job, show{p.json, steps, commands, p.explain, svg}, out)
 				})(c, nil)
+			}
+			script, err := scriptOf(c, args, func(flag string) bool { return !ofNetworks(flag) })
+			if err != nil {
+				return err
+			}
+			if script != nil {
+				dir, err := os.MkdirTemp("", "tensile-plan-")
+				if err != nil {
+					return err
+				}
+				defer os.RemoveAll(dir)
+				recorded, err := script.recorded(c.Context(), dir)
+				if err != nil {
+					return err
+				}
+				args = []string{recorded}
 			}
 			if frontier {
 				return printFrontier(c, args, &w, &p, svg)
@@ -72,8 +89,8 @@ func planCommand() *cobra.Command {
 					return err
 				}
 			}
-			if script != "" {
-				if err := s.writeScript(script); err != nil {
+			if lines != "" {
+				if err := s.writeScript(lines); err != nil {
 					return err
 				}
 			}
@@ -105,11 +122,12 @@ func planCommand() *cobra.Command {
 	c.Flags().StringVar(&svg, "svg", "",
 		"draw memory per step with and without the plan, and the lanes, to this SVG file (one FILE-JOB.svg per job "+
 			"if there are several)")
-	c.Flags().StringVar(&script, "script", "",
+	c.Flags().StringVar(&lines, "script", "",
 		"for one captured graph: write the plan to this file in the form that its script reads (one line of JSON)")
 	c.Flags().BoolVar(&frontier, "frontier", false,
 		"print memory against time for every policy (or each of --policy A,B) over all budgets; --svg draws the "+
 			"curves, --budget adds the plans for one budget")
+	c.Flags().SetNormalizeFunc(memoryIsBudget)
 	c.Flags().BoolVar(&steps, "steps", false, "list the steps of an iteration and the moves between them")
 	c.Flags().BoolVar(&commands, "commands", false,
 		"list the commands of the program with their lanes, waits and groups")

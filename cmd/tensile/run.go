@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,19 +40,39 @@ type runFlags struct {
 	isolate    bool
 	noise      string
 	mispredict float64
+	anyway     bool   // Of a script.
+	report     string // Of a script.
 }
 
 func runCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
-		Use:               "run MODEL...",
-		Short:             "Train networks together within a memory budget",
-		Long:              "Train networks together within a memory budget, and report what that cost.\n\n" + modelHelp,
-		Example:           "  tensile run resnet50 vgg16 --image 32 --batch 8 --iterations 20 --budget 60% --compare",
+		Use:   "run MODEL... | SCRIPT [-- ARGUMENTS]",
+		Short: "Train networks together within a memory budget",
+		Long: "Train networks together within a memory budget, and report what that cost; or train one script of\n" +
+			"PyTorch within it.\n\n" + modelHelp + "\n\n" + scriptHelp,
+		Example: "  tensile run resnet50 vgg16 --image 32 --batch 8 --iterations 20 --budget 60% --compare\n" +
+			"  tensile run train.py --budget 8GiB -- --epochs 3",
 		Args:              needModels,
 		ValidArgsFunction: completeModels,
 		RunE: func(c *cobra.Command, args []string) error {
-			return f.run(c.Context(), args, c.OutOrStdout())
+			s, err := scriptOf(c, args, func(flag string) bool {
+				return slices.Contains([]string{"budget", "compare", "anyway", "report"}, flag)
+			})
+			switch {
+			case err != nil:
+				return err
+			case s == nil:
+				return f.run(c.Context(), args, c.OutOrStdout())
+			}
+			t, err := parseTerms("--budget", f.budget, f.anyway)
+			if err != nil {
+				return &exitError{err, neverStarted}
+			}
+			if f.compare {
+				return s.compare(c.Context(), t, f.report, c.OutOrStdout(), c.ErrOrStderr())
+			}
+			return join(c.Context(), scriptCommand{args: s.words()}, t, f.report, c.ErrOrStderr())
 		},
 	}
 	f.workloadFlags.register(c)
@@ -81,6 +102,9 @@ func runCommand() *cobra.Command {
 		"run all jobs in one executor process (with --device sim, this process trains them by default)")
 	c.Flags().BoolVar(&f.isolate, "isolate", false,
 		"run each job in its own executor process (default except with --device sim)")
+	c.Flags().BoolVar(&f.anyway, "anyway", false, anywayHelp)
+	c.Flags().StringVar(&f.report, "report", "", reportHelp)
+	c.Flags().SetNormalizeFunc(memoryIsBudget)
 	c.Flags().StringVar(&f.noise, "noise", "",
 		"with --device sim: random variation of every kernel's time in both directions, such as 5%")
 	c.Flags().Float64Var(&f.mispredict, "mispredict", 0,

@@ -93,8 +93,12 @@ func refuses(ts *testscript.TestScript, neg bool, args []string) {
 	err := ts.Exec("tensile", args[1:]...)
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	stderr := ts.ReadFile("stderr")
-	if !ok || exit.ExitCode() != 1 {
-		ts.Fatalf("ended with %v, want exit status 1; stderr:\n%s", err, stderr)
+	status := 1
+	if slices.ContainsFunc(args[1:], isScript) {
+		status = neverStarted
+	}
+	if !ok || exit.ExitCode() != status {
+		ts.Fatalf("ended with %v, want exit status %d; stderr:\n%s", err, status, stderr)
 	}
 	line, ended := strings.CutSuffix(stderr, "\n")
 	line, begun := strings.CutPrefix(line, "tensile: ")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,16 +38,17 @@ func submitCommand() *cobra.Command {
 	var s submission
 	var wait, asJSON bool
 	c := &cobra.Command{
-		Use:   "submit MODEL...",
+		Use:   "submit MODEL... | SCRIPT [-- ARGUMENTS]",
 		Short: "Submit jobs to a controller",
 		Long: "Submit jobs to a controller. They are planned together at once; jobs that do not fit yet wait in the " +
-			"queue.\nIf one of the jobs can never fit, none is accepted.\n\n" + modelHelp,
+			"queue.\nIf one of the jobs can never fit, none is accepted.\n\n" + modelHelp + "\n\n" + scriptHelp +
+			" It\nbecomes a job in a process of its own, here, in this folder and environment, which goes on when\n" +
+			"this command has ended.",
 		Example:           "  tensile submit resnet50 vgg16:2 --image 32 --iterations 1000 --priority 2",
 		Args:              needModels,
 		ValidArgsFunction: completeModels,
-		PreRunE:           func(_ *cobra.Command, args []string) error { return s.check(args) },
 	}
-	c.RunE = f.withController(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
+	ofNetworks := f.withController(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
 		w, err := s.load(args)
 		if err != nil {
 			return err
@@ -88,6 +90,23 @@ func submitCommand() *cobra.Command {
 		}
 		return err
 	})
+	c.RunE = func(c *cobra.Command, args []string) error {
+		script, err := scriptOf(c, args, func(flag string) bool { return slices.Contains(ofScripts, flag) })
+		if err != nil {
+			return err
+		}
+		if script != nil {
+			return script.submit(c, c.OutOrStdout())
+		}
+		if err := s.check(args); err != nil {
+			return err
+		}
+		return ofNetworks(c, args)
+	}
+	c.Flags().String("memory", "", "of a script: device memory until its first iteration is recorded, such as 4GiB "+
+		"(default: a quarter of the budget)")
+	c.Flags().Int("restart", 0, "of a script: how often it is started again after a failure, with what it has saved "+
+		"itself (default: it is not)")
 	f.register(c)
 	s.workloadFlags.register(c)
 	s.registerReplicas(c)
@@ -113,6 +132,9 @@ func submitCommand() *cobra.Command {
 		"maximum share of a job's storages to swap (default: no limit)")
 	return c
 }
+
+// ofScripts are the flags of submit that a script takes.
+var ofScripts = []string{"name", "priority", "memory", "restart", "state", "credentials", "nats"}
 
 // check finds out before anything is submitted whether the flags make sense.
 func (s *submission) check(models []string) error {

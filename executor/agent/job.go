@@ -349,6 +349,8 @@ func (m *Machine) handleHostEvent(e *executor.Event, loss *wire.Loss) {
 		m.handleSnapshot(j, e.Snapshot)
 	case e.Troubled != nil:
 		m.reportTrouble(j, e.Troubled)
+	case e.Note != "":
+		m.emitEvent(Event{Kind: Noted, Job: j.spec.Name, Reason: e.Note})
 	case e.Refused != nil && !j.status.State.Over() && !j.spec.Script && (j.parkSent ||
 		j.status.State == wire.Waiting && j.status.Epoch > 0):
 		m.failHosted(j, e.Refused) // it must not go on with the layout before; a script has none that was taken from it

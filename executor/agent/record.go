@@ -80,6 +80,7 @@ type recordedInput struct {
 	Troubled bool              `json:"troubled,omitzero"`
 	Removed  bool              `json:"removed,omitzero"`
 	Begun    int               `json:"begun,omitzero"`
+	Note     string            `json:"note,omitzero"`
 	// Ended is without its error and weights.
 	Ended *executor.Ended `json:"ended,omitzero"`
 	// Lost is the replica to which the error says that the connection broke.
@@ -157,7 +158,7 @@ func newRecordedInput(in Input) *recordedInput {
 		e := in.Event
 		t.Job, t.Report, t.Applied, t.Home, t.Parked, t.Removed = e.Job, e.Report, e.Applied, e.Home, e.Parked,
 			e.Removed
-		t.Begun = e.Begun
+		t.Begun, t.Note = e.Begun, e.Note
 		t.Refused, t.Err = e.Refused != nil, textOfErr(e.Refused)
 		if e.Troubled != nil {
 			t.Troubled, t.Err = true, textOfErr(e.Troubled)
@@ -227,7 +228,7 @@ func (t *recordedInput) input() Input {
 		in.Written = &Written{Ticket: t.Ticket, Checkpoint: t.Saved, Err: err}
 	case t.Job != "":
 		in.Event = &executor.Event{Job: t.Job, Report: t.Report, Applied: t.Applied, Home: t.Home, Parked: t.Parked,
-			Removed: t.Removed, Ended: t.Ended, Begun: t.Begun}
+			Removed: t.Removed, Ended: t.Ended, Begun: t.Begun, Note: t.Note}
 		if t.Ended != nil {
 			if t.Ended.Err = err; t.Free != nil {
 				t.Ended.Err = recordedError{&device.OutOfMemoryError{Free: *t.Free}, *t.Err}

@@ -111,8 +111,8 @@ func (s *sender) sendLost(job string) error {
 	if n == 0 {
 		return nil
 	}
-	if err := s.sendLine(&logLine{job, fmt.Sprintf("%d lines are missing here: the controller was away",
-		n)}); err != nil {
+	missing := fmt.Sprintf("%d lines are missing here: the controller was away, or they came too fast", n)
+	if err := s.sendLine(&logLine{job, missing}); err != nil {
 		return err
 	}
 	s.mu.Lock()

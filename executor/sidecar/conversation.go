@@ -1,6 +1,7 @@
 package sidecar
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,6 +20,10 @@ type Summary struct {
 	Planned int `json:"planned_iterations"`
 	// Retried is how many of them did so with allocations that failed at first. Planned does not count them.
 	Retried int `json:"retried_iterations"`
+	// Why is why the first iteration that was another than the recorded ones followed no plan; "": there was none.
+	Why string `json:"unplanned_why,omitempty"`
+	// Need is the most that a recorded iteration needs without a plan, in bytes; 0: none was recorded.
+	Need graph.Bytes `json:"need_bytes"`
 	// Graphs is how many graphs were recorded.
 	Graphs int `json:"graphs"`
 	// Plans is how many plans the script was given.
@@ -143,6 +148,7 @@ func (t *conversation) handleRecorded(r *external.Recorded) error {
 	t.graphs = append(t.graphs, &shape{Recorded: *r, digest: r.Graph.Digest(),
 		latency: slices.Clone(r.Latency)})
 	t.summary.Graphs = r.Number
+	t.summary.Need = max(t.summary.Need, external.Need(r.Graph)+r.Held)
 	return nil
 }
 
@@ -217,7 +223,9 @@ func (t *conversation) handleIteration(i *external.Iteration) (*sent, error) {
 
 // handlePassive handles a message that no plan is followed, and reports whether that is so from now on.
 func (t *conversation) handlePassive(p *external.Passive) bool {
-	if p.Always {
+	if !p.Always {
+		t.summary.Why = cmp.Or(t.summary.Why, p.Why)
+	} else {
 		t.summary.Passive = p.Why
 		t.addNote("no plan is followed any more: %s", p.Why)
 	}

@@ -17,10 +17,13 @@ import (
 	"tensile/plan/proof"
 )
 
-// Script is a command that was started, and our end of the connection to it.
+// Script is a command that was started.
 type Script struct {
-	Conn  *net.UnixConn
-	Ended <-chan error // it has
+	// Joined has our ends of the connections to its processes that join, in their order. It is closed when no more
+	// will.
+	Joined <-chan *net.UnixConn
+	// Ended has the command's end, after Joined was closed.
+	Ended <-chan error
 }
 
 // HostOptions are what a host needs; all but Weight must be given.
@@ -38,15 +41,17 @@ type Host struct {
 	HostOptions
 	// guest decides for the script.
 	guest Guest
-	// conn is the connection to the script; nil: the script was not started.
-	conn *net.UnixConn
 	// lines are those to be written to it.
 	lines chan []byte
+	// closed is closed by Close.
+	closed chan struct{}
 	// by is how the job shares memory with others.
 	by executor.Sharing
 
-	// mu guards inputs and what comes after them.
+	// mu guards inputs, conn and what comes after inputs.
 	mu sync.Mutex
+	// conn is the connection to the script; nil: it has not joined.
+	conn *net.UnixConn
 	// inputs are those that the guest has not had yet.
 	inputs []func() []Output
 	// wake has a value if inputs has.
@@ -63,7 +68,9 @@ type Host struct {
 }
 
 // NewHost returns a host without a job.
-func NewHost(o HostOptions) *Host { return &Host{HostOptions: o, wake: make(chan struct{}, 1)} }
+func NewHost(o HostOptions) *Host {
+	return &Host{HostOptions: o, wake: make(chan struct{}, 1), closed: make(chan struct{})}
+}
 
 // Summary is what the script has come to.
 func (h *Host) Summary() (s Summary, joined bool) {
@@ -166,6 +173,13 @@ func (h *Host) Answer(answers ...lease.Output) {
 	}
 }
 
+// Log adds a line to the job's log.
+func (h *Host) Log(line string) {
+	h.post(func() []Output {
+		return []Output{{Event: &executor.Event{Job: h.guest.job, Note: line}}}
+	})
+}
+
 // Serve speaks to the script until ctx is done.
 func (h *Host) Serve(ctx context.Context) error {
 	for {
@@ -191,8 +205,9 @@ func (h *Host) Serve(ctx context.Context) error {
 
 // Close closes the connection. A script that has not ended trains on with the plan that it has.
 func (h *Host) Close() error {
-	if h.conn != nil {
-		h.conn.Close()
+	close(h.closed)
+	h.hangUp()
+	if h.lines != nil {
 		close(h.lines)
 	}
 	h.spoken.Wait()
@@ -215,7 +230,7 @@ func (h *Host) carryOut(outputs []Output) {
 			h.Note(out.Note)
 		case out.Fail != nil:
 			h.Note(fmt.Sprintf("%v: the script trains on without us", out.Fail))
-			h.conn.Close()
+			h.hangUp()
 		case out.Send != nil:
 			h.send(out.Send)
 		case out.Start:
@@ -231,48 +246,97 @@ func (h *Host) carryOut(outputs []Output) {
 	}
 }
 
-// start starts the script, and listens to it.
+// start starts the script, and speaks to the first of its processes that joins.
 func (h *Host) start() {
 	s, err := h.Start()
 	if err != nil {
 		h.stepGuest(GuestInput{Exited: &Exit{err}})
 		return
 	}
-	h.conn, h.lines = s.Conn, make(chan []byte, maxLines)
-	lines := h.lines
-	h.spoken.Go(func() {
-		for line := range lines { // what a script that is gone does not read is lost
-			if _, err := s.Conn.Write(line); err != nil {
-				s.Conn.Close()
-			}
-		}
-	})
-	heard := make(chan struct{})
+	h.lines = make(chan []byte, maxLines)
+	lines, first, heard := h.lines, make(chan *net.UnixConn, 1), make(chan struct{})
 	h.spoken.Go(func() {
 		defer close(heard)
-		r := external.NewReader(s.Conn, external.Script)
-		for {
-			m, err := r.Next()
-			if err != nil {
-				if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, syscall.ECONNRESET) {
-					h.post(func() []Output {
-						return []Output{{Fail: fmt.Errorf("what the script says cannot be read: %w", err)}}
-					})
-				}
-				h.stepGuest(GuestInput{Closed: true})
-				return
-			}
-			h.stepGuest(GuestInput{Message: m})
+		conn := h.await(s.Joined)
+		first <- conn
+		if conn == nil {
+			h.stepGuest(GuestInput{Closed: true})
+			return
 		}
+		h.spoken.Go(func() {
+			for line := range lines { // what a script that is gone does not read is lost
+				if _, err := conn.Write(line); err != nil {
+					conn.Close()
+				}
+			}
+		})
+		h.listen(conn)
 	})
 	go func() { // it may outlive us
+		conn := <-first
+		for other := range s.Joined {
+			h.post(func() []Output {
+				return []Output{{Note: "another process of the command has joined: the first one is the job, and " +
+					"this one trains without a plan, beside the job's claim"}}
+			})
+			other.Close()
+		}
 		err := <-s.Ended
-		// What it has said is read to the end, and no more: a process that it has left behind may have its end of the
-		// connection still. That fails if the connection is closed, and then nothing is read anyway.
-		_ = s.Conn.CloseRead()
+		if conn != nil {
+			// What it has said is read to the end, and no more: a process that it has left behind may have its end of
+			// the connection still. That fails if the connection is closed, and then nothing is read anyway.
+			_ = conn.CloseRead()
+		}
 		<-heard
 		h.stepGuest(GuestInput{Exited: &Exit{err}})
 	}()
+}
+
+// await waits for the connection to the first process that joins; nil: none does before the script ends or Close.
+func (h *Host) await(joined <-chan *net.UnixConn) *net.UnixConn {
+	var conn *net.UnixConn
+	select {
+	case conn = <-joined:
+	case <-h.closed:
+	}
+	if conn != nil {
+		h.mu.Lock()
+		h.conn = conn
+		h.mu.Unlock()
+		select {
+		case <-h.closed: // which may not have seen it
+			conn.Close()
+		default:
+		}
+	}
+	return conn
+}
+
+// listen hands what a script says to the guest.
+func (h *Host) listen(conn *net.UnixConn) {
+	r := external.NewReader(conn, external.Script)
+	for {
+		m, err := r.Next()
+		if err != nil {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, syscall.ECONNRESET) {
+				h.post(func() []Output {
+					return []Output{{Fail: fmt.Errorf("what the script says cannot be read: %w", err)}}
+				})
+			}
+			h.stepGuest(GuestInput{Closed: true})
+			return
+		}
+		h.stepGuest(GuestInput{Message: m})
+	}
+}
+
+// hangUp closes the connection to the script, if there is one.
+func (h *Host) hangUp() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.conn != nil {
+		h.conn.Close()
+	}
 }
 
 // maxLines is how many lines wait for a script that does not read: more than any has reason to.
@@ -290,5 +354,5 @@ func (h *Host) send(m external.Message) {
 		}
 	}
 	h.Note(fmt.Sprintf("the script cannot be told: %v", err))
-	h.conn.Close()
+	h.hangUp()
 }

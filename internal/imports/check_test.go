@@ -158,6 +158,9 @@ func (c *checker) standard(to, name string) {
 	}) {
 		c.say("imports %s, but only computes", to)
 	}
+	if to == "os/exec" && !slices.Contains(starters, c.pkg) && !slices.Contains(helpers, c.pkg) {
+		c.say("imports os/exec, but starts no programs")
+	}
 	if below(to, "testing") && !slices.Contains(helpers, c.pkg) {
 		c.say("imports %s, which is for tests", to)
 	}

@@ -171,6 +171,7 @@ func TestCheck(t *testing.T) {
 		{"data", `import "context"; var _ = context.WithTimeoutCause`, "data uses context.WithTimeoutCause"},
 		{"device/cpu", `import "syscall"; var _ = syscall.Getenv`,
 			"device/cpu uses syscall.Getenv, which only cmd/tensile does"},
+		{"executor/agent", `import "os/exec"`, "executor/agent imports os/exec, but starts no programs"},
 		{"executor", `import "unsafe"`,
 			"executor imports unsafe, by which anything can be made a program that may run"},
 		{"device/cpu", `import "unsafe"`, ""},

@@ -126,6 +126,9 @@ var pure = []string{"graph", "graph/autodiff", "graph/cost", "plan", "plan/pool"
 var unsafes = []string{"device", "device/cpu", "device/cpu/gemm", "device/cpu/kernel", "device/cuda/driver",
 	"device/cuda/fakecuda", "device/cuda/fakecuda/bridge"}
 
+// starters are the packages that start other programs. An executor is none of them: it runs no program of a user.
+var starters = []string{"cmd/tensile", "bench", "device/lease/process"}
+
 // programs are the packages main of what is not for tests.
 var programs = []string{"cmd/tensile", "device/cuda/fakecuda/library"}
 

@@ -3,6 +3,7 @@
 package needs
 
 import (
+	"bytes"
 	"fmt"
 	"hash/fnv"
 	"io/fs"
@@ -37,12 +38,12 @@ func Describe() (string, error) {
 		return nil
 	})
 	var programs []string
-	for _, name := range append([]string{"clang-19", "gcc", "python3"}, browsers...) {
+	for _, name := range append([]string{"clang-19", "gcc", "python3", "qemu-aarch64"}, browsers...) {
 		if path, err := exec.LookPath(name); err == nil {
 			programs = append(programs, path)
 		}
 	}
-	return fmt.Sprintf("torch=%s data=%x programs=%v", torch(), sum.Sum64(), programs), nil
+	return fmt.Sprintf("torch=%s data=%x programs=%v packages=%s", torch(), sum.Sum64(), programs, packages()), nil
 }
 
 // Data returns the path of a file or folder of the shared data, which lies beside the project, and skips the test where
@@ -112,6 +113,25 @@ func Torch2(t testing.TB) string {
 	return ""
 }
 
+// Wheel skips a test where the first Python interpreter in PATH has not what makes wheels, and what checks them.
+func Wheel(t testing.TB) {
+	t.Helper()
+	os.Getenv(Found)
+	if !wheel() {
+		t.Skip("needs hatchling and auditwheel: run python3 -m pip install hatchling auditwheel")
+	}
+}
+
+// Package skips a test where an interpreter lacks a package, which a file of requirements has.
+func Package(t testing.TB, python, name, requirements string) {
+	t.Helper()
+	os.Getenv(Found)
+	const find = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+	if exec.Command(python, "-c", find, name).Run() != nil {
+		t.Skipf("needs Python's %s: %s -m pip install -r %s", name, python, requirements)
+	}
+}
+
 // Program skips a test where a program is not installed, which Debian has in a package of a name.
 func Program(t testing.TB, name, debian string) {
 	t.Helper()
@@ -135,6 +155,17 @@ func Browser(t testing.TB) string {
 	}
 	t.Skip("needs Chromium: install Debian's chromium")
 	return ""
+}
+
+var wheel = sync.OnceValue(func() bool {
+	return exec.Command("python3", "-c", "import auditwheel, hatchling, pip").Run() == nil
+})
+
+// packages tells when a Python package came or went last.
+func packages() []byte {
+	const times = "import os, site; print(*[os.stat(p).st_mtime for p in site.getsitepackages() if os.path.exists(p)])"
+	out, _ := exec.Command("python3", "-c", times).Output()
+	return bytes.TrimSpace(out)
 }
 
 var torch = sync.OnceValue(func() string {

@@ -19,17 +19,19 @@ def hidden():
 
 
 class Torch:
-    """Finds torch as Python does, and has the package told when it was imported."""
+    """Finds torch as Python does, and has the package told when it was imported. Some only ask whether torch is there."""
 
     def find_spec(self, name, path=None, target=None):
         if name != "torch":
             return None
-        sys.meta_path.remove(self)
-        spec = next((s for s in (f.find_spec(name, path, target) for f in sys.meta_path) if s is not None), None)
+        others = (f.find_spec(name, path, target) for f in list(sys.meta_path) if f is not self)
+        spec = next((s for s in others if s is not None), None)
         if spec is not None and spec.loader is not None:
             run = spec.loader.exec_module
 
             def exec_module(module):
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
                 run(module)
                 wait()
 
@@ -41,12 +43,16 @@ def wait():
     """Has the package wait for a step. Its faults are not the script's."""
     try:
         import tensile
-        tensile.wait_for_a_step()
+        if "TENSILE_OBSERVE" in os.environ:
+            from tensile import observe
+            observe.begin()
+        if "TENSILE_SOCKET" in os.environ:
+            tensile.wait_for_a_step()
     except Exception as e:
         print(f"tensile: it cannot wait for a step ({type(e).__name__}: {e}): the script trains without a plan; say "
               "tensile.join(model, optimizer) in it", file=sys.stderr)
 
 
-if "TENSILE_SOCKET" in os.environ:
+if "TENSILE_SOCKET" in os.environ or "TENSILE_OBSERVE" in os.environ:
     sys.meta_path.insert(0, Torch())
 hidden()

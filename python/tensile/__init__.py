@@ -3,52 +3,45 @@
     import tensile
     tensile.join(model, optimizer)
 
-Without the sidecar that `tensile join -- python train.py` starts, join does nothing and says so once.
+Without the sidecar that `tensile join -- python train.py` starts, join does nothing and says so once. Without torch
+it imports, too.
 """
 
 import atexit
 import os
 import sys
+from typing import TYPE_CHECKING
 
-from . import hooks, link
-from .session import Session, fault, say
-from .storages import lies, storage_of
+if TYPE_CHECKING:
+    import torch
 
-__all__ = ["join", "home", "leave"]
+__all__ = ["join", "home", "leave", "figures"]
 
 _session = None
 _left = False  # it has left, for good
-_recording = None  # makes the planner, under python -m tensile.record
 
 
-def join(model, optimizer):
+def join(model: "torch.nn.Module", optimizer: "torch.optim.Optimizer") -> None:
     """Makes the rest of the script's training a planned job; call it once, after the model is on its device."""
+    from . import hooks, link
+    from .session import Session, say
+
+    global _session
     if _session is not None:
-        if _recording is None or optimizer is not _session.optimizer:  # which is recorded since it was made
-            say("joined already: the steps of the optimizer that joined first end iterations; join once, with the model "
-                "that takes most memory")
+        say("joined already: the steps of the optimizer that joined first end iterations; join once, with the model "
+            "that takes most memory")
         return
     if _left:
         say("a script that has left does not join again: it trains without a plan")
         return
     why = _odd(model, optimizer) or _unsupported(model)
-    if _recording is not None:
-        planner = _recording
-    else:
-        sock = link.from_environment()
-        if sock is None:
-            say("there is no sidecar (start the script with tensile join -- COMMAND): it trains without a plan")
-            return
-        device = "cpu" if why else next(iter(model.parameters())).device.type
-        if device == "cuda":
-            _expandable()
-        planner = link.Link(sock, device)
-    start([] if why else list(model.parameters()), optimizer, planner, why)
-
-
-def start(parameters, optimizer, planner, why=None):
-    global _session
-    _session = Session(parameters, optimizer, planner)
+    sock = link.from_environment()
+    if sock is None:
+        return
+    device = "cpu" if why else next(iter(model.parameters())).device.type
+    if device == "cuda":
+        _expandable()
+    _session = Session([] if why else list(model.parameters()), optimizer, link.Link(sock, device))
     _at_the_end(_session)
     if why:
         _session.stop(why)
@@ -61,6 +54,8 @@ def start(parameters, optimizer, planner, why=None):
 def wait_for_a_step():
     """Has the first optimizer that makes a step in this process join, unless the script has said join before. Before torch 2
     nothing happens: it does not tell of steps."""
+    from . import hooks, link, session  # all that join imports: if that fails, it fails here, and not in the script's step
+
     register = getattr(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook", None)
     if register is None:
         return
@@ -72,7 +67,7 @@ def wait_for_a_step():
             try:
                 join(_model_of(optimizer), optimizer)
             except Exception as e:
-                say(f"{fault(e)}; it trains without a plan")
+                session.say(f"{session.fault(e)}; it trains without a plan")
 
     handle = register(stepped)
 
@@ -97,26 +92,33 @@ def _model_of(optimizer):
 
 def _at_the_end(session):
     """Has the planner told how the script ends."""
-    planner = session.planner
-    if hasattr(planner, "end"):
-        failed = []
-        old = sys.excepthook
+    failed = []
+    old = sys.excepthook
 
-        def hook(kind, value, trace):
-            failed.append(f"{kind.__name__}: {value}")
-            old(kind, value, trace)
+    def hook(kind, value, trace):
+        failed.append(f"{kind.__name__}: {value}")
+        old(kind, value, trace)
 
-        sys.excepthook = hook
-        atexit.register(lambda: None if session.child else planner.end(session, failed[0] if failed else None))
+    sys.excepthook = hook
+    atexit.register(lambda: None if session.child else session.planner.end(session, failed[0] if failed else None))
 
 
-def home():
+def figures() -> "dict[str, float] | None":
+    """Returns what a logger may want: plan_bytes, limit_bytes (0: there is none), and step_seconds of the newest step; None
+    where no plan is in force."""
+    s = _session
+    if s is None or s.off or not s.plan:
+        return None
+    return {"plan_bytes": s.player.bytes, "limit_bytes": s.limit, "step_seconds": s.wall / 1e9}
+
+
+def home() -> None:
     """Brings everything back that is away, for what reads a tensor's memory without an op of torch."""
     if _session is not None:
         _session.home()
 
 
-def leave():
+def leave() -> None:
     """Ends planning: everything is back, and torch is as it was. What the script has from now on nobody sees, so that
     its claim is that of a script without a plan until it ends."""
     global _session, _left
@@ -162,6 +164,8 @@ def _odd(model, optimizer):
 
 def _unsupported(model):
     import torch
+
+    from .storages import lies, storage_of
 
     kinds = [type(m).__name__ for m in model.modules()]
     if "OptimizedModule" in kinds or any(getattr(m, "_compiled_call_impl", None) for m in model.modules()):

@@ -85,18 +85,20 @@ class Recorder:
         self.at = 0
         self.records = []
         self.begun = 0
+        self.there = []  # that lived when the cycle began
         self.unseen = []  # storages that something unseen has written in the probed cycle
         self.running = False  # an op of the script's, whose exceptions are the script's too
         self.ran = None  # a tuple with its result, while what it has done is looked at
 
     def cycle(self):
-        """Ends a cycle and begins the next one; returns the number of its first op and its records."""
+        """Ends a cycle and begins the next one; returns the number of its first op, its records, and what lived before."""
         self.times.read()
         self.poll(self.known)
-        records, begun, self.records = self.records, self.begun, []
+        records, begun, there = self.records, self.begun, self.there
+        self.records, self.there = [], list(self.known.values())
         self.young = {i: s for i, s in self.known.items() if s.born >= begun}
         self.begun = self.at
-        return begun, records
+        return begun, records, there
 
     def compare(self, among):
         """Finds which storages something that is not seen has written since an op touched them; returns these."""
@@ -115,12 +117,16 @@ class Recorder:
             storage = s.weak.get() if s.weak and s.bytes and not (s.unseen or s.elsewhere) else None
             s.sum = checksum(storage) if storage is not None and storage.nbytes() == s.bytes else None
 
-    def resume(self):
-        """Begins a cycle after ops that were not recorded."""
+    def resume(self, gradients):
+        """Begins a cycle after ops that were not recorded; what they have left are gradients, of what can be seen."""
         self.times.forget()
         self.poll(self.known)
+        self.young = {}
+        for g in gradients:
+            if g.layout == torch.strided:
+                self.see(g, False)
         self.at += 1  # of those
-        self.records, self.begun, self.young = [], self.at, {}
+        self.records, self.begun, self.there = [], self.at, list(self.known.values())
 
     def poll(self, among):
         gone = [s for s in among.values() if s.weak.expired()]

@@ -29,9 +29,11 @@ _log_levels = _levels()
 
 
 class Events:
-    """Between start and stop: the sizes of what the CPU's allocator gave (positive) and took back, in order.
+    """Between start and stop: the sizes of what the CPU's allocator gave (positive) and took back, in order, and None where
+    an iteration began.
 
-    Where torch has no such events, or another profiler runs, known is False.
+    Where torch has no such events, or another profiler runs, known is False. Start and stop are in the same node of a
+    backward pass, or in none: torch undoes there what a node has begun.
     """
 
     def __init__(self):
@@ -71,6 +73,8 @@ class Events:
                     sizes.append(e.cpu_memory_usage())
                     if dropped == -sizes[-1]:
                         dropped = None
+                elif kind == "push" and e.name() == _BEGIN:
+                    sizes.append(None)
                 elif kind == "push" and e.name().startswith(_DROP):
                     dropped, depth = int(e.name()[len(_DROP):]), 0
                 elif kind == "pop" and depth < 0 and dropped is not None:
@@ -78,6 +82,56 @@ class Events:
                     sizes.append(-dropped)
                     dropped = None
         return sizes
+
+
+class Peaks:
+    """The most that the CPU's allocator has in an iteration, by its events. These are taken from the end of a step to the end
+    of the next: an iteration may begin within a backward pass, and has parts of two such spans."""
+
+    def __init__(self):
+        self.events = None
+        self.begun = []  # in this span: bytes at the start of each iteration, and what is told the most of it, or None
+        self.now = self.most = 0  # of the iteration that began in a span before
+        self.tell = None
+
+    @property
+    def taken(self):
+        """Reports whether events are taken now."""
+        return self.events is not None and self.events.known
+
+    def open(self):
+        """Reports whether an iteration runs whose most is to be told."""
+        return any(tell for _, tell in [(0, self.tell), *self.begun])
+
+    def span(self, on):
+        """Ends a span at the end of a step, and begins the next."""
+        if self.events is not None:
+            for size in self.events.stop():
+                if size is None:
+                    if self.tell:
+                        self.tell(self.most)
+                    self.now, self.tell = self.begun.pop(0)
+                    self.most = self.now
+                else:
+                    self.now += size
+                    self.most = max(self.most, self.now)
+            if not self.events.known or not on:
+                self.tell = None
+        self.begun = []
+        self.events = Events().start() if on else None
+
+    def begin(self, now, tell):
+        """An iteration begins, with so many bytes; tell is told the most that it has, at the end of a step after it."""
+        if self.taken:
+            with torch.autograd.profiler.record_function(_BEGIN):
+                self.begun.append((now, tell))
+
+    def forget(self):
+        """The most of the iteration that runs is not told."""
+        if self.begun:
+            self.begun[-1] = self.begun[-1][0], None
+        else:
+            self.tell = None
 
 
 class Figures:
@@ -170,7 +224,7 @@ class Times:
         self.taken = []
 
 
-_DROP = "tensile.drop "
+_DROP, _BEGIN = "tensile.drop ", "tensile.begin"
 
 
 def dropping(count):

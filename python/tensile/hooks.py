@@ -13,15 +13,16 @@ from . import modes
 from .storages import Untyped
 
 
-# Packages that take addresses to read what is there at once, and keep none.
-READERS = ("safetensors",)
+# Modules and functions that take addresses to compare them, or to read what is there, at once, and keep none.
+READERS = ("safetensors.", "huggingface_hub.serialization.", "transformers.modeling_utils.",
+           "transformers.pytorch_utils.", "accelerate.utils.modeling.id_tensor_storage")
 
 
 def reads(frame):
     """Reports whether it is a reader that asks for an address in a frame, by a storage with a type or without one."""
     while frame is not None and frame.f_globals.get("__name__") == "torch.storage":
         frame = frame.f_back
-    return frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in READERS
+    return frame is not None and f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}".startswith(READERS)
 
 
 class Hooks:

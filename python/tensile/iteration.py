@@ -31,15 +31,15 @@ class Iteration:
     """One iteration of a script, or the largest of those that differ in the sizes of storages alone.
 
     first and second are the records of two cycles that do the same. A cycle goes from the end of a step of the
-    optimizer to the end of the next; begun is the number of the first op of the second one. If that follows the first
-    one at once, and each iteration is like it, the iteration goes from the boundary with the fewest bytes carried on to
-    the next; else it is the second cycle.
+    optimizer to the end of the next; begun is the number of the first op of the second one, there is what lived then. If
+    that follows the first one at once, and each iteration is like it, the iteration goes from the boundary with the
+    fewest bytes carried on to the next; else it is the second cycle.
     """
 
-    def __init__(self, key, first, second, begun, parameters=(), alone=True):
+    def __init__(self, key, first, second, begun, there=(), parameters=(), alone=True):
         n = len(first)
-        self.key, self.length = key, n
-        self.made_of = first, second, begun, parameters
+        self.key, self.length, self.alone = key, n, alone
+        self.made_of = first, second, begun, there, parameters
         everyone = dict.fromkeys(s for r in first + second for s in r.ins + r.outs)
         self._sizes(first, second)
         if alone:
@@ -55,10 +55,25 @@ class Iteration:
         self.moving = {s for a, b in zip(first, second) for x, y in zip(a.ins + a.outs, b.ins + b.outs) if x is not y
                        for s in (x, y)}
         self.slots, self.slot_of = [], {}
-        self._slots(everyone, parameters)
+        self._slots(everyone, there, parameters)
         self.groups = []
         self._groups()
         self._lifetimes()
+
+    def carried(self):
+        """Returns which storage of the iteration before each is that comes from there, if that one was like this: numbers
+        of slots, the one that it had there first."""
+        first, second = self.made_of[:2]
+        if not self.alone:
+            return []
+        found = []
+        for p, came in enumerate(self.arrivals[:self.length - self.tail]):
+            a, b = first[p + self.tail], second[p + self.tail]
+            for t in came:
+                before = self.slot_of.get((b.ins + b.outs)[(a.ins + a.outs).index(t.storage)])
+                if not t.fixed and t.storage.born < self.start and before not in (None, t):
+                    found.append((before.number, t.number))
+        return found
 
     def among_others(self):
         """Returns the same iteration where others may come before it and after it."""
@@ -121,12 +136,12 @@ class Iteration:
         return (not s.elsewhere and s not in self.moving and s.born < self.start
                 and (s.died is None or s.died > self.end))
 
-    def _slots(self, everyone, parameters):
+    def _slots(self, everyone, there, parameters):
         used = dict.fromkeys(s for r in self.records for s in r.ins + r.outs)
         self.held = 0
-        for s in everyone:
-            if s not in used and s.born < self.start and s.died is not None and self.start < s.died <= self.end:
-                self.held += 0 if s.elsewhere else self.size[s]
+        for s in dict.fromkeys((*everyone, *there)):
+            if s not in used and s.born < self.start and (s.died is None or s.died > self.start):
+                self.held += 0 if s.elsewhere else self.size.get(s, s.bytes)
         parameters = set(parameters)
         for s in used:
             if self.size[s] == 0:

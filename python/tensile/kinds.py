@@ -23,11 +23,14 @@ class Kinds:
             self.after.clear()
         went_on = bool(self.runs) and self.runs[-1][0] is kind
         for c in self._contexts():
-            if c in self.after and self.after[c] is not kind and len(c) < RUNS:
+            told = self.after.get(c)
+            if kind is None and told is not None:  # what is not known may be anything: it unsays nothing
+                continue
+            if told is not None and told is not kind and len(c) < RUNS:
                 self.after[c] = EITHER
             elif c in self.after and went_on:
                 del self.after[c]
-            elif not went_on and self.after.get(c) is not EITHER:
+            elif not went_on and told is not EITHER:
                 self.after[c] = kind
         if went_on:
             self.runs[-1] = kind, self.runs[-1][1] + 1
@@ -35,15 +38,15 @@ class Kinds:
             self.runs = [*self.runs[-RUNS + 1:], (kind, 1)]
 
     def next(self):
-        """Returns the kind that comes next, most likely: where nothing tells, the same again, but for one of a kind that is
-        not known, after which the one before comes again."""
+        """Returns the kind that comes next, most likely: where nothing tells, the same again. After one or two that are not
+        known, as the last of an epoch and the first of the next, the one before comes again."""
         for c in sorted(self._contexts(), key=len, reverse=True):
             if self.after.get(c, EITHER) is not EITHER:
                 return self.after[c]
         if not self.runs:
             return None
         kind, times = self.runs[-1]
-        if kind is None and times == 1 and len(self.runs) > 1:
+        if kind is None and times <= 2 and len(self.runs) > 1:
             return self.runs[-2][0]
         return kind
 

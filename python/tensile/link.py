@@ -1,4 +1,4 @@
-"""The line to the sidecar: messages of JSON over a socket pair, as package external of Tensile describes them."""
+"""The line to the sidecar: messages of JSON over a socket, as package external of Tensile describes them."""
 
 import json
 import math
@@ -77,13 +77,14 @@ class Link:
         try:
             self.sock.sendall(line(kind, body))
         except OSError:
-            self.lost("the sidecar is gone; training goes on with the plan that is there")
+            self.lost("the sidecar is gone, or takes no other process of this command")
 
     def lost(self, why):
         if self.sock is not None:
             self.sock.close()
             self.sock = None
-            say(why)
+            say(why + ("; it trains without a plan" if self.newest is None
+                       else "; training goes on with the plan that is there"))
 
     def graph(self, number, iteration):
         self.send("graph", recorded(number, iteration, "script"))
@@ -176,7 +177,7 @@ class Link:
             except OSError:
                 got = b""
             if not got:
-                self.lost("the sidecar is gone; training goes on with the plan that is there")
+                self.lost("the sidecar is gone, or takes no other process of this command")
                 return
             *complete, self.text = (self.text + got).split(b"\n")
             try:
@@ -186,7 +187,7 @@ class Link:
                     raise ValueError(f"a line has more than {lines.LONGEST} bytes")
             except ValueError as e:
                 why = one_line(f"cannot read what the sidecar says: {e}")
-                self.lost(why + "; training goes on with the plan that is there")
+                self.lost(why)
             wait = 0 if complete else wait
 
     def _hear(self, kind, body):
@@ -206,12 +207,16 @@ class Link:
 
 
 def from_environment():
-    """Returns the socket to the sidecar, or None if there is none."""
-    number = os.environ.pop(VARIABLE, None)
-    if number is None:
+    """Returns a connection to the sidecar; None, and a line says why, if there is none."""
+    address = os.environ.pop(VARIABLE, None)
+    if address is None:
+        say("there is no sidecar (start the script with tensile join -- COMMAND): it trains without a plan")
         return None
+    sock = socket.socket(socket.AF_UNIX)
     try:
-        return socket.socket(fileno=int(number))
-    except (ValueError, OSError) as e:
-        say(f"{VARIABLE}={number} is no socket ({e}): passive")
+        sock.connect("\0" + address[1:] if address.startswith("@") else address)
+        return sock
+    except OSError as e:
+        sock.close()
+        say(f"the sidecar cannot be reached at {VARIABLE}={address} ({e}): it trains without a plan")
         return None

@@ -81,6 +81,7 @@ class Player:
         self.away = set()  # numbers of slots whose version on the device is not the script's
         self.saved = {}  # op of the graph -> its last arguments
         self.fixed = set()  # slots that turned out to be of one size for good
+        self.carried = iteration.carried()
         self.last = [0] * n
         for g in iteration.groups:
             for t, v in g.writes():
@@ -93,7 +94,7 @@ class Player:
                 self.now[t.number] = self.on[t.number] = 0
         self.faults = 0
         self.program = None
-        self.measured = False  # events of the allocator are taken
+        self.events = False  # of the allocator are taken
         self.took = None  # of each step of the plan, in nanoseconds, while that is measured
         self.times = Times(device)
         self.pos = 0
@@ -112,7 +113,8 @@ class Player:
         self.program, self.plan, self.of, self.bytes = program, 0, 0, 0
         if program is not None:
             self.plan, self.of, self.bytes = plan["number"], plan["graph"], plan.get("plan_bytes", 0)
-        self.followed = self.measures = 0  # iterations with it, and those in which the allocator's events were taken
+        self.followed = 0  # iterations with it
+        self.begun = self.measured = 0  # and those of which the allocator's events were taken, and were all there
         self.touched = 0  # the most that the allocator had in one of these
         self.room = self.sizes.get(self.of) or [t.bytes for t in it.slots]
         self.size = list(self.room)
@@ -121,6 +123,7 @@ class Player:
         n = len(it.groups)
         self.lasting = {self.bound[t.number] for t in it.slots if t.persistent}
         self.managed = {t.number for t in managed}
+        self.managed.update(before for before, n in self.carried if n in self.managed)
         self.held = {t.number for t in program.held} if program else set()
         checks = []
         fresh_seen = set()
@@ -259,6 +262,7 @@ class Player:
             if before is not None:
                 before.leave()
         else:
+            weak = [(n, self.weak[before]) for before, n in self.carried if n in self.managed]
             for t in self.iteration.slots:
                 n = t.number
                 if t.persistent:
@@ -269,8 +273,13 @@ class Player:
                 else:
                     if n in self.away:
                         self.bring(n)  # of the iteration before: the script still has it
+                        self._use([n])
                     self.bound[n], self.weak[n], self.strong[n] = 0, None, None
                     self.now[n] = self.on[n] = self.host[n] = -1
+            for n, w in weak:
+                s = w.get() if w is not None else None
+                if s is not None and s.nbytes() == self.room[n]:
+                    self._keep(n, s)
             self.saved.clear()
         self.pos = 0
 
@@ -412,7 +421,11 @@ class Player:
     def _adopt(self, n, tensor):
         s = storage_of(tensor)
         self._sized(n, s)
-        self.weak[n] = Weak(s)
+        self._keep(n, s)
+
+    def _keep(self, n, s):
+        """Has a slot's storage from now on, which is on the device."""
+        self.bound[n], self.weak[n] = s._cdata, Weak(s)
         self.strong[n] = s if n in self.held and not self.asleep else None
         self.now[n] = self.on[n] = 0
         self.host[n] = -1
@@ -425,6 +438,10 @@ class Player:
             t = tensors[leaf]
             s = storage_of(t)
             i = ids[leaf]
+            if n in self.managed and self.bound[n]:  # of the iteration before
+                if self.bound[n] == i:
+                    continue
+                raise Differs(f"op {self.pos}, {c.func}, has other operands")
             elsewhere = self.iteration.slots[n].storage.elsewhere
             if lies(s, self.device) == elsewhere:
                 raise Differs(f"op {self.pos}, {c.func}, has an operand on another device")
@@ -514,7 +531,7 @@ class Player:
         version, self.on[n] = self.on[n], -1
         self.away.add(n)
         self.copies.settle(n)
-        if self.measured:
+        if self.events:
             with dropping(s.nbytes()):
                 gone = emptied(s)
         else:
@@ -634,6 +651,12 @@ class Player:
                 self.away.discard(n)
             else:
                 self.away.add(n)
+
+    def tell(self, program, most):
+        """Is told the most that the allocator of a CPU had in an iteration by a program; it keeps nothing."""
+        if program is self.program:
+            self.touched = most
+            self.measured += 1
 
     def resident(self):
         """Returns the bytes that the script has on the device at the start of an iteration."""

@@ -1,5 +1,6 @@
 """The course of a script that has joined: recording, playback, and neither while it does something else."""
 
+import functools
 import os
 import sys
 import threading
@@ -12,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from . import modes
 from .capture import Recorder, digest, first_difference, mark_fixed, written
 from .copies import on_host
-from .events import Events, Figures, highest
+from .events import Figures, Peaks
 from .iteration import Iteration
 from .kinds import Kinds
 from .load import load
@@ -58,7 +59,7 @@ class Session(TorchDispatchMode):
         return True
 
     samples = 32  # the steps of one in this many iterations of a plan are timed
-    measures = 3  # iterations of each plan in which the allocator's events are taken
+    measures = 2  # iterations of each plan in which the allocator's events are taken
 
     def __init__(self, parameters, optimizer, planner):
         super().__init__()
@@ -90,7 +91,7 @@ class Session(TorchDispatchMode):
         self.tries = 0  # beginnings of an iteration that may still turn out to be none, until the step's end
         self.aside = frozenset()  # while a loader runs: ids of the storages that playback moves
         self.thread = threading.get_ident()
-        self.events = None  # of the allocator
+        self.peaks = Peaks()
         self.steps = None  # number of a plan and nanoseconds of each of its steps, as last measured, until they are sent
         self.loss = self.root = None
         self.trained = None  # ids of the parameters at the newest backward pass since a step
@@ -107,6 +108,7 @@ class Session(TorchDispatchMode):
         self.reading = 0  # functions of torch that read memory without an op are running
         self.lent = False  # it was said that a tensor stays where it is
         self.begun = time.perf_counter_ns()
+        self.wall = self.limit = 0  # nanoseconds of the newest iteration, and bytes of the newest plan
         os.register_at_fork(before=self._forks, after_in_child=self._forked)
 
     @property
@@ -163,7 +165,7 @@ class Session(TorchDispatchMode):
         p = self.player
         if (self.course == self._play and p.program is not None and not p.managed and not self.stepping
                 and p.followed >= STEADY and self.order.steady(p, STEADY) and modes.leave(self)):
-            self._unmeasured()
+            self._events(False)
             self.course, self.unseen = self._unlooked, UNSEEN
 
     def _look_again(self):
@@ -255,7 +257,7 @@ class Session(TorchDispatchMode):
                 self.tried.add(p)
                 for q in self.kinds:
                     if not p.over and q not in self.tried and q.like(p, func):
-                        self._unmeasured()
+                        self.peaks.forget()
                         self.player = q
                         return True
         except Exception as e:
@@ -288,7 +290,7 @@ class Session(TorchDispatchMode):
         e, p.broke = p.broke, None
         try:
             if p.other is None and isinstance(e, Larger):
-                self._unmeasured()
+                self.peaks.forget()
                 with self.lock:
                     p.sleep()
                 return
@@ -359,7 +361,8 @@ class Session(TorchDispatchMode):
         p = self.player
         self.marked = False
         self.tried.clear()
-        self._measure(False)
+        if p.pos != p.ops:
+            self.peaks.forget()
         if first and self.figures is not None:  # what came before is in no iteration
             self._figures()
         if p.took is not None and p.pos == p.ops and not p.asleep and p.size == p.room:
@@ -378,7 +381,7 @@ class Session(TorchDispatchMode):
             q.begin(first)
         if self.figures is None:
             self.touched = self.reserved = q.touched
-        self._measure(True)
+        self._measure(q)
         if q.program is not None:
             q.followed += 1
             q.clock(q.followed % self.samples == CLOCKED)
@@ -390,28 +393,33 @@ class Session(TorchDispatchMode):
         self.reserved = stats["reserved_bytes"]["all"]["peak"]
         return self.figures.failed(stats)
 
-    def _measure(self, begins):
-        """Measures what the allocator of a CPU has at most in an iteration, by its own events."""
-        p = self.player
-        if self.figures is not None:
+    def _measure(self, p):
+        """An iteration begins, which is to be measured on a CPU if few of its plan were."""
+        if self.figures is not None or not self.peaks.taken:
             return
-        if not begins:
-            if self.events is not None:
-                most, _ = highest(self.events.stop())
-                # the first tells the end of nothing that was there before, which the allocator knows from then on
-                if self.events.known and p.pos == p.ops and p.measures > 1:
-                    p.touched = self.base + most  # a CPU's allocator keeps nothing
-                self.events, p.measured = None, False
-        elif p.measures < self.measures:
-            p.measures += 1
-            self.base = p.resident()
-            self.events = Events().start()
-            p.measured = self.events.known
+        tell = None
+        if self._measures(p):
+            p.begun += 1
+            # the first tells the end of nothing that was there before, which the allocator knows from then on
+            tell = functools.partial(p.tell, p.program) if p.begun > 1 else None
+        self.peaks.begin(p.resident(), tell)
 
-    def _unmeasured(self):
-        if self.events is not None and threading.get_ident() == self.thread:
-            self.events.stop()
-            self.events, self.player.measured = None, False
+    def _measures(self, p):
+        """Reports whether an iteration is to be measured: not all that are begin and end as they should."""
+        return p.measured < self.measures and p.begun < 4 * self.measures
+
+    def _span(self):
+        """At the end of a step: takes the allocator's events up to the next one's, if an iteration is to be measured."""
+        p = self.coming or self.player
+        plays = self.course == self._play or self.course == self._pass and self.count >= 0
+        self._events(plays and self.figures is None and not self.off and not self.unseen
+                     and (self._measures(p) or self.peaks.open()))
+
+    def _events(self, on):
+        if on or self.peaks.events is not None:
+            self.peaks.span(on)
+            for p in self.kinds:
+                p.events = self.peaks.taken
 
     def _grow(self, p):
         """An iteration was larger than all of its kind before: it is planned for anew."""
@@ -445,6 +453,7 @@ class Session(TorchDispatchMode):
             if q is self.player:
                 q.leave()
             q.load(program if q is p else None, plan)
+        self.limit = limit
         self._wall(limit)
         self.planner.applied(plan, self.iterations, None)
         return p
@@ -461,7 +470,7 @@ class Session(TorchDispatchMode):
     def _lost(self, why):
         """Ends playback. If no step has begun since the last one's end, the iteration may still begin: what came
         instead was an evaluation, or the saving of a checkpoint."""
-        self._unmeasured()
+        self.peaks.forget()
         p = self.player
         with self.lock:
             p.leave()
@@ -478,12 +487,12 @@ class Session(TorchDispatchMode):
         try:
             with modes.own():
                 self._mark()
+                self._span()
         except Exception as e:
             self.broken(e)
         if self.sees and not self.off and not self.unseen and not modes.entered(self):
             self.stop("something has taken Tensile off torch's stack of modes")
         if self.off:
-            self._unmeasured()
             self.exit()
         self.planner.step(self)
         if self.off:
@@ -500,6 +509,7 @@ class Session(TorchDispatchMode):
         self.trained, self.foreign, self.strange, self.marked = None, False, 0, True
         now = time.perf_counter_ns()
         wall, self.begun = now - self.begun, now
+        self.wall = wall
         self.retries = self._figures() if self.figures is not None and self.course != self._record else 0
         if self.off:
             self.planner.iteration(self, 0, 0, wall)
@@ -567,7 +577,7 @@ class Session(TorchDispatchMode):
         if self.course != self._record:
             self._let_pass()
             self.course = self._record
-            self.recorder.resume()
+            self.recorder.resume([p.grad for p in self.parameters if p.grad is not None])
         self._probe(bool(self.kinds))
 
     def _probe(self, on):
@@ -596,7 +606,7 @@ class Session(TorchDispatchMode):
         """A cycle was recorded. One that comes a second time, of which one was probed, is a kind of iteration from now on."""
         if self.probes and self._unseen():
             return
-        begun, records = self.recorder.cycle()
+        begun, records, there = self.recorder.cycle()
         key, probed = digest(records), self.probes
         ids = {s.id for r in records for s in r.ins + r.outs}
         known = next((p for p in self.kinds if p.iteration.key == key and p.lasting <= ids), None)
@@ -605,7 +615,7 @@ class Session(TorchDispatchMode):
         if known is not None:
             self._return(known)
         elif earlier is not None and (probed or earlier[2]):
-            self._made(key, earlier, begun, records)
+            self._made(key, earlier, begun, records, there)
         else:
             self.cycles[key] = begun, records, probed
             while len(self.cycles) > KEPT:
@@ -629,7 +639,7 @@ class Session(TorchDispatchMode):
         self.pause = 2 ** ((self.unlike - UNLIKE) // 2) + 1
         self._expect()
 
-    def _made(self, key, earlier, begun, records):
+    def _made(self, key, earlier, begun, records, there):
         """A cycle has come again: it is a kind of iteration."""
         mark_fixed({s for r in records for s in r.ins + r.outs})
         old = next((p for p in self.kinds if p.iteration.key == key), None)
@@ -637,7 +647,9 @@ class Session(TorchDispatchMode):
             self.kinds.remove(old)
             self.order.forget(old)
         alone = not self.kinds and earlier[0] + len(records) == begun
-        made = Iteration(key, earlier[1], records, begun, [identity(p) for p in self.parameters], alone)
+        if not self.kinds:
+            self.order = Kinds()  # those before were of this kind, or of one that was not looked for yet
+        made = Iteration(key, earlier[1], records, begun, there, [identity(p) for p in self.parameters], alone)
         for i, p in enumerate(self.kinds):
             if p.iteration.tail:
                 self.kinds[i] = q = Player(p.iteration.among_others(), self.device, self.lock)
@@ -798,6 +810,7 @@ class Session(TorchDispatchMode):
     def leave(self):
         """Ends all as the script wants it: what it does from now on nobody sees."""
         self._end()
+        self._events(False)
         self.left = True
         if self.hooks is not None:
             self.exit()
@@ -808,7 +821,7 @@ class Session(TorchDispatchMode):
     def _end(self):
         try:
             if self.player is not None:
-                self._unmeasured()
+                self.peaks.forget()
                 with self.lock, modes.own():
                     self.player.leave()
         finally:

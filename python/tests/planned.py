@@ -25,8 +25,7 @@ HAND_OVER = """
 import os, socket, sys
 up = socket.socket(socket.AF_UNIX)
 up.connect(sys.argv[1])
-socket.send_fds(up, [b"x"], [int(os.environ["TENSILE_SOCKET"])])
-os.close(int(os.environ["TENSILE_SOCKET"]))
+up.sendall(os.environ["TENSILE_SOCKET"].encode())
 up.recv(1)
 """
 
@@ -81,8 +80,9 @@ def joined(script, limit, **options):
                                    text=True)
         up, _ = listening.accept()
         with up:
-            _, fds, _, _ = socket.recv_fds(up, 1, 1)
-            link = Joined(socket.socket(fileno=fds[0]))
+            sidecar = socket.socket(socket.AF_UNIX)
+            sidecar.connect("\0" + up.recv(108).decode()[1:])
+            link = Joined(sidecar)
             result = execute(script, link, **options)
             link.end(link.session)
         errors = command.communicate()[1]

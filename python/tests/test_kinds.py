@@ -42,7 +42,20 @@ class Order(unittest.TestCase):
             order.add(kind)
         self.assertEqual(order.next(), "a")
         order.add(None)
+        self.assertEqual(order.next(), "a")
+        order.add(None)
         self.assertIsNone(order.next())
+
+    def test_unknown(self):
+        """One that is not known is not foretold where it does not come, as all that it brings is a look in vain."""
+        for epoch in "a" * 11 + "?", "a" * 10 + "??", "ab" * 5 + "a?", "abb" * 4 + "??":
+            with self.subTest(epoch=epoch):
+                order, found = Kinds(), ""
+                for i, kind in enumerate(epoch * 8):
+                    if i >= 2 * len(epoch) and order.next() is None:
+                        found += kind
+                    order.add(None if kind == "?" else kind)
+                self.assertEqual(found.strip("?"), "")
 
     def test_forget(self):
         order, (a, b, c) = Kinds(), (object(), object(), object())

@@ -132,8 +132,8 @@ func Listen(name string) (net.Listener, error) {
 	return l, nil
 }
 
-// peerOf is the process that listened at the other end of a connection, or connected to it.
-func peerOf(conn syscall.Conn) (peer *syscall.Ucred, err error) {
+// PeerOf is the process that listened at the other end of a connection, or connected to it.
+func PeerOf(conn syscall.Conn) (peer *syscall.Ucred, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func peerOf(conn syscall.Conn) (peer *syscall.Ucred, err error) {
 
 // strange is the error for the other end of a connection if that is a process of another user.
 func strange(conn syscall.Conn) error {
-	peer, err := peerOf(conn)
+	peer, err := PeerOf(conn)
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func (c *Client) Waits() map[lease.Job]string {
 
 // serverOf is the process at the other end of a connection; nil: it has ended.
 func serverOf(conn *net.UnixConn) *os.Process {
-	peer, err := peerOf(conn)
+	peer, err := PeerOf(conn)
 	if err != nil {
 		return nil
 	}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"tensile/graph/text"
+)
+
+// detached is a sidecar without a terminal, as tensile submit SCRIPT starts it: a tensile join whose output, and its
+// script's, go into a file, of which each line goes into the job's log. The file is the script's own stdout, so that
+// the script outlives the sidecar. The zero value is a sidecar that has a terminal.
+type detached struct {
+	log      string // The file.
+	restarts int    // How often the script may be started again.
+	again    int    // How often it was.
+
+	told bool          // Whoever has submitted the job knows that it is.
+	at   int64         // How much of the file earlier jobs have read.
+	stop chan struct{} // Closed when the script has ended.
+	read sync.WaitGroup
+}
+
+// toldAt is the descriptor at which a detached sidecar finds the pipe into which it writes that the job is submitted.
+const toldAt = 3
+
+func (d *detached) register(c *cobra.Command) {
+	c.Flags().StringVar(&d.log, "detached", "", "")
+	c.Flags().IntVar(&d.restarts, "restart", 0, "")
+	for _, name := range []string{"detached", "restart"} {
+		if err := c.Flags().MarkHidden(name); err != nil {
+			panic(err) // no such flag
+		}
+	}
+}
+
+// begun tells who has submitted the job that it is.
+func (d *detached) begun(line string) {
+	if d.log == "" || d.told {
+		return
+	}
+	d.told = true // from now on the descriptor may be another file's
+	if pipe := os.NewFile(toldAt, "submit"); pipe != nil {
+		_, _ = pipe.WriteString(line) // whoever waits may be gone
+		pipe.Close()
+	}
+}
+
+// follow hands each line that comes into the file to log, until the script has ended.
+func (d *detached) follow(log func(line string)) {
+	if d.log == "" {
+		return
+	}
+	f, err := os.Open(d.log)
+	if err == nil {
+		_, err = f.Seek(d.at, io.SeekStart)
+	}
+	if err != nil {
+		log(fmt.Sprintf("what the script prints cannot be read: %v", err))
+		return
+	}
+	d.stop = make(chan struct{})
+	d.read.Go(func() {
+		defer f.Close()
+		look := time.NewTicker(time.Second / 4)
+		defer look.Stop()
+		var rest []byte
+		for last := false; ; {
+			more, err := io.ReadAll(f)
+			rest = append(rest, more...)
+			d.at += int64(len(more))
+			for {
+				line, after, ok := bytes.Cut(rest, []byte("\n"))
+				if !ok && !(last && len(rest) > 0) && len(rest) < maxLogged {
+					break
+				}
+				log(text.Line(string(line), maxLogged))
+				rest = after
+			}
+			if last || err != nil {
+				return
+			}
+			select {
+			case <-look.C:
+			case <-d.stop:
+				last = true
+			}
+		}
+	})
+}
+
+// maxLogged is the limit of a line of the log in bytes.
+const maxLogged = 4000
+
+// ended reads the log to its end when the script has ended, and says in the error of a failed script whether it starts
+// again.
+func (d *detached) ended(err error) error {
+	if d.log == "" {
+		return err
+	}
+	if d.stop != nil {
+		close(d.stop)
+		d.read.Wait()
+		d.stop = nil
+	}
+	switch {
+	case err == nil:
+		return nil
+	case d.restarts > 0:
+		return fmt.Errorf("%w; it is started again", err)
+	case d.again > 0:
+		return fmt.Errorf("%w; it was started again %d times, and is not once more", err, d.again)
+	}
+	return fmt.Errorf("%w; it is not started again (submit it with --restart N)", err)
+}
+
+// jobs has the script be one job after the other, until one of them has not failed, or as often as it may.
+func (f *joinFlags) jobs(ctx context.Context, args []string, stderr io.Writer) error {
+	if f.detached.log != "" {
+		syscall.CloseOnExec(toldAt)
+	}
+	for {
+		err := f.job(ctx, args, stderr)
+		_, failed := errors.AsType[*exitError](err) // the script's own end
+		if !failed || f.detached.restarts == 0 || ctx.Err() != nil {
+			return err
+		}
+		f.detached.restarts--
+		f.detached.again++
+	}
+}
+
+// submit starts a sidecar that has the script be a job, in the present folder and environment, and returns when the job
+// is submitted. It outlives this process and its terminal, and is nobody's executor but the script's.
+func (s *pythonScript) submit(c *cobra.Command, out io.Writer) error {
+	flags, name := []string{"join"}, s.name()
+	c.Flags().Visit(func(f *pflag.Flag) {
+		flags = append(flags, "--"+f.Name+"="+f.Value.String())
+		if f.Name == "name" {
+			name = f.Value.String()
+		}
+	})
+	binary, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	state := defaultState()
+	if state == "" {
+		return s.refuse("neither HOME nor XDG_STATE_HOME is set, so that there is no folder for its log")
+	}
+	dir := filepath.Join(state, "scripts")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return s.refuse("a folder for its log: %v", err)
+	}
+	log, err := os.CreateTemp(dir, name+"-*.log")
+	if err != nil {
+		return s.refuse("a file for its log: %v", err)
+	}
+	defer log.Close()
+	heard, told, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer heard.Close()
+	command := exec.Command(binary, slices.Concat(flags, []string{"--detached=" + log.Name(), "--"}, s.words())...)
+	command.Stdout, command.Stderr, command.ExtraFiles = log, log, []*os.File{told}
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = command.Start()
+	told.Close()
+	if err != nil {
+		return errors.Join(err, os.Remove(log.Name()))
+	}
+	line, err := io.ReadAll(heard)
+	if len(line) == 0 {
+		status := command.Wait()
+		said, _ := os.ReadFile(log.Name()) // what there is
+		lines := strings.Split(strings.TrimSpace(string(said)), "\n")
+		why := strings.TrimPrefix(lines[len(lines)-1], "tensile: ")
+		return errors.Join(s.refuse("%s", cmp.Or(why, fmt.Sprintf("its sidecar: %v", cmp.Or(status, err)))),
+			os.Remove(log.Name()))
+	}
+	_, err = fmt.Fprintf(out, "%s; what it prints is in tensile logs %s, and in %s\n", line, name, log.Name())
+	return err
+}

@@ -1,0 +1,70 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"tensile/internal/long"
+	"tensile/internal/needs"
+)
+
+// A script of PyTorch as a source of work, for real: it is compared with itself without a plan, planned, and found out
+// where it does not repeat itself.
+func TestRunScript(t *testing.T) {
+	long.Only(t)
+	t.Parallel()
+	python := needs.Torch2(t)
+	dir := t.TempDir()
+	script := func(name, seed string) {
+		write(t, filepath.Join(dir, name), `
+import argparse, gc, time, torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--steps", type=int)
+steps = parser.parse_args().steps
+torch.manual_seed(`+seed+`)
+def train(width):
+    model = torch.nn.Sequential(*[l for _ in range(6) for l in (torch.nn.Linear(width, width), torch.nn.Tanh())])
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = model(torch.randn(256, width)).sub(1).square().mean()
+        loss.backward()
+        optimizer.step()
+train(128)
+train(64)  # another optimizer, which takes part in the comparison
+gc.collect()
+`)
+	}
+	run := func(words ...string) (string, string, error) {
+		c := exec.Command(words[0], words[1:]...)
+		c.Dir = dir
+		c.Env = append(os.Environ(), "PATH="+filepath.Dir(python)+string(os.PathListSeparator)+os.Getenv("PATH"),
+			"PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", "XDG_CACHE_HOME="+filepath.Join(dir, "cache"))
+		var out, errs strings.Builder
+		c.Stdout, c.Stderr = &out, &errs
+		err := c.Run()
+		return out.String(), errs.String(), err
+	}
+	script("train.py", "0")
+	out, errs, err := run("tensile", "run", "train.py", "--compare", "--memory", "60%", "--", "--steps", "24")
+	// Two optimizers of 12 parameters, each with two moments and a count of steps.
+	if err != nil || !strings.Contains(out, "identical: 48 losses and 96 parameters and tensors of optimizer state") ||
+		!regexp.MustCompile(`train\.py +23 +1[89] `).MatchString(out) || strings.Contains(errs, "data_ptr") {
+		t.Errorf("compared: %v\n%s\n%s", err, out, errs)
+	}
+	out, errs, err = run("tensile", "plan", "train.py", "--memory", "60%", "--", "--steps", "24")
+	if err != nil || !regexp.MustCompile(`(?m)^train +\d`).MatchString(out) {
+		t.Errorf("planned: %v\n%s\n%s", err, out, errs)
+	}
+	script("unseeded.py", "time.time_ns()")
+	_, errs, err = run("tensile", "run", "unseeded.py", "--compare", "--", "--steps", "12")
+	if err == nil || !strings.Contains(errs, "unseeded.py does not repeat itself without a plan either: loss 1 of 24") {
+		t.Errorf("of other bits in each run: %v\n%s", err, errs)
+	}
+}
