@@ -2,9 +2,11 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,8 +135,8 @@ func TestPages(t *testing.T) {
 				long = "/" + strings.Repeat("x", 1500)
 			}
 			r := wire.Record{State: wire.JobStopped, Order: int64(i + 1), Spec: wire.Spec{
-				Name: fmt.Sprintf("job%d", i), ID: int64(i + 1), Model: "random", Graph: g.Digest(), Iterations: endless,
-				Owner: fmt.Sprintf("user%d", i%users), Save: long, Data: long, Weights: long}}
+				Name: fmt.Sprintf("job%d", i), ID: int64(i + 1), Model: "random", Graph: g.Digest(),
+				Iterations: endless, Owner: fmt.Sprintf("user%d", i%users), Save: long, Data: long, Weights: long}}
 			d.put(wire.RecordKey(r.Spec.Name), r)
 		}
 		d.begin()
@@ -156,6 +158,60 @@ func TestPages(t *testing.T) {
 		}
 		if pages < 11 || most > wire.MaxMessage {
 			t.Errorf("%d pages of at most %d bytes", pages, most)
+		}
+	})
+}
+
+// fullBus is one that stores nothing while it is full.
+type fullBus struct {
+	*asking
+	full atomic.Bool
+}
+
+func (b *fullBus) Put(ctx context.Context, key string, value []byte) error {
+	if b.full.Load() {
+		return errors.New("no space left on device")
+	}
+	return b.asking.Put(ctx, key, value)
+}
+
+// While nothing can be stored, what was known is answered as otherwise, with budget and devices, and page by page.
+func TestJobsWhileNothingIsStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoor(t, 1)
+		defer d.bus.Close()
+		bus := &fullBus{asking: d.bus}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- Run(ctx, bus, d.options) }()
+		synctest.Wait()
+		jobs := func() wire.Answer {
+			a, err := wire.DecodeAs[wire.Answer](<-d.bus.as("ada", wire.Encode(wire.Request{Verb: wire.Jobs})))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		spec := d.spec()
+		for spec.Script {
+			spec = d.spec()
+		}
+		d.bus.as("ada", wire.Encode(wire.Request{Verb: wire.Submit, Specs: []wire.Spec{spec}, Graphs: d.packed}))
+		time.Sleep(answerWithin + 2*beat)
+		want := jobs()
+		bus.full.Store(true)
+		d.put(wire.StatusKey("adas"), d.status("adas")) // which is ordered something
+		time.Sleep(2 * beat)
+		got := jobs()
+		if said := d.log.String(); !strings.Contains(said, "no space left on device") || len(got.Jobs) != 1 {
+			t.Fatalf("%d jobs are listed, and the log is:\n%s", len(got.Jobs), said)
+		}
+		if got.Budget != want.Budget || got.Budget == 0 || len(got.Devices) != 1 || got.Device != want.Device {
+			t.Errorf("answered %+v, want what is known otherwise: %+v", got, want)
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
 		}
 	})
 }

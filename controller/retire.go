@@ -26,8 +26,8 @@ type Drop struct {
 	Object   string `json:"object,omitzero"`
 }
 
-// forgetOldJobs forgets jobs that are over, if there are too many: the oldest of the owner who has most of them, so that
-// a user with many does not have those of others forgotten.
+// forgetOldJobs forgets jobs that are over, if there are too many: the oldest of the owner who has most of them, so
+// that a user with many does not have those of others forgotten.
 func (m *Machine) forgetOldJobs() {
 	var over []*job
 	for _, j := range m.jobs {

@@ -32,8 +32,8 @@ type Request struct {
 	Specs []Spec `json:"specs,omitempty"`
 	// Graphs are those of the Specs, or Graph. One that another job has may be left out.
 	Graphs []Packed `json:"graphs,omitempty"`
-	// Job is the name of the job that the request is about; for Jobs, that of the last job of the page before, "" for the
-	// first page.
+	// Job is the name of the job that the request is about; for Jobs, that of the last job of the page before, "" for
+	// the first page.
 	Job string `json:"job,omitzero"`
 	// After is, for Jobs, the Order of that job.
 	After int64 `json:"after,omitzero" bound:"count"`

@@ -66,8 +66,8 @@
 // subject of the asking account, where nobody else listens. A consumer has a delivery subject for the same use, so no
 // account but the controller's may create one.
 //
-// What an executor publishes the server imports as in.SUBJECT, where it counts bytes and messages of each executor, hands
-// on what that may send, and keeps its newest 64 MiB of log lines.
+// What an executor publishes the server imports as in.SUBJECT, where it counts bytes and messages of each executor,
+// hands on what that may send, and keeps its newest 64 MiB of log lines.
 //
 // The streams of keys and logs refuse the header by which one message replaces others (Nats-Rollup). Object stores need
 // it, and only the controller may write to them: graphs come with requests.

@@ -203,8 +203,8 @@ func marked(dir string) string {
 }
 
 // openKeyring reads the secret and the list of a directory. One that is new, or of a release that made no list before
-// something was given out, gets a list, and one of before lists had sums gets that; the lock file says from then on that
-// there has to be one.
+// something was given out, gets a list, and one of before lists had sums gets that; the lock file says from then on
+// that there has to be one.
 func openKeyring(dir string) (*keyring, error) {
 	if mark := marked(dir); mark != markSummed {
 		list, err := Issues(dir)
