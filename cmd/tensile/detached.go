@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"tensile/graph/text"
+	"tensile/wire"
 )
 
 // detached is a sidecar without a terminal, as tensile submit SCRIPT starts it: a tensile join whose output, and its
@@ -30,10 +31,11 @@ type detached struct {
 	restarts int    // How often the script may be started again.
 	again    int    // How often it was.
 
-	told bool          // Whoever has submitted the job knows that it is.
-	at   int64         // How much of the file earlier jobs have read.
-	stop chan struct{} // Closed when the script has ended.
-	read sync.WaitGroup
+	told  bool          // Whoever has submitted the job knows that it is.
+	taken bool          // The controller has taken the present job.
+	at    int64         // How much of the file earlier jobs have read.
+	stop  chan struct{} // Closed when the script has ended.
+	read  sync.WaitGroup
 }
 
 // toldAt is the descriptor at which a detached sidecar finds the pipe into which it writes that the job is submitted.
@@ -51,6 +53,7 @@ func (d *detached) register(c *cobra.Command) {
 
 // begun tells who has submitted the job that it is.
 func (d *detached) begun(line string) {
+	d.taken = true
 	if d.log == "" || d.told {
 		return
 	}
@@ -129,19 +132,43 @@ func (d *detached) ended(err error) error {
 	return fmt.Errorf("%w; it is not started again (submit it with --restart N)", err)
 }
 
+// longestPause is the longest that a script that has failed waits until it is started again, and longestAway how long
+// it waits for a controller that is away.
+const (
+	longestPause = time.Minute
+	longestAway  = 5 * time.Minute
+)
+
 // jobs has the script be one job after the other, until one of them has not failed, or as often as it may.
 func (f *joinFlags) jobs(ctx context.Context, args []string, stderr io.Writer) error {
-	if f.detached.log != "" {
+	d := &f.detached
+	if d.restarts < 0 {
+		return fmt.Errorf("--restart %d: give 0 or more", d.restarts)
+	}
+	if d.log != "" {
 		syscall.CloseOnExec(toldAt)
 	}
-	for {
+	var waited time.Duration // for a controller
+	for pause := time.Second; ; pause = min(2*pause, longestPause) {
+		d.taken = false
 		err := f.job(ctx, args, stderr)
 		_, failed := errors.AsType[*exitError](err) // the script's own end
-		if !failed || f.detached.restarts == 0 || ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case failed && d.restarts > 0:
+			d.restarts, d.again, waited = d.restarts-1, d.again+1, 0
+		case err != nil && d.again > 0 && !d.taken && waited < longestAway:
+			fmt.Fprintf(stderr, "tensile: it cannot be started again yet, and is in %s: %v\n", pause, err)
+			waited += pause
+		default:
 			return err
 		}
-		f.detached.restarts--
-		f.detached.again++
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
 	}
 }
 
@@ -155,6 +182,9 @@ func (s *pythonScript) submit(c *cobra.Command, out io.Writer) error {
 			name = f.Value.String()
 		}
 	})
+	if err := wire.CheckName(name); err != nil {
+		return s.refuse("--name: %w", err)
+	}
 	binary, err := os.Executable()
 	if err != nil {
 		return err

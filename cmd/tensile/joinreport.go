@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,17 +58,21 @@ func summaryLines(s sidecar.Summary, joined bool) (lines []string) {
 		say("the command has not joined: no optimizer of PyTorch 2 has made a step in it (python -I and -S hide " +
 			"Tensile; with PyTorch 1 the script has to say tensile.join(model, optimizer))")
 		return lines
+	case s.Planned == 0 && s.Unplanned == 0: // none was measured
+		say("%d iterations, none by a plan", s.Iterations)
 	case s.Planned == 0:
 		say("%d iterations, none by a plan, touched %s", s.Iterations, s.Unplanned)
-	case s.Unplanned == 0: // none was measured
+	case s.Touched == 0:
+		say("%d iterations, %d by a plan of %s; what they touched was not measured yet", s.Iterations, s.Planned, s.Plan)
+	case s.Unplanned == 0:
 		say("%d iterations, %d by a plan: touched %s of %s planned and %s reserve", s.Iterations, s.Planned, s.Touched,
 			s.Plan, s.Reserve)
 	default:
 		say("%d iterations, %d by a plan: touched %s of %s planned and %s reserve; %s without a plan", s.Iterations,
 			s.Planned, s.Touched, s.Plan, s.Reserve, s.Unplanned)
 	}
-	if had := s.Touched; s.Planned > 0 && had < s.Need {
-		say("an iteration needs %s: the plan saves %s", s.Need, text.Percent(1-float64(had)/float64(s.Need)))
+	if part, ok := savedBy(s); ok && part > 0 {
+		say("an iteration needs %s: the plan saves %s", s.Need, text.Percent(part))
 	}
 	if s.Why != "" && s.Planned < s.Iterations {
 		say("the first iteration without a plan, after the recorded ones: %s", s.Why)
@@ -76,4 +81,13 @@ func summaryLines(s sidecar.Summary, joined bool) (lines []string) {
 		say("iterations that had more than the limit of %s: %d", s.Limit, s.Over)
 	}
 	return lines
+}
+
+// savedBy is the part of what an iteration needs that the plan has saved; where the iterations by it were too few to be
+// measured, that is what it was made for.
+func savedBy(s sidecar.Summary) (part float64, ok bool) {
+	if s.Planned == 0 || s.Need == 0 {
+		return 0, false
+	}
+	return max(0, 1-float64(cmp.Or(s.Touched, s.Plan))/float64(s.Need)), true
 }

@@ -26,6 +26,7 @@ type observation struct {
 		Name    string            `json:"optimizer"`
 		Steps   int               `json:"steps"`
 		Tensors map[string]string `json:"tensors"` // SHA-256 of the bytes, by name.
+		Unread  []string          `json:"unread"`  // Names of those whose bytes could not be read.
 	} `json:"optimizers"`
 }
 
@@ -50,6 +51,9 @@ func (s *pythonScript) compare(ctx context.Context, t sidecar.Terms, report stri
 	file := filepath.Join(dir, "planned")
 	command := scriptCommand{args: s.words(), env: []string{observeVariable + "=" + file}}
 	r, status, err := serveCommand(ctx, command, t, stderr)
+	if err == nil {
+		err = context.Cause(ctx) // it has not trained to its end, which may be no failure
+	}
 	if err != nil {
 		return err
 	}
@@ -68,15 +72,22 @@ func (s *pythonScript) compare(ctx context.Context, t sidecar.Terms, report stri
 	if r.Limit == 0 {
 		row[4] = "-"
 	}
-	if r.Planned > 0 && r.Need > 0 {
-		row[7] = text.Percent(max(0, 1-float64(r.Touched)/float64(r.Need)))
+	if r.Touched == 0 { // too few iterations followed a plan
+		row[6] = "-"
+	}
+	if part, ok := savedBy(r.Summary); ok {
+		row[7] = text.Percent(part)
 	}
 	head := []string{"SCRIPT", "ITERATIONS", "PLANNED", "NEEDS", "LIMIT", "PLAN", "TOUCHED", "SAVED", "SLOWER BY"}
 	if err := text.Table(out, [][]string{head, row}); err != nil {
 		return err
 	}
 	differ := plain.differs(planned)
-	if differ == "" {
+	switch {
+	case differ == "" && r.Planned == 0:
+		_, err := fmt.Fprintf(out, "no iteration had a plan: %s have the same bits in two runs without one\n", plain)
+		return err
+	case differ == "":
 		_, err := fmt.Fprintf(out, "identical: %s have the same bits with the plan and without\n", plain)
 		return err
 	}
@@ -130,11 +141,16 @@ func (s *pythonScript) observation(file string) (*observation, error) {
 
 // String says what was seen.
 func (o *observation) String() string {
-	tensors := 0
+	tensors, unread := 0, []string(nil)
 	for _, opt := range o.Optimizers {
 		tensors += len(opt.Tensors)
+		unread = append(unread, opt.Unread...)
 	}
-	return fmt.Sprintf("%d losses and %d parameters and tensors of optimizer state", len(o.Losses), tensors)
+	what := fmt.Sprintf("%d losses and %d parameters and tensors of optimizer state", len(o.Losses), tensors)
+	if len(unread) > 0 {
+		what += fmt.Sprintf(" (beside %d that could not be read, such as %s)", len(unread), unread[0])
+	}
+	return what
 }
 
 // differs says what of two runs differs first; "": nothing.
@@ -142,8 +158,11 @@ func (o *observation) differs(p *observation) string {
 	same := func(a, b *string) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
 	for i := range min(len(o.Losses), len(p.Losses)) {
 		if !same(o.Losses[i], p.Losses[i]) {
-			return fmt.Sprintf("loss %d of %d is %s and %s", i+1, len(o.Losses), lossText(o.Losses[i]),
-				lossText(p.Losses[i]))
+			a, b := lossText(o.Losses[i], 9), lossText(p.Losses[i], 9)
+			if a == b {
+				a, b = lossText(o.Losses[i], -1), lossText(p.Losses[i], -1)
+			}
+			return fmt.Sprintf("loss %d of %d is %s and %s", i+1, len(o.Losses), a, b)
 		}
 	}
 	if len(o.Losses) != len(p.Losses) {
@@ -176,8 +195,8 @@ func (o *observation) differs(p *observation) string {
 	return ""
 }
 
-// lossText is a loss for people.
-func lossText(hex *string) string {
+// lossText is a loss for people, with so many digits; -1: all.
+func lossText(hex *string, digits int) string {
 	if hex == nil {
 		return "several numbers"
 	}
@@ -185,7 +204,7 @@ func lossText(hex *string) string {
 	if err != nil {
 		return *hex
 	}
-	return strconv.FormatFloat(v, 'g', 9, 64)
+	return strconv.FormatFloat(v, 'g', digits, 64)
 }
 
 // slower compares the medians of the times from step to step in the second halves of both runs, in which plans are in

@@ -63,8 +63,11 @@ func (o *outcome) recordIteration(r *executor.Report, now time.Duration) (log bo
 }
 
 // result returns the result of a job that has ended, and the same with its losses and weights; nil if there are none.
-// origin is the zero of the device's clock.
+// origin is the zero of the device's clock. A job that has ended before its first iteration has no times.
 func (o *outcome) result(k *Kept, origin time.Duration) (result, full *wire.Result) {
+	if o.reports == 0 {
+		origin = 0
+	}
 	result = &wire.Result{Left: origin + o.left, Begin: origin + o.begin, First: origin + o.first,
 		End: origin + o.end, Stall: o.stall, Gate: o.gate, Touched: o.touched, Arena: o.arena, SlotPeak: o.peak,
 		Plans: o.plans, Transition: o.transition, Saved: k.Saved}

@@ -78,6 +78,7 @@ type Machine struct {
 	limit graph.Bytes // 0: none, or none yet
 	due   []int       // graphs that are to be planned, in this order
 	asked bool
+	ends  bool // it is to end
 }
 
 // NewMachine returns the machine of a script that is planned for on these terms.
@@ -95,8 +96,10 @@ func (m *Machine) Step(in Input) []Output {
 		err = m.handleMessage(in.Message)
 	case in.Planned != nil:
 		m.handlePlanned(in.Planned)
-	case in.Stop && m.device != nil:
-		m.emit(Output{Send: external.Stop{}})
+	case in.Stop:
+		if m.ends = true; m.device != nil { // else it is told when it says hello
+			m.emit(Output{Send: external.Stop{}})
+		}
 	case in.Closed:
 		m.handleClosed()
 	}
@@ -117,6 +120,9 @@ func (m *Machine) handleMessage(message external.Message) error {
 	case external.Hello:
 		m.handleHello(&s)
 		m.sendPlan(external.Plan{}, nil)
+		if m.ends {
+			m.emit(Output{Send: external.Stop{}})
+		}
 	case external.Recorded:
 		if err := m.handleRecorded(&s); err != nil {
 			return err

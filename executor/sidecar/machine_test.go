@@ -214,6 +214,17 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestStopBeforeHello shows that a script is told to end which joins after that was asked for.
+func TestStopBeforeHello(t *testing.T) {
+	m := NewMachine(Terms{})
+	if out := m.Step(Input{Stop: true}); len(out) > 0 {
+		t.Errorf("told before it has joined: %v", out)
+	}
+	if out := m.Step(Input{Message: hello}); len(out) == 0 || out[len(out)-1].Send != (external.Stop{}) {
+		t.Errorf("told when it joins: %v, want to be stopped", out)
+	}
+}
+
 // TestDrift shows that a plan is made again when ops take other times than it was made for, with those times, and not
 // before, nor again while they stay.
 func TestDrift(t *testing.T) {

@@ -6,6 +6,7 @@ each tensor of their state, as they are when the optimizer goes or the script en
 """
 
 import atexit
+import collections
 import ctypes
 import hashlib
 import json
@@ -40,15 +41,18 @@ class Observer:
 
         loss = None
         if isinstance(tensors, torch.Tensor) and tensors.numel() == 1:
-            with modes.own():
-                loss = float.hex(tensors.detach().to(torch.float64).item())
+            try:
+                with modes.own():
+                    loss = float.hex(tensors.detach().to(torch.float64).item())
+            except Exception:
+                pass  # a tensor without memory of its own, which the script may use all the same
         self.losses.append(loss)
 
     def stepped(self, optimizer, args, kwargs):
         self.steps.append(time.perf_counter_ns())
         entry = self.known.get(optimizer)
         if entry is None:
-            what = {"optimizer": type(optimizer).__name__, "steps": 0, "tensors": {}}
+            what = {"optimizer": type(optimizer).__name__, "steps": 0, "tensors": {}, "unread": []}
             self.optimizers.append(what)
             # The dictionary outlives the optimizer until its tensors are digested.
             end = weakref.finalize(optimizer, digest, what, vars(optimizer), names(optimizer))
@@ -85,19 +89,37 @@ def digest(what, optimizer, names):
             for p in group["params"]:
                 name = names.get(id(p), f"parameter {number}")
                 number += 1
-                what["tensors"][name] = sha256(p)
-                for key, value in sorted(optimizer["state"].get(p, {}).items(), key=lambda item: str(item[0])):
-                    what["tensors"][f"{name}, {key}"] = sha256(value)
+                state = optimizer["state"].get(p, {})
+                for what_of, value in [(name, p), *((f"{name}, {key}", state[key]) for key in sorted(state, key=str))]:
+                    try:
+                        digested = hashlib.sha256()
+                        add(digested, value)
+                        what["tensors"][what_of] = digested.hexdigest()
+                    except Exception:  # such as a tensor without memory of its own
+                        what["unread"].append(what_of)
 
 
-def sha256(value):
-    if not isinstance(value, torch.Tensor):
-        return repr(value)
-    try:
-        t = value.detach().cpu().contiguous()
-        return hashlib.sha256(ctypes.string_at(address(t), t.numel() * t.element_size())).hexdigest()
-    except Exception as e:  # a tensor without memory of its own
-        return f"not readable ({type(e).__name__})"
+def add(digested, value):
+    """Adds the bytes of a value to those that are digested; raises TypeError where they are not known."""
+    if isinstance(value, torch.Tensor):
+        t = value.detach().cpu().resolve_conj().resolve_neg()
+        if t.layout == torch.sparse_coo:
+            add(digested, [t.coalesce().indices(), t.coalesce().values()])
+        else:
+            t = t.contiguous()
+            digested.update(f"{t.dtype} {tuple(t.shape)} ".encode())
+            digested.update(ctypes.string_at(address(t), t.numel() * t.element_size()))
+    elif isinstance(value, dict):
+        for key in sorted(value, key=str):
+            add(digested, [str(key), value[key]])
+    elif isinstance(value, (list, tuple, collections.deque)):
+        digested.update(f"{len(value)} ".encode())
+        for v in value:
+            add(digested, v)
+    elif value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
+        digested.update((repr(value) + " ").encode())
+    else:
+        raise TypeError(type(value))
 
 
 def begin():
