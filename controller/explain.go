@@ -122,8 +122,8 @@ func (m *Machine) explainFacts(j *job) *explain.Job {
 	return e
 }
 
-// maxAsked is how many explanations may be asked for at the same time. One at a time is worked out.
-const maxAsked = 16
+// maxExplanations may be asked for at the same time. One at a time is worked out.
+const maxExplanations = 16
 
 // explainTime is how long the plans of one explanation may take: less than a command line waits.
 const explainTime = 45 * time.Second
@@ -139,7 +139,7 @@ func (r *runner) explain(q *ExplainRequest) {
 	case r.explanations <- struct{}{}:
 	default:
 		answer <- wire.Answer{Error: fmt.Sprintf("%d explanations are worked out already: try again in a few seconds",
-			maxAsked)}
+			maxExplanations)}
 		return
 	}
 	r.background.Go(func() {

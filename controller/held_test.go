@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"tensile/graph"
@@ -60,5 +62,23 @@ func TestHolds(t *testing.T) {
 	}
 	if m.processEnded("lab1", "1", "it has ended"); !x.gone || len(j.record.Held) > 0 {
 		t.Errorf("it has ended: gone %v, held are %v", x.gone, j.record.Held)
+	}
+}
+
+// Of jobs that are over the oldest of the owner who has most of them is forgotten: a user with many does not have
+// those of others forgotten.
+func TestForgetsFairly(t *testing.T) {
+	m := NewMachine(Config{Device: "model", KeepJobs: 3})
+	for i, owner := range []string{"ada", "", "eve", "eve", "ada", "eve", "eve"} {
+		m.jobs = append(m.jobs, &job{record: wire.Record{State: wire.JobStopped,
+			Spec: wire.Spec{Name: fmt.Sprint(owner, i), Owner: owner}}})
+	}
+	m.forgetOldJobs()
+	var left []string
+	for _, j := range m.jobs {
+		left = append(left, j.record.Spec.Name)
+	}
+	if want := []string{"1", "ada4", "eve6"}; !slices.Equal(left, want) {
+		t.Errorf("of the jobs that are over %q are left, want %q", left, want)
 	}
 }

@@ -223,10 +223,7 @@ func (m *Machine) endStep() []Output {
 // its name, which is forgotten when the new one is taken.
 func (m *Machine) Records() []wire.Record {
 	records := make([]wire.Record, 0, len(m.jobs))
-	for _, j := range m.jobs {
-		if m.findJob(j.record.Spec.Name) != j {
-			continue
-		}
+	for _, j := range m.listed() {
 		r := j.record
 		m.fillClaim(j, &r)
 		r.Pace, r.Gate, r.Loss, r.Measured = j.iterationTime, j.gateTime, j.losses.last, j.measuredSlowdown()
@@ -239,6 +236,15 @@ func (m *Machine) Records() []wire.Record {
 		records = append(records, r)
 	}
 	return records
+}
+
+// listed are the jobs but for those that a younger one of the same name hides.
+func (m *Machine) listed() []*job {
+	youngest := make(map[string]*job, len(m.jobs))
+	for _, j := range m.jobs {
+		youngest[j.record.Spec.Name] = j
+	}
+	return slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool { return youngest[j.record.Spec.Name] != j })
 }
 
 // Trouble says in one line why no other job can begin. "": jobs can.

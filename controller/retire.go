@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"maps"
 	"slices"
 
 	"tensile/graph"
@@ -25,7 +26,8 @@ type Drop struct {
 	Object   string `json:"object,omitzero"`
 }
 
-// forgetOldJobs forgets the oldest of the jobs that are over, if there are too many.
+// forgetOldJobs forgets jobs that are over, if there are too many: the oldest of the owner who has most of them, so
+// that a user with many does not have those of others forgotten.
 func (m *Machine) forgetOldJobs() {
 	var over []*job
 	for _, j := range m.jobs {
@@ -36,7 +38,16 @@ func (m *Machine) forgetOldJobs() {
 	if m.config.KeepJobs == 0 || len(over) <= m.config.KeepJobs {
 		return
 	}
-	for _, j := range over[:len(over)-m.config.KeepJobs] {
+	of := make(map[string]int)
+	for _, j := range over {
+		of[j.record.Spec.Owner]++
+	}
+	for len(over) > m.config.KeepJobs {
+		most := slices.Max(slices.Collect(maps.Values(of)))
+		at := slices.IndexFunc(over, func(j *job) bool { return of[j.record.Spec.Owner] == most })
+		j := over[at]
+		over = slices.Delete(over, at, at+1)
+		of[j.record.Spec.Owner]--
 		m.jobs = slices.DeleteFunc(m.jobs, func(o *job) bool { return o == j })
 		m.emit(Output{Drop: &Drop{Job: j.record.Spec.Name}})
 		m.dropResult(j)

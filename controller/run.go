@@ -112,7 +112,7 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, maxInputs),
 		answers: make(map[int64]chan<- wire.Answer), sizes: make(map[graph.Digest]int),
-		explanations: make(chan struct{}, maxAsked), explaining: make(chan struct{}, 1),
+		explanations: make(chan struct{}, maxExplanations), explaining: make(chan struct{}, 1),
 		cancels: make(map[int64]func()), planCache: NewPlanCache(cachedCommands)}
 	defer r.background.Wait()
 	defer cancel()
@@ -157,6 +157,8 @@ type runner struct {
 
 	// background counts the goroutines that make plans, explanations and answers.
 	background sync.WaitGroup
+	// askers are the users whose requests wait.
+	askers askers
 	// explanations holds a token for each explanation that is asked for and not given.
 	explanations chan struct{}
 	// explaining holds a token while an explanation is worked out.
@@ -191,8 +193,8 @@ type input struct {
 	Input
 	// at is when it arrived, since the Unix epoch.
 	at time.Duration
-	// listJobs asks for all jobs, to be sent to answer.
-	listJobs bool
+	// listJobs asks for all jobs after a page, to be sent to answer.
+	listJobs *wire.Request
 	// graphs come with a request.
 	graphs map[graph.Digest]*handedGraph
 	answer chan<- wire.Answer
@@ -238,8 +240,10 @@ func (r *runner) loop() error {
 
 // takeInput has the machine take an input, or does what else the input asks for.
 func (r *runner) takeInput(in input) error {
-	if in.listJobs {
-		in.answer <- r.currentView().Answer
+	if in.listJobs != nil {
+		a := r.currentAnswer()
+		a.Jobs = remainingJobs(in.listJobs, a.Jobs)
+		in.answer <- a
 		return nil
 	}
 	if in.result != "" {
@@ -305,6 +309,7 @@ func (r *runner) tick() error {
 		break
 	}
 	r.logOmitted()
+	r.askers.beat()
 	r.listLogs()
 	if err := r.buryOrphans(); err != nil {
 		return err

@@ -2,8 +2,8 @@ package controller
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -185,16 +185,12 @@ func (r *runner) loadTenants() (*wire.Tenants, error) {
 
 // loadObjects loads the graph of a job, and the layouts that may be in force.
 func (r *runner) loadObjects(record wire.Record, s *Stored) error {
-	g, err := r.loadGraph(record.Spec.Graph)
+	g, size, err := r.loadGraph(record.Spec.Graph)
 	if err != nil {
 		return err
 	}
 	s.Graphs[record.Spec.Graph] = g
-	text, err := json.Marshal(g)
-	if err != nil {
-		return err
-	}
-	r.sizes[record.Spec.Graph] = len(text)
+	r.sizes[record.Spec.Graph] = size
 	if record.Spec.Script {
 		s.Profiles[record.Spec.Graph] = recordedProfile(r.loadRecorded(g))
 	}
@@ -243,24 +239,21 @@ func (r *runner) loadRecorded(g *graph.Graph) []time.Duration {
 	return make([]time.Duration, len(g.Ops))
 }
 
-// loadGraph loads a graph.
-func (r *runner) loadGraph(digest graph.Digest) (*graph.Graph, error) {
+// loadGraph loads a graph, and returns how many bytes its JSON form has.
+func (r *runner) loadGraph(digest graph.Digest) (*graph.Graph, int, error) {
 	data, err := r.bus.Load(r.ctx, wire.Graphs, wire.GraphObject(digest))
 	if err != nil {
-		return nil, fmt.Errorf("load its graph: %w", err)
+		return nil, 0, fmt.Errorf("load its graph: %w", err)
 	}
 	g, err := graph.Read(bytes.NewReader(data))
 	if err != nil {
-		return nil, fmt.Errorf("its graph: %w", err)
+		return nil, 0, fmt.Errorf("its graph: %w", err)
 	}
 	if g.Digest() != digest {
-		return nil, fmt.Errorf("its graph has the digest %s, not %s: submit it again", g.Digest(), digest)
+		return nil, 0, fmt.Errorf("its graph has the digest %s, not %s: submit it again", g.Digest(), digest)
 	}
-	return g, nil
+	return g, len(data), nil
 }
-
-// maxRequests is how many requests may wait for their answers at the same time. Others are refused.
-const maxRequests = 1024
 
 // subscribe has messages become inputs, until stop is called.
 func (r *runner) subscribe() (stop func(), err error) {
@@ -319,55 +312,42 @@ func (r *runner) subscribe() (stop func(), err error) {
 			_ = r.bus.Publish("traced."+executor+"."+job, data) // a lost message is missing in the trace
 		}
 	}))
-	serving := make(chan struct{}, maxRequests)
-	keep(r.bus.Serve(wire.ControlSubject, func(user string, data []byte, reply func([]byte)) {
-		request, err := wire.DecodeAs[wire.Request](data)
-		if err != nil {
-			r.logIgnored("requests", fmt.Sprintf("a request is refused: %v", err))
-			reply(wire.Encode(wire.Answer{Error: err.Error()}))
-			return
-		}
-		select {
-		case serving <- struct{}{}:
-		default:
-			reply(wire.Encode(wire.Answer{Error: "too many requests wait for plans: try again in a few seconds"}))
-			return
-		}
-		r.background.Go(func() {
-			reply(wire.Encode(r.answerRequest(user, request)))
-			<-serving
-		})
-	}))
+	keep(r.bus.Serve(wire.ControlSubject, r.serve))
 	if err != nil {
 		stop()
 	}
 	return stop, err
 }
 
-// answerRequest answers a request of a user.
-func (r *runner) answerRequest(user string, q wire.Request) wire.Answer {
-	answer := make(chan wire.Answer, 1)
-	in := input{Input: Input{By: user}, answer: answer}
-	blocked, trouble := r.blocked.Load(), r.options.Trouble()
-	switch {
-	case q.Verb == wire.Jobs && blocked != nil:
-		return wire.Answer{Jobs: blocked.Jobs, Trouble: trouble}
-	case q.Verb != wire.Jobs && trouble != "":
-		return wire.Answer{Error: trouble, Trouble: trouble}
+// readRequest returns what the machine is asked by a request of a user; or the answer, if that is known.
+func (r *runner) readRequest(user string, q *wire.Request, by *ask) (in input, known *wire.Answer) {
+	refuse := func(format string, args ...any) (input, *wire.Answer) {
+		return input{}, &wire.Answer{Error: fmt.Sprintf(format, args...)}
+	}
+	in.By = user
+	if q.Verb == wire.Jobs {
+		if known = r.blockedJobs(q); known == nil {
+			in.listJobs = q
+		}
+		return in, known
+	}
+	if trouble := r.options.Trouble(); trouble != "" {
+		return in, &wire.Answer{Error: trouble, Trouble: trouble}
 	}
 	switch q.Verb {
-	case wire.Jobs:
-		in.listJobs = true
 	case wire.Submit:
-		graphs, err := r.unpackGraphs(&q)
+		graphs, err := r.unpackGraphs(q, by)
 		if err != nil {
-			return wire.Answer{Error: err.Error()}
+			return refuse("%v", err)
 		}
 		for _, spec := range q.Specs {
 			if graphs[spec.Graph] == nil {
-				g, err := r.loadGraph(spec.Graph)
+				g, size, err := r.loadGraph(spec.Graph)
+				if err == nil {
+					err = by.grow(size)
+				}
 				if err != nil {
-					return wire.Answer{Error: fmt.Sprintf("job %s: %v", spec.Name, err)}
+					return refuse("job %s: %v", spec.Name, err)
 				}
 				graphs[spec.Graph] = &handedGraph{graph: g}
 				if g.Opaque() {
@@ -377,8 +357,8 @@ func (r *runner) answerRequest(user string, q wire.Request) wire.Answer {
 			h := graphs[spec.Graph]
 			s := Submission{Spec: spec, Graph: h.graph, At: clock.Now()}
 			if spec.Script {
-				if refusal := r.checkScript(&q, h.graph); refusal != "" {
-					return wire.Answer{Error: refusal}
+				if refusal := r.checkScript(q, h.graph); refusal != "" {
+					return refuse("%s", refusal)
 				}
 				s.Latency = h.latency
 			}
@@ -386,20 +366,39 @@ func (r *runner) answerRequest(user string, q wire.Request) wire.Answer {
 		}
 		in.graphs = graphs
 	case wire.SetGraph:
-		graphs, err := r.unpackGraphs(&q)
+		graphs, err := r.unpackGraphs(q, by)
 		if err == nil && graphs[q.Graph] == nil {
 			err = errors.New("the graph does not come with the request")
 		}
 		if err != nil {
-			return wire.Answer{Error: fmt.Sprintf("job %s: %v", q.Job, err)}
+			return refuse("job %s: %v", q.Job, err)
 		}
 		q.Graphs, in.graphs = nil, graphs
-		in.Request = &q
+		in.Request = q
 		in.To = &Submission{Spec: wire.Spec{Name: q.Job, Graph: q.Graph}, Graph: graphs[q.Graph].graph, At: clock.Now(),
 			Latency: graphs[q.Graph].latency}
 	default:
-		in.Request = &q
+		in.Request = q
 	}
+	return in, nil
+}
+
+// blockedJobs is the answer to a request for all jobs while the bus refuses something. nil: it does not.
+func (r *runner) blockedJobs(q *wire.Request) *wire.Answer {
+	blocked := r.blocked.Load()
+	if blocked == nil {
+		return nil
+	}
+	a := blocked.Answer
+	a.Jobs = remainingJobs(q, slices.Clone(a.Jobs))
+	a.Trouble = cmp.Or(r.options.Trouble(), a.Trouble)
+	return &a
+}
+
+// askMachine asks the machine, and waits for the answer.
+func (r *runner) askMachine(q *wire.Request, in input) wire.Answer {
+	answer := make(chan wire.Answer, 1)
+	in.answer = answer
 	r.putInput(in)
 	look := time.NewTicker(time.Second / 4)
 	defer look.Stop()
@@ -413,8 +412,8 @@ func (r *runner) answerRequest(user string, q wire.Request) wire.Answer {
 		case <-look.C:
 			trouble := r.options.Trouble()
 			if q.Verb == wire.Jobs {
-				if blocked := r.blocked.Load(); blocked != nil { // the bus began to refuse after the request had come
-					return wire.Answer{Jobs: blocked.Jobs, Trouble: trouble}
+				if blocked := r.blockedJobs(q); blocked != nil { // the bus began to refuse after the request had come
+					return *blocked
 				}
 			} else if trouble != "" {
 				return wire.Answer{Error: "what was asked for is done when there is no trouble any more: " + trouble,
@@ -434,11 +433,14 @@ type handedGraph struct {
 }
 
 // unpackGraphs reads the graphs of a request. Those of scripts have a latency for each op.
-func (r *runner) unpackGraphs(q *wire.Request) (map[graph.Digest]*handedGraph, error) {
+func (r *runner) unpackGraphs(q *wire.Request, by *ask) (map[graph.Digest]*handedGraph, error) {
 	graphs := make(map[graph.Digest]*handedGraph)
 	for i := range q.Graphs {
-		g, err := q.Graphs[i].Unpack()
+		g, size, err := q.Graphs[i].Unpack()
 		if err != nil {
+			return nil, err
+		}
+		if err := by.grow(size); err != nil {
 			return nil, err
 		}
 		h := &handedGraph{graph: g, latency: q.Graphs[i].Latency}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"tensile/graph"
@@ -47,10 +48,7 @@ func (m *Machine) takeView() View {
 	for owner, t := range m.counters {
 		s.Owners[owner] = t.clone()
 	}
-	for _, j := range m.jobs {
-		if m.findJob(j.record.Spec.Name) != j {
-			continue
-		}
+	for _, j := range m.listed() {
 		l := Live{Counters: j.counters.clone(), Owner: m.countedOwner(j), PredictionError: -1}
 		if j.queuedSince > 0 {
 			l.Queued += m.now - j.queuedSince
@@ -105,8 +103,15 @@ func (r *runner) askForView(ctx context.Context) (View, error) {
 
 // currentView is what the controller knows. Only the goroutine of the machine calls it.
 func (r *runner) currentView() View {
-	o, v := &r.options, r.machine.takeView()
-	v.Answer = wire.Answer{Jobs: r.machine.Records(), Trouble: cmp.Or(o.Trouble(), o.Full(), r.machine.Trouble()),
+	v := r.machine.takeView()
+	v.Answer = r.currentAnswer()
+	return v
+}
+
+// currentAnswer is the answer to a request for all jobs. Only the goroutine of the machine calls it.
+func (r *runner) currentAnswer() wire.Answer {
+	o := &r.options
+	return wire.Answer{Jobs: r.machine.Records(), Trouble: cmp.Or(o.Trouble(), o.Full(), r.machine.Trouble()),
 		Device:     o.Device,
 		Budget:     r.machine.Budget(),
 		Contexts:   r.machine.Contexts(),
@@ -114,5 +119,17 @@ func (r *runner) currentView() View {
 		ByHand:  r.machine.ByHand(),
 		Link:    wire.Rates{Out: o.Out.Rate, In: o.In.Rate},
 		Devices: r.machine.Devices(), Tenants: r.machine.Tenants()}
-	return v
+}
+
+// remainingJobs are the jobs after those of the pages before, of all. Those that are not taken yet come last, by name.
+func remainingJobs(q *wire.Request, jobs []wire.Record) []wire.Record {
+	compare := func(a, b *wire.Record) int {
+		return cmp.Or(cmp.Compare(uint64(a.Order-1), uint64(b.Order-1)), cmp.Compare(a.Spec.Name, b.Spec.Name))
+	}
+	slices.SortStableFunc(jobs, func(a, b wire.Record) int { return compare(&a, &b) })
+	if q.Job == "" {
+		return jobs
+	}
+	last := wire.Record{Spec: wire.Spec{Name: q.Job}, Order: q.After}
+	return slices.DeleteFunc(jobs, func(r wire.Record) bool { return compare(&r, &last) <= 0 })
 }

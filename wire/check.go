@@ -267,6 +267,10 @@ func (r Request) check() error {
 			c.spec(&r.Specs[i])
 		}
 		checkUnique(c, r.Specs, func(s *Spec) string { return s.Name })
+	case Jobs:
+		if r.Job != "" || r.After != 0 {
+			c.name("job", r.Job)
+		}
 	case Stop, Resume:
 		c.name("job", r.Job)
 	case Park:

@@ -24,25 +24,25 @@ func Pack(g *graph.Graph, latency []time.Duration) (Packed, error) {
 	return Packed{Graph: to.Bytes(), Latency: latency}, nil
 }
 
-// Unpack returns the graph. One of more than [MaxLayout] in its JSON form is refused.
-func (p *Packed) Unpack() (*graph.Graph, error) {
+// Unpack returns the graph, and how many bytes its JSON form has. One of more than [MaxLayout] is refused.
+func (p *Packed) Unpack() (*graph.Graph, int, error) {
 	r, err := gzip.NewReader(bytes.NewReader(p.Graph))
 	if err != nil {
-		return nil, fmt.Errorf("a graph is not packed by gzip: %w", err)
+		return nil, 0, fmt.Errorf("a graph is not packed by gzip: %w", err)
 	}
 	text, err := io.ReadAll(io.LimitReader(r, MaxLayout+1))
 	if err != nil {
-		return nil, fmt.Errorf("unpack a graph: %w", err)
+		return nil, 0, fmt.Errorf("unpack a graph: %w", err)
 	}
 	if len(text) > MaxLayout {
-		return nil, fmt.Errorf("a graph has more than %d bytes", MaxLayout)
+		return nil, 0, fmt.Errorf("a graph has more than %d bytes", MaxLayout)
 	}
 	g, err := graph.Read(bytes.NewReader(text))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if p.Latency != nil && len(p.Latency) != len(g.Ops) {
-		return nil, fmt.Errorf("there are latencies of %d ops, and its graph has %d", len(p.Latency), len(g.Ops))
+		return nil, 0, fmt.Errorf("there are latencies of %d ops, and its graph has %d", len(p.Latency), len(g.Ops))
 	}
-	return g, nil
+	return g, len(text), nil
 }

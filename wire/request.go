@@ -32,8 +32,11 @@ type Request struct {
 	Specs []Spec `json:"specs,omitempty"`
 	// Graphs are those of the Specs, or Graph. One that another job has may be left out.
 	Graphs []Packed `json:"graphs,omitempty"`
-	// Job is the name of the job that the request is about.
+	// Job is the name of the job that the request is about; for Jobs, that of the last job of the page before, "" for
+	// the first page.
 	Job string `json:"job,omitzero"`
+	// After is, for Jobs, the Order of that job.
+	After int64 `json:"after,omitzero" bound:"count"`
 
 	// Place is where Park parks the job.
 	Place Place `json:"place,omitzero"`
@@ -68,6 +71,8 @@ type Answer struct {
 	Error string `json:"error,omitzero"`
 	// Jobs are the jobs that were submitted or stopped, or all jobs for the verb Jobs.
 	Jobs []Record `json:"jobs,omitempty"`
+	// More says, for Jobs, that there are more jobs than these: [AskJobs] asks for all of them.
+	More bool `json:"more,omitzero"`
 	// Trouble says in one line what keeps the controller from going on; "": nothing does.
 	Trouble string `json:"trouble,omitzero"`
 
@@ -96,6 +101,20 @@ type Answer struct {
 	Tenants []TenantState `json:"tenants,omitempty"`
 	// Credentials are, for a Submit of a script, what the executor connects with that the record names; else "".
 	Credentials string `json:"credentials,omitzero"`
+}
+
+// AskJobs asks for all jobs, one page after the other. Each is of its own moment.
+func AskJobs(ask func(Request) (Answer, error)) (Answer, error) {
+	all, err := ask(Request{Verb: Jobs})
+	for more := all.More && len(all.Jobs) > 0; more && err == nil; {
+		last := &all.Jobs[len(all.Jobs)-1]
+		var page Answer
+		page, err = ask(Request{Verb: Jobs, Job: last.Spec.Name, After: last.Order})
+		all.Jobs = append(all.Jobs, page.Jobs...)
+		more = page.More && len(page.Jobs) > 0
+	}
+	all.More = false
+	return all, err
 }
 
 // Holding is memory that an incarnation of a job may still have at an executor out of reach.

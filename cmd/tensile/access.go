@@ -9,6 +9,7 @@ import (
 
 	"tensile/data/rooted"
 	"tensile/executor/agent"
+	"tensile/graph"
 	"tensile/wire/bus"
 )
 
@@ -18,6 +19,7 @@ const usersName = "users"
 // accessFlags say which files the jobs of users may name.
 type accessFlags struct {
 	allow []string
+	quota string // of each user's folder; "": a quarter of its disk
 	users string // folder with a folder for each user; "": that in the default state folder
 }
 
@@ -25,11 +27,28 @@ func (f *accessFlags) register(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.allow, "allow", nil,
 		"additional folder that users' jobs may read and write, besides users/NAME in the state folder (repeatable); "+
 			"the administrator's jobs are not restricted")
+	c.Flags().StringVar(&f.quota, "user-quota", "",
+		"maximum size of each user's folder, users/NAME, such as 20GiB (default: a quarter of its disk)")
+}
+
+// limit is the quota of a user's folder; 0: a quarter of its disk.
+func (f *accessFlags) limit() (graph.Bytes, error) {
+	if f.quota == "" {
+		return 0, nil
+	}
+	most, err := parseBytes("--user-quota", f.quota)
+	if err == nil && most <= 0 {
+		err = fmt.Errorf("--user-quota %s: give a size above 0, such as 20GiB", f.quota)
+	}
+	return most, err
 }
 
 // check makes the folders of --allow absolute, and returns an error for one that is none, or that shares files with
 // these folders, or with a state folder.
 func (f *accessFlags) check(own ...string) error {
+	if _, err := f.limit(); err != nil {
+		return err
+	}
 	for i, dir := range f.allow {
 		info, err := os.Stat(dir)
 		if err == nil && !info.IsDir() {
@@ -80,11 +99,12 @@ func (f *accessFlags) access(checkpoints string) (agent.Access, error) {
 	if err != nil {
 		return agent.Access{}, err
 	}
+	quota, _ := f.limit() // which check has seen
 	of := func(user string) *rooted.Files {
 		if users == "" {
-			return rooted.New("", f.allow)
+			return rooted.New("", f.allow, 0)
 		}
-		return rooted.New(filepath.Join(users, user), f.allow)
+		return rooted.New(filepath.Join(users, user), f.allow, quota)
 	}
 	return agent.Access{Of: of, Forbids: forbidsState}, nil
 }

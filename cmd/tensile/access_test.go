@@ -20,7 +20,7 @@ import (
 func TestClusterPathsOfUsers(t *testing.T) {
 	t.Parallel()
 	shared, others := t.TempDir(), t.TempDir()
-	c := startCluster(t, 2*graph.MiB, "--allow", shared)
+	c := startCluster(t, 2*graph.MiB, "--allow", shared, "--user-quota", "64MiB")
 	ada := filepath.Join(c.files, "ada.json")
 	c.tell("credentials", "ada", "--user", "--output", ada)
 	home := filepath.Join(c.state, usersName, "ada")
@@ -50,6 +50,21 @@ func TestClusterPathsOfUsers(t *testing.T) {
 	}
 	submit("again", "--credentials", ada, "--weights", "runs/w.safetensors", "--save", "again.safetensors")
 	c.in(wire.JobFinished, "again")
+
+	fill := filepath.Join(home, "fill")
+	write(t, fill, "")
+	if err := os.Truncate(fill, 64<<20); err != nil {
+		t.Fatal(err)
+	}
+	submit("full", "--credentials", ada, "--save", "full.safetensors")
+	want := "folder " + home + " may have 64MiB, and has room for 0B: remove files there, or ask an administrator " +
+		"for a larger --user-quota"
+	if r := c.in(wire.JobFailed, "full"); !strings.HasSuffix(r.Reason, want) || r.Iteration > 0 {
+		t.Errorf("after %d iterations a job whose file has no room is over: %q, want %q", r.Iteration, r.Reason, want)
+	}
+	if err := os.Remove(fill); err != nil {
+		t.Fatal(err)
+	}
 
 	for link, to := range map[string]string{filepath.Join(home, "out"): others, filepath.Join(home, "file"): precious,
 		filepath.Join(shared, "out"): others} {

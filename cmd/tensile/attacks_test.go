@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,7 +35,10 @@ var attacks = []struct {
 	{"B: the status of an executor with a budget near 2^63", hugeBudget},
 	{"C: a user replaces the stream of graphs by one message", rollup},
 	{"C: an executor stores results of jobs that there are not", forgedResults},
+	{"C: an executor writes log lines without end", endlessLines},
+	{"C: a user sends requests without end", endlessRequests},
 	{"C: credentials.json is gone", listGone},
+	{"C: a digit of credentials.json is another", listFlipped},
 	{"D: the controller is killed as it forgets an executor", killedWhileForgetting},
 	{"E: a lease is stopped", leaseStopped},
 	{"F: a user saves a job in the secret of the state folder", saveSecret},
@@ -210,6 +214,79 @@ func listGone(v *victim) (string, bool) {
 	}
 	_, err := v.as("eve", "--user")
 	return fmt.Sprintf("a user whose credentials were revoked connects: %v", err), err != nil
+}
+
+func listFlipped(v *victim) (string, bool) {
+	v.start("--memory-sharing", "none")
+	v.mustAs("eve", "--user")
+	v.must("credentials", "eve", "--user", "--revoke")
+	list := filepath.Join(v.state, "credentials.json")
+	text := read(v.T, list)
+	flipped := bytes.Replace(text, []byte(`"revoked": 1`), []byte(`"revoked": 0`), 1)
+	if bytes.Equal(flipped, text) {
+		v.Fatalf("the list says of nobody that credentials were revoked:\n%s", text)
+	}
+	write(v.T, list, string(bytes.Replace(flipped, []byte(`"valid": false`), []byte(`"valid": true`), 1)))
+	_, err := v.as("eve", "--user")
+	return fmt.Sprintf("a user whose credentials were revoked connects: %v", err), err != nil
+}
+
+// endlessLines has an executor write more than the logs keep, of many jobs, while a job of another trains.
+func endlessLines(v *victim) (string, bool) {
+	v.start("--memory-sharing", "none")
+	v.train([]string{"a"}, "--batch", "4", "--image", "12")
+	first := func() string {
+		line, _, _ := strings.Cut(v.must("logs", "a"), "\n")
+		return line
+	}
+	before := first()
+	x := v.mustAs("lab")
+	line := bytes.Repeat([]byte("x"), 16<<10)
+	const mib = 1 << 20
+	sent := 0
+	for ; sent < 1200*mib; sent += len(line) {
+		x.publish(fmt.Sprintf("log.lab.j%d", sent/mib), "", line)
+		if sent%mib == 0 && x.flush() != nil {
+			break // it was disconnected
+		}
+	}
+	after := first()
+	return fmt.Sprintf("of %d MiB %d are stored; the log of a job begins with %q, and began with %q", sent/mib,
+		v.stored("LOG")/mib, after, before), before == after
+}
+
+// endlessRequests has a user send requests as fast as the server takes them, while an administrator asks for the jobs.
+func endlessRequests(v *victim) (string, bool) {
+	v.start("--memory-sharing", "none")
+	v.train([]string{"a"}, "--batch", "4", "--image", "12")
+	eve := v.mustAs("eve", "--user")
+	eve.write("SUB _INBOX.eve 1\r\n")
+	go func() { _, _ = io.Copy(io.Discard, eve.from) }() // until the test ends
+	stop, stopped := make(chan struct{}), make(chan int)
+	go func() {
+		request := wire.Encode(wire.Request{Verb: wire.Jobs})
+		for sent := 0; ; sent++ {
+			select {
+			case <-stop:
+				stopped <- sent
+				return
+			default:
+				eve.write("PUB control _INBOX.eve %d\r\n%s\r\n", len(request), request)
+			}
+		}
+	}()
+	const asks = 20
+	answered := 0
+	var err error
+	for ; answered < asks && err == nil; answered++ {
+		_, err = v.jobs()
+	}
+	close(stop)
+	if sent := <-stopped; err != nil {
+		return fmt.Sprintf("while a user sends %d requests, number %d of the administrator gets: %v", sent, answered,
+			err), false
+	}
+	return fmt.Sprintf("while a user sends requests, %d of the administrator are answered", asks), true
 }
 
 func killedWhileForgetting(v *victim) (string, bool) {

@@ -195,6 +195,8 @@ func (c *chaos) mishap(what string) string {
 		c.killController(func() {})
 	case "kill controller and executor":
 		c.killController(func() { met = c.hit(syscall.SIGKILL, c.one()...) })
+	case "step clock":
+		said = c.stepClock()
 	case "stop executor":
 		met = c.hit(syscall.SIGSTOP, c.one()...)
 	case "stop controller":

@@ -41,7 +41,7 @@ type chaosKind struct {
 
 // anywhere are mishaps of every cluster.
 var anywhere = []string{"kill executor", "kill executors", "kill controller", "kill controller and executor",
-	"stop executor", "stop controller", "damage store", "damage journal", "damage checkpoint"}
+	"step clock", "stop executor", "stop controller", "damage store", "damage journal", "damage checkpoint"}
 
 var chaosKinds = []chaosKind{
 	{name: "arenas", flags: []string{"--memory-sharing", "none"}, iterations: 1000, every: 50,
@@ -64,7 +64,7 @@ var chaosTurn = []int{0, 1, 2, 0, 1, 2, 0, 1, 2, 3}
 // away. After each seed all jobs have the bits of one that nothing disturbs, no executor is left, and no bytes are
 // reserved. At the end of a cluster no process is left.
 //
-// The wall clock cannot be set for these processes alone, and none reads it twice (wire/clock).
+// A wall clock that steps is one that processes which begin later have: none reads it twice (wire/clock).
 func TestChaos(t *testing.T) {
 	long.Only(t)
 	seeds := long.Rounds(0, 200) // make soak has 2,000
@@ -130,6 +130,7 @@ type chaos struct {
 	alone    string            // what a script of PyTorch prints that is not joined
 	hurt     map[string]bool   // jobs of this seed of which a checkpoint was damaged
 	stopped  []*os.Process     // processes that were stopped
+	clockOff time.Duration     // how far the wall clock is off
 }
 
 type scriptJob struct {

@@ -106,8 +106,16 @@ func noController(state string, err error) error {
 	return err
 }
 
-// ask sends a request to the controller.
+// ask asks the controller, for all jobs page by page.
 func ask(ctx context.Context, conn wire.Bus, q wire.Request) (wire.Answer, error) {
+	if q.Verb == wire.Jobs {
+		return wire.AskJobs(func(q wire.Request) (wire.Answer, error) { return askOnce(ctx, conn, q) })
+	}
+	return askOnce(ctx, conn, q)
+}
+
+// askOnce sends a request to the controller.
+func askOnce(ctx context.Context, conn wire.Bus, q wire.Request) (wire.Answer, error) {
 	if err := wire.Check(q); err != nil {
 		return wire.Answer{}, fmt.Errorf("%s: %w", q.Verb, err)
 	}

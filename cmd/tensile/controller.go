@@ -277,6 +277,9 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	for _, dir := range f.access.allow {
 		executors.flags = append(executors.flags, "--allow", dir)
 	}
+	if f.access.quota != "" {
+		executors.flags = append(executors.flags, "--user-quota", f.access.quota)
+	}
 	executors.flags = append(executors.flags, f.log.args()...)
 	if f.quota.quota != "" {
 		executors.flags = append(executors.flags, "--checkpoint-quota", f.quota.quota)

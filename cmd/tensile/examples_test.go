@@ -17,12 +17,12 @@ import (
 )
 
 // Each script of examples, as people write them for PyTorch 2 and its frameworks, trains in 60 % of what it needs to
-// the losses, parameters, buffers and optimizer state that it has alone. The optimizer that joins is the one whose steps
-// are those of torch, with all of the model, and it has a plan.
+// the losses, parameters, buffers and optimizer state that it has alone. The optimizer that joins is one of torch, with
+// all of the model, and it has a plan.
 func TestExamples(t *testing.T) {
 	long.Only(t)
 	python := needs.Torch2(t)
-	joins := map[string]string{ // class of the optimizer, which of those that step it is, how many tensors its model has
+	joins := map[string]string{ // class of the optimizer, which of those that step it is, tensors of its model
 		"accelerate_accumulation": "AdamW 0 41",
 		"diffusion_unet":          "AdamW 0 182",
 		"hf_gpt2":                 "AdamW 0 52",

@@ -53,7 +53,7 @@ func fake(path, count, how string) error {
 	if err != nil {
 		return err
 	}
-	conn, err := net.Dial("unix", os.Getenv("TENSILE_SOCKET"))
+	conn, err := net.Dial("unix", os.Getenv("TENSILE_ADDRESS"))
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,12 @@ import (
 	"tensile/python"
 )
 
-// socketVariable names the variable in which a script finds the address of its sidecar.
-const socketVariable = "TENSILE_SOCKET"
+// socketVariable names the variable in which a script finds the number of its end of the connection, addressVariable
+// the one with the address of its sidecar, for processes that do not have that descriptor any more.
+const (
+	socketVariable  = "TENSILE_SOCKET"
+	addressVariable = "TENSILE_ADDRESS"
+)
 
 // scriptCommand is a command that trains.
 type scriptCommand struct {
@@ -54,7 +58,9 @@ func (s scriptCommand) startJoining() (*os.Process, sidecar.Script, error) {
 	if err != nil {
 		return nil, sidecar.Script{}, err
 	}
-	s.env = append(slices.Clone(s.env), socketVariable+"="+door.Address())
+	defer door.Theirs().Close()
+	s.env = append(slices.Clone(s.env), socketVariable+"=3", addressVariable+"="+door.Address())
+	s.held = append([]*os.File{door.Theirs()}, s.held...)
 	process, ended, err := s.start(door.Close)
 	if err != nil {
 		door.Close()

@@ -122,7 +122,7 @@ func TestClusterDiskFull(t *testing.T) {
 		t.Errorf("with a full disk submit says: %s", line)
 	}
 	if said := c.tell("jobs"); !strings.HasPrefix(said, "the controller's disk is full: ") ||
-		!strings.Contains(said, "lenet") {
+		!strings.Contains(said, "lenet") || !strings.Contains(said, " of 8MiB used, 1 running, ") {
 		t.Errorf("with a full disk jobs says: %s", said)
 	}
 	for processorTime(t, pid) <= busy+5 { // it trains on

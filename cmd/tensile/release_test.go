@@ -29,7 +29,7 @@ func TestNotice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := goCommand(t, ".", "go", "list", "-tags", "gpu", "-deps", "-f",
+	out := goCommand(t, ".", "env", "CGO_ENABLED=1", "go", "list", "-tags", "gpu", "-deps", "-f",
 		"{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}", ".")
 	linked := make(map[string]bool)
 	for _, module := range strings.Fields(out) {

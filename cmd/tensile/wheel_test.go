@@ -46,10 +46,17 @@ func TestWheel(t *testing.T) {
 		t.Fatal(err)
 	}
 	dist := filepath.Join(t.TempDir(), "dist")
-	c := exec.Command("make", "-C", root, "wheel", "DIST="+dist)
-	c.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=", "XDG_CACHE_HOME="+cacheHome,
-		"PIP_NO_BUILD_ISOLATION=0") // which switches the isolation off, so that no package is asked for
-	if out, err := c.CombinedOutput(); err != nil {
+	makeWheel := func(words ...string) (string, error) {
+		c := exec.Command("make", append([]string{"-C", root, "wheel", "DIST=" + dist}, words...)...)
+		c.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=", "XDG_CACHE_HOME="+cacheHome,
+			"PIP_NO_BUILD_ISOLATION=0") // which switches the isolation off, so that no package is asked for
+		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := makeWheel("GO=nogo"); err == nil || !strings.Contains(out, "there is no nogo in PATH: install Go") {
+		t.Errorf("without Go: %v\n%s", err, out)
+	}
+	if out, err := makeWheel(); err != nil {
 		t.Fatalf("make wheel: %v\n%s", err, out)
 	}
 	wheels := make(map[string]string)

@@ -12,17 +12,23 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"tensile/graph"
 )
 
 // Files are those that a user may name: what lies below some folders. Nil: all that this process may open.
 type Files struct {
 	home    string
 	allowed []string
+	quota   graph.Bytes
 }
 
-// New returns the folders of a user: one of their own, which is made when it is first used, and those that all users
-// may use. Paths are absolute; home may be "": the user has none.
-func New(home string, allowed []string) *Files { return &Files{home, allowed} }
+// New returns the folders of a user: one of their own, which is made when it is first used and takes as many bytes as
+// its quota, and those that all users may use. Paths are absolute; home may be "": the user has none. A quota of 0 is a
+// quarter of the disk.
+func New(home string, allowed []string, quota graph.Bytes) *Files {
+	return &Files{home, allowed, quota}
+}
 
 // Path returns what a user means by a path: a relative one is below their own folder.
 func (f *Files) Path(path string) string {

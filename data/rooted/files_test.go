@@ -27,7 +27,7 @@ func tree(t *testing.T) (f *Files, home, allowed, others string) {
 		}
 		write(t, filepath.Join(d, "file"), "of "+filepath.Base(d))
 	}
-	return New(home, []string{allowed}), home, allowed, others
+	return New(home, []string{allowed}, 0), home, allowed, others
 }
 
 func write(t *testing.T, path, text string) {
@@ -95,10 +95,10 @@ func TestFiles(t *testing.T) {
 // Who has no folder may use the others.
 func TestNoHome(t *testing.T) {
 	_, _, allowed, _ := tree(t)
-	if _, err := New("", []string{allowed}).ReadFile(filepath.Join(allowed, "file")); err != nil {
+	if _, err := New("", []string{allowed}, 0).ReadFile(filepath.Join(allowed, "file")); err != nil {
 		t.Error(err)
 	}
-	_, err := New("", nil).Open(New("", nil).Path("file"))
+	_, err := New("", nil, 0).Open(New("", nil, 0).Path("file"))
 	if want := "file: this executor opens files of users in no folder alone"; err == nil ||
 		!strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)

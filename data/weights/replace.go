@@ -18,12 +18,25 @@ import (
 // gets its name, so after a crash the path has the old content or the new. The folder is not synced: after a loss of
 // power it may be the old content.
 func replace(in *rooted.Files, path string, write func(io.Writer) error) error {
+	release, err := in.Hold(path)
+	if err != nil {
+		return err
+	}
+	defer release()
+	room, err := in.Room(path)
+	if err != nil {
+		return err
+	}
 	p, err := create(in, path)
 	if err != nil {
 		return err
 	}
 	defer p.dir.Close()
-	err = write(p.file)
+	bounded := &boundedWriter{to: p.file, left: room}
+	err = write(bounded)
+	if bounded.full {
+		err = in.Full(room)
+	}
 	if err == nil {
 		err = p.file.Sync()
 	}
@@ -34,6 +47,21 @@ func replace(in *rooted.Files, path string, write func(io.Writer) error) error {
 		err = errors.Join(nobodys(err), p.dir.Remove(p.beside))
 	}
 	return err
+}
+
+// boundedWriter writes so many bytes and no more.
+type boundedWriter struct {
+	to   io.Writer
+	left graph.Bytes
+	full bool // there were more
+}
+
+func (w *boundedWriter) Write(data []byte) (int, error) {
+	if w.left -= graph.Bytes(len(data)); w.left < 0 {
+		w.full = true
+		return 0, io.ErrShortWrite
+	}
+	return w.to.Write(data)
 }
 
 // nobodys is an error without the name of the file beside a path, which is nobody's business.
@@ -104,8 +132,11 @@ func Writable(in *rooted.Files, path string) error {
 }
 
 // Room returns an error unless the disk of the folder of a path has room for size bytes, beside a file that is
-// already there.
+// already there, and the folder of the user has it too.
 func Room(in *rooted.Files, path string, bytes graph.Bytes) error {
+	if room, err := in.Room(path); err == nil && room < bytes {
+		return fmt.Errorf("%s: %w", path, in.Full(room))
+	}
 	dir, name, err := in.Parent(path)
 	if err != nil {
 		return nil // writing will tell

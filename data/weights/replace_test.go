@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tensile/data/rooted"
 	"tensile/graph"
 )
 
@@ -163,4 +164,24 @@ func TestWritable(t *testing.T) {
 	checkError(t, Writable(nil, filepath.Join(old, "w")), "no file can be made in folder "+old+": not a directory")
 	checkError(t, Writable(nil, dir), "no regular file")
 	checkError(t, Writable(nil, "/proc/w"), "no file can be made in folder /proc: no such file or directory")
+}
+
+// A user's folder takes what its quota lets it, together with what lies there; a file that does not fit leaves the one
+// before, and is told before it is written.
+func TestQuota(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "ada")
+	in := rooted.New(home, nil, 64<<10)
+	path := filepath.Join(home, "w")
+	put := func(path string, bytes int) error { return Replace(in, path, make([]byte, bytes)) }
+	if err := errors.Join(put(path, 30<<10), put(path, 40<<10)); err != nil {
+		t.Fatal(err)
+	}
+	want := "folder " + home + " may have 64KiB, and has room for 16KiB: remove files there, or ask an administrator"
+	checkError(t, put(filepath.Join(home, "more"), 30<<10), want)
+	checkError(t, Room(in, filepath.Join(home, "more"), 30<<10), want)
+	checkFolder(t, home, "w")
+	if err := errors.Join(put(filepath.Join(home, "more"), 15<<10), Room(in, path, 20<<10)); err != nil {
+		t.Fatal(err)
+	}
+	checkFolder(t, home, "more", "w")
 }

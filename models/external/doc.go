@@ -2,7 +2,8 @@
 // graph.
 //
 // A script trains with ops of its own. The sidecar, a process of Tensile that has started it (tensile join), speaks to
-// it over a socket: the script finds its address in the environment variable TENSILE_SOCKET.
+// it over a socket: the script finds the number of its end in the environment variable TENSILE_SOCKET, and in
+// TENSILE_ADDRESS where else it can connect to, with an @ for the null byte of an abstract address.
 // Both write lines of JSON, each a message in an envelope of one line:
 //
 //	{"version":1,"kind":"hello","body":{...}}

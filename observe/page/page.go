@@ -106,7 +106,7 @@ func (p *Page) Report(r *wire.Report) {
 // refresh asks the controller for its jobs, and loads plans that are new. What does not work is tried again the next
 // time.
 func (p *Page) refresh(ctx context.Context) {
-	a, err := p.ask(ctx, wire.Request{Verb: wire.Jobs})
+	a, err := wire.AskJobs(func(q wire.Request) (wire.Answer, error) { return p.ask(ctx, q) })
 	if err != nil {
 		return
 	}

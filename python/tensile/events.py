@@ -121,7 +121,7 @@ class Peaks:
         self.events = Events().start() if on else None
 
     def begin(self, now, tell):
-        """An iteration begins, with so many bytes; tell is told the most that it has, at the end of a step after it."""
+        """An iteration begins; now is how many bytes there are, and tell is told the most that it has, after its end."""
         if self.taken:
             with torch.autograd.profiler.record_function(_BEGIN):
                 self.begun.append((now, tell))

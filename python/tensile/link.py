@@ -13,7 +13,7 @@ from . import lines
 from .copies import rates
 from .iteration import LEAST
 
-VARIABLE = "TENSILE_SOCKET"
+VARIABLE, ADDRESS = "TENSILE_SOCKET", "TENSILE_ADDRESS"
 
 
 def say(text):
@@ -207,16 +207,22 @@ class Link:
 
 
 def from_environment():
-    """Returns a connection to the sidecar; None, and a line says why, if there is none."""
-    address = os.environ.pop(VARIABLE, None)
-    if address is None:
+    """Returns a connection to the sidecar: to its address, since a launcher may have closed the descriptor, or else by the
+    descriptor. None, and a line says why, if there is none."""
+    number, address = os.environ.pop(VARIABLE, None), os.environ.pop(ADDRESS, None)
+    if number is None and address is None:
         say("there is no sidecar (start the script with tensile join -- COMMAND): it trains without a plan")
         return None
-    sock = socket.socket(socket.AF_UNIX)
     try:
-        sock.connect("\0" + address[1:] if address.startswith("@") else address)
+        if address is None:
+            return socket.socket(fileno=int(number))
+        sock = socket.socket(socket.AF_UNIX)
+        try:
+            sock.connect("\0" + address[1:] if address.startswith("@") else address)
+        except OSError:
+            sock.close()
+            raise
         return sock
-    except OSError as e:
-        sock.close()
-        say(f"the sidecar cannot be reached at {VARIABLE}={address} ({e}): it trains without a plan")
+    except (ValueError, OSError) as e:
+        say(f"the sidecar cannot be reached at {address or number} ({e}): it trains without a plan")
         return None

@@ -36,7 +36,7 @@ UNPLANNED = {  # why -> the scripts that have no plan in 8 of 10 iterations afte
     "no two iterations are alike": "lbfgs lstm_packed",
     "one op needs more than 60 %":
         "adamw_foreach adamw_fused sgd_fused sgd_foreach adagrad_fused tensor_lr_fused orthogonal sdpa_math sdpa_flash conv_bn",
-    "another kind of iteration begins within the ten, and has a plan from its fifth on":
+    "another kind of iteration begins within the ten, and has a plan from its sixth on":
         "gradscaler_inf todtype_after save_load freeze_later module_data_swap",
 }
 

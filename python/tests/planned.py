@@ -25,7 +25,7 @@ HAND_OVER = """
 import os, socket, sys
 up = socket.socket(socket.AF_UNIX)
 up.connect(sys.argv[1])
-up.sendall(os.environ["TENSILE_SOCKET"].encode())
+up.sendall(os.environ["TENSILE_ADDRESS"].encode())
 up.recv(1)
 """
 

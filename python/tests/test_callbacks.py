@@ -13,6 +13,8 @@ from scripts import LONG, Planner
 from test_bits import at_random
 
 import tensile.callbacks
+from tensile import hooks
+from tensile.session import Session
 
 NAMES = {"tensile/plan_bytes", "tensile/limit_bytes", "tensile/step_seconds"}
 
@@ -37,12 +39,14 @@ class Callbacks(unittest.TestCase):
 
         def start(optimizer, args, kwargs):
             handle.remove()
-            tensile.start([p for g in optimizer.param_groups for p in g["params"]], optimizer, Planner(planned))
+            tensile._session = s = Session([p for g in optimizer.param_groups for p in g["params"]], optimizer,
+                                           Planner(planned))
+            s.enter(hooks.install(s))
 
         handle = sys.modules["torch.optim.optimizer"].register_optimizer_step_post_hook(start)
         self.addCleanup(handle.remove)
-        self.addCleanup(tensile.leave)
         self.addCleanup(setattr, tensile, "_left", False)
+        self.addCleanup(tensile.leave)
 
     def check(self, rows):
         """Wants the figures in some rows of a log, the first of which come before there is a plan."""

@@ -64,7 +64,7 @@ class Sidecar(unittest.TestCase):
             listening = socket.socket(socket.AF_UNIX)
             listening.bind(door)
             listening.listen()
-            environment["TENSILE_SOCKET"] = door
+            environment["TENSILE_ADDRESS"] = door
             script = subprocess.Popen([sys.executable, path], env=environment, stdout=subprocess.PIPE,
                                       stderr=subprocess.PIPE, text=True)
             with listening:

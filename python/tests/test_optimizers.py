@@ -1,11 +1,14 @@
 """Optimizers that change after the script has joined."""
 
+import sys
 import unittest
+from unittest import mock
 
 import torch
 from torch.nn import functional as F
 
 import scripts
+import tensile
 from scripts import Planner, differs, execute
 from test_bits import at_random
 from tensile.storages import storage_of
@@ -138,6 +141,111 @@ class Optimizers(unittest.TestCase):
         p = self.joined(lambda i, model, o: None,
                         before=lambda model: torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=6), iterations=4)
         self.assertEqual([w for w in p.lines if "something else" in w], [])
+
+
+class SAM(torch.optim.Optimizer):
+    """Steps twice, as its public implementations do: up to where the loss is higher, then back, and down by another one."""
+
+    def __init__(self, parameters, base, **options):
+        super().__init__(parameters, {})
+        self.base = base(self.param_groups, **options)
+        self.param_groups = self.base.param_groups
+
+    @torch.no_grad()
+    def step(self, closure):
+        for p in self.param_groups[0]["params"]:
+            self.state[p]["up"] = p.grad * 0.05
+            p.add_(self.state[p]["up"])
+        self.zero_grad()
+        with torch.enable_grad():
+            closure()
+        for p in self.param_groups[0]["params"]:
+            p.sub_(self.state[p]["up"])
+        self.base.step()
+
+
+class Each(torch.optim.Optimizer):
+    """Steps by another optimizer once in a while, as that of Accelerate does."""
+
+    def __init__(self, inner, every):
+        self.inner, self.every, self.calls = inner, every, 0
+
+    def step(self, closure=None):
+        self.calls += 1
+        if self.calls % self.every == 0:
+            self.inner.step()
+
+    param_groups = property(lambda self: self.inner.param_groups)
+    state = property(lambda self: self.inner.state)
+    defaults = {}
+
+
+def sharp(run, iterations=14):
+    model = scripts.cnn()
+    o = SAM(model.parameters(), torch.optim.SGD, lr=0.01, momentum=0.9)
+    run.join(model, o.base)
+    for _ in range(iterations):
+        x, y = torch.randn(8, 3, 12, 12), torch.randint(0, 10, (8,))
+
+        def closure():
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            return loss
+
+        loss = closure()
+        o.step(closure)
+        o.zero_grad()
+        yield loss.item()
+
+
+class First(unittest.TestCase):
+    """The first optimizer that makes a step joins, with the largest module that has all of what it trains."""
+
+    def joined(self, train):
+        found = []
+        with mock.patch.object(tensile, "join", lambda model, optimizer: found.append((model, optimizer))):
+            tensile.wait_for_a_step()
+            train()
+        self.assertEqual(len(found), 1)
+        return found[0]
+
+    @unittest.skipUnless(hasattr(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook"),
+                         "torch 1 does not tell of steps")
+    def test_joins(self):
+        model = torch.nn.ModuleDict({"a": torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 2)),
+                                     "b": torch.nn.Linear(2, 1)})
+
+        def backward():
+            model["b"](model["a"](torch.ones(2, 4))).sum().backward()
+
+        def steps(*optimizers):
+            def run():
+                backward()
+                for o in optimizers:
+                    o.step()
+            return run
+
+        sgd = torch.optim.SGD(model.parameters(), 0.1)
+        a, b = (torch.optim.Adam(part.parameters()) for part in model.values())
+        sam = SAM(model.parameters(), torch.optim.SGD, lr=0.1)
+        each = Each(sgd, 2)
+        for name, train, optimizer in (
+                ("one", steps(sgd), sgd), ("two", steps(b, a), b), ("every second call", steps(each, each), sgd),
+                ("SAM", lambda: (backward(), sam.step(backward)), sam.base)):
+            with self.subTest(name):
+                joined = self.joined(train)
+                self.assertIs(joined[0], model)
+                self.assertIs(joined[1], optimizer)
+        alone = torch.nn.Parameter(torch.ones(3))
+        alone.sum().backward()
+        self.assertEqual([p is alone for p in self.joined(torch.optim.SGD([alone], 0.1).step)[0].parameters()], [True])
+
+    def test_sharp(self):
+        """An optimizer that has another one step trains within a plan by the steps of that."""
+        torch.set_num_threads(1)
+        p = Planner(at_random(3, 0.6))
+        self.assertEqual(differs(execute(sharp), execute(sharp, p)), "")
+        self.assertTrue(all(plan for _, plan, _ in p.iterations[4:]), p.lines)
 
 
 if __name__ == "__main__":

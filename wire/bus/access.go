@@ -14,6 +14,7 @@ import (
 // access is what the account of a user shares with the controller's.
 type access struct {
 	publish   []string // subjects it may publish to, for an answer or not
+	gated     []string // subjects it may publish to by way of the gate
 	asks      string   // for an answer of the controller: the subject that a request to control gets; "": it may not
 	deny      []string // subjects among those that it may not publish to; a wildcard stands for a whole token
 	subscribe []string // subjects it is told of
@@ -26,12 +27,14 @@ func executorAccess(executor string) access {
 		panic(fmt.Sprintf("bus: %q is no token of an executor: %v", executor, err))
 	}
 	return access{
-		publish: []string{
+		gated: []string{
 			"$KV.status." + executor,
 			"$KV.result." + executor + ".*",
 			"report." + executor + ".*",
 			"trace." + executor + ".*",
-			"log." + executor + ".*",
+			logKind + executor + ".*",
+		},
+		publish: []string{
 			directGet + "KV_orders.$KV.orders." + executor,
 			directGet + b.stream(), directGet + b.stream() + ".$O." + b.name + ".M.*",
 		},
@@ -41,12 +44,8 @@ func executorAccess(executor string) access {
 
 // anyExecutor holds the access of every executor.
 var anyExecutor = access{
+	gated: []string{"$KV.status.*", "$KV.result.*.*", "report.*.*", "trace.*.*", logKind + "*.*"},
 	publish: []string{
-		"$KV.status.*",
-		"$KV.result.*.*",
-		"report.*.*",
-		"trace.*.*",
-		"log.*.*",
 		directGet + "KV_orders.$KV.orders.*",
 		directGet + "*", directGet + "*.$O.*.M.*",
 	},
@@ -111,7 +110,7 @@ func ExternalAccess(user string) (publish, deny, subscribe []string, ok bool) {
 		stream, _, _ = strings.Cut(stream, ".")
 		return leaderRead + stream
 	}
-	for _, subject := range a.publish {
+	for _, subject := range append(a.gated, a.publish...) {
 		if subject = of(subject); !slices.Contains(publish, subject) {
 			publish = append(publish, subject)
 		}
@@ -124,7 +123,7 @@ func ExternalAccess(user string) (publish, deny, subscribe []string, ok bool) {
 
 // permissions let a misguided client be told, and logged, instead of speaking to nobody.
 func (a access) permissions() *server.Permissions {
-	publish := a.publish
+	publish := append(a.gated, a.publish...)
 	if a.asks != "" {
 		publish = append([]string{wire.ControlSubject}, publish...)
 	}
@@ -146,6 +145,11 @@ func export(from *server.Account) error {
 				return fmt.Errorf("export %s: %w", subject, err)
 			}
 		}
+		for _, subject := range a.gated {
+			if err := from.AddServiceExport(gated+subject, nil); err != nil {
+				return fmt.Errorf("export %s: %w", subject, err)
+			}
+		}
 		for _, subject := range a.subscribe {
 			if err := from.AddStreamExport(subject, nil); err != nil {
 				return fmt.Errorf("export %s: %w", subject, err)
@@ -164,6 +168,11 @@ func (a access) share(from, to *server.Account) error {
 	}
 	for _, subject := range a.publish {
 		if err := to.AddServiceImport(from, subject, subject); err != nil {
+			return fmt.Errorf("import %s: %w", subject, err)
+		}
+	}
+	for _, subject := range a.gated {
+		if err := to.AddServiceImport(from, subject, gated+subject); err != nil {
 			return fmt.Errorf("import %s: %w", subject, err)
 		}
 	}

@@ -304,7 +304,7 @@ func TestRollups(t *testing.T) {
 		may, _ := accessOf(user)
 		subjects := append([]string{"$O.graphs.M.aXQ=", "$O.graphs.C.x", "$O.graphs.C.fence", "$O.x-b.M.aXQ=",
 			"$KV.status.b", "$KV.result.b.1", "$KV.record.job", "$KV.orders.b", "log.b.job",
-			"$KV.record.fence.of.leader"}, may.publish...)
+			"$KV.record.fence.of.leader"}, append(may.publish, may.gated...)...)
 		for _, subject := range subjects {
 			for _, value := range []string{"all", "sub"} {
 				_ = u.nats.PublishMsg(&nats.Msg{Subject: strings.ReplaceAll(subject, "*", "x"), Data: []byte("forged"),

@@ -1,6 +1,8 @@
 package bus
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -163,5 +165,63 @@ func TestCredentials(t *testing.T) {
 	}
 	if err := WriteCredentials(filepath.Join(dir, "none", "client.json"), want); err == nil {
 		t.Error("a folder that is not there is no error")
+	}
+}
+
+// A list of which any byte is another, or that ends early, lets nobody in and says so: revoked credentials stay so.
+func TestListHasASum(t *testing.T) {
+	dir := t.TempDir()
+	s := start(t, Options{Dir: dir, Listen: "127.0.0.1:0"})
+	for _, name := range []string{"ada", "eve"} {
+		_, err := Issue(dir, s.Credentials(Client), User(name))
+		must(t, err)
+	}
+	must(t, Revoke(dir, User("eve")))
+	want, err := Issues(dir)
+	must(t, err)
+	list := filepath.Join(dir, issuedFile)
+	text, err := os.ReadFile(list)
+	must(t, err)
+	refused, checked := 0, 0
+	check := func(what string, text []byte) {
+		t.Helper()
+		must(t, os.WriteFile(list, text, 0o600))
+		got, err := Issues(dir)
+		if checked++; err != nil && strings.Contains(err.Error(), issuedFile+" is damaged: ") {
+			refused++
+		} else if err != nil || !cmp.Equal(got, want) {
+			t.Errorf("%s: %v, %v", what, got, err)
+		}
+	}
+	for at := range text {
+		for _, bit := range []byte{1, 4, 0x20} {
+			damaged := bytes.Clone(text)
+			damaged[at] ^= bit
+			check(fmt.Sprintf("byte %d is %q", at, damaged[at]), damaged)
+		}
+		if at < len(text)-1 { // without the line break it is whole
+			check(fmt.Sprintf("it has %d bytes", at), text[:at])
+		}
+	}
+	t.Logf("of %d damaged lists %d are refused", checked, refused)
+	if refused < checked*3/4 {
+		t.Errorf("of %d damaged lists %d are refused", checked, refused)
+	}
+	check("a list without a sum", []byte(`[{"user":"u-eve","issued":"2026-01-01T00:00:00Z","valid":true}]`))
+	if c, err := Connect(within(t), s.Credentials(Client), ConnOptions{}); err == nil {
+		c.Close()
+		t.Error("a client is let in")
+	}
+	s.Close()
+	if s, err := Start(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "damaged: it has no sum: ") {
+		s.Close()
+		t.Fatalf("a server starts with a damaged list: %v", err)
+	}
+
+	// One of before there were sums gets one.
+	must(t, os.WriteFile(filepath.Join(dir, "lock"), []byte("there is a credentials.json\n"), 0o600))
+	start(t, Options{Dir: dir}).Close()
+	if text, err := os.ReadFile(list); err != nil || !bytes.Contains(text, []byte(`"sha256"`)) {
+		t.Errorf("the list is %s, %v", text, err)
 	}
 }

@@ -66,6 +66,9 @@
 // subject of the asking account, where nobody else listens. A consumer has a delivery subject for the same use, so no
 // account but the controller's may create one.
 //
+// What an executor publishes the server imports as in.SUBJECT, where it counts bytes and messages of each executor,
+// hands on what that may send, and keeps its newest 64 MiB of log lines.
+//
 // The streams of keys and logs refuse the header by which one message replaces others (Nats-Rollup). Object stores need
 // it, and only the controller may write to them: graphs come with requests.
 //
@@ -83,6 +86,8 @@
 // Where all users are in one account, who may store or read something may have the answer, which may be what it has
 // stored, sent to any subject of that account, also to control.client: so it can do what an administrator can. Give
 // users and executors that are not trusted that far accounts of their own, which import their subjects.
+//
+// There no executor has a quota: each publishes to the streams itself.
 //
 // Several controllers may use one cluster, of which one leads. The key leader.controller says which; [Conn.Fence] has
 // the streams refuse what one writes in whose place another leads.

@@ -1,10 +1,12 @@
 package bus
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,19 +42,53 @@ func Issues(dir string) ([]Issued, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	var list []Issued
-	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("%s: %w: restore it from a copy; without it, what was revoked would be valid again",
-			path, err)
+	list, err := parseIssued(text, marked(dir) == markSummed)
+	if err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w: restore it from a copy; without it, what was revoked would be "+
+			"valid again", path, err)
+	}
+	return list, nil
+}
+
+// issuedList is the form of the file.
+type issuedList struct {
+	Sum    string   `json:"sha256"` // of the list as compact JSON
+	Issued []Issued `json:"issued"`
+}
+
+// sumOf is the sum of a list.
+func sumOf(list []Issued) string {
+	text, err := json.Marshal(list)
+	if err != nil {
+		panic(fmt.Sprintf("bus: a list of credentials cannot be written as JSON: %v", err))
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// parseIssued reads the list. An administrator may write an empty one without a sum. In a directory that no release has
+// opened since there are sums, any may be without one.
+func parseIssued(text []byte, summed bool) ([]Issued, error) {
+	var file issuedList
+	if bytes.HasPrefix(text, []byte("[")) {
+		if err := json.Unmarshal(text, &file.Issued); err != nil {
+			return nil, err
+		}
+		if summed && len(file.Issued) > 0 {
+			return nil, errors.New("it has no sum")
+		}
+	} else if err := json.Unmarshal(text, &file); err != nil {
+		return nil, err
+	} else if file.Sum != sumOf(file.Issued) {
+		return nil, errors.New("its sum is another")
 	}
 	broken := func(i Issued) bool {
 		return i.Revoked < 0 || i.Revoked > maxRevoked || !i.Valid && i.Revoked == 0
 	}
-	if list == nil || slices.ContainsFunc(list, broken) {
-		return nil, fmt.Errorf("%s is damaged: restore it from a copy; without it, what was revoked would be "+
-			"valid again", path)
+	if file.Issued == nil || slices.ContainsFunc(file.Issued, broken) {
+		return nil, errors.New("no release has written it")
 	}
-	return list, nil
+	return file.Issued, nil
 }
 
 // maxRevoked is how often the credentials of one user can have been revoked: all passwords before are compared with a
@@ -128,7 +164,7 @@ func writeIssued(dir string, list []Issued) error {
 	if list == nil {
 		list = []Issued{}
 	}
-	text, err := json.MarshalIndent(list, "", "  ")
+	text, err := json.MarshalIndent(issuedList{sumOf(list), list}, "", "  ")
 	if err != nil {
 		panic(fmt.Sprintf("bus: a list of credentials cannot be written as JSON: %v", err))
 	}
@@ -157,20 +193,28 @@ type keyring struct {
 	closed  error          // why nobody is let in: the list cannot be read
 }
 
+// markSummed is what the lock file says once the list of its directory has a sum.
+const markSummed = "there is a " + issuedFile + " with a sum\n"
+
+// marked is what the lock file of a directory says; "": nothing.
+func marked(dir string) string {
+	text, _ := os.ReadFile(filepath.Join(dir, "lock")) // who cannot read it cannot read the list
+	return string(text)
+}
+
 // openKeyring reads the secret and the list of a directory. One that is new, or of a release that made no list before
-// something was given out, gets a list; the lock file says from then on that there has to be one.
+// something was given out, gets a list, and one of before lists had sums gets that; the lock file says from then on
+// that there has to be one.
 func openKeyring(dir string) (*keyring, error) {
-	mark := filepath.Join(dir, "lock")
-	if info, err := os.Stat(mark); err != nil || info.Size() == 0 {
-		if _, err := Issues(dir); errors.Is(err, fs.ErrNotExist) {
-			err = writeIssued(dir, nil)
-			if err != nil {
-				return nil, err
-			}
-		} else if err != nil {
-			return nil, err
+	if mark := marked(dir); mark != markSummed {
+		list, err := Issues(dir)
+		if err == nil || mark == "" && errors.Is(err, fs.ErrNotExist) {
+			err = writeIssued(dir, list)
 		}
-		if err := os.WriteFile(mark, []byte("there is a "+issuedFile+"\n"), 0o600); err != nil {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "lock"), []byte(markSummed), 0o600)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

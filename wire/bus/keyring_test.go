@@ -11,7 +11,8 @@ import (
 func TestDamagedList(t *testing.T) {
 	dir := t.TempDir()
 	for text, want := range map[string]string{
-		"null": "is damaged: ",
+		"null":                      "is damaged: ",
+		`{"sha256":"","issued":[]}`: "is damaged: its sum is another: ",
 		`[{"user":"u-eve","revoked":0,"valid":false}]`: "is damaged: ",
 		`[{"user":"u-eve","valid":false}]`:             "is damaged: ",
 		`[{"user":"u-eve","revoked":-1,"valid":true}]`: "is damaged: ",

@@ -47,6 +47,8 @@ type Server struct {
 	url string
 	// ca is the certificate of the server's authority, as PEM text.
 	ca []byte
+	// gate hands on what executors publish.
+	gate *gate
 	// lock is the file whose lock keeps other servers from the state folder.
 	lock *os.File
 	// local listens on this host's Unix socket; nil: the server does not listen there.
@@ -112,6 +114,9 @@ func Start(o Options) (_ *Server, err error) {
 	if err == nil {
 		s.authenticator = &authenticator{keys: s.keys, log: s.logLimited}
 		err = s.serve()
+	}
+	if err == nil {
+		err = s.openGate()
 	}
 	if err == nil && o.Listen == Local {
 		if s.local, err = listenLocal(s); err == nil {
@@ -184,6 +189,21 @@ func (s *Server) serve() error {
 		return err
 	}
 	return c.Close()
+}
+
+// openGate opens the gate, whose connection comes back by itself when the server is started again.
+func (s *Server) openGate() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	c, err := s.Connect(ctx, ConnOptions{Name: "gate"})
+	if err != nil {
+		return err
+	}
+	if s.gate, err = openGate(ctx, c, s.logLimited); err != nil {
+		c.Close()
+		s.gate = nil
+	}
+	return err
 }
 
 // natsOptions are those of nats-server.
@@ -282,6 +302,9 @@ func (s *Server) Close() {
 	}
 	if s.local != nil {
 		s.local.close()
+	}
+	if s.gate != nil {
+		s.gate.close()
 	}
 	if n := s.nats.Swap(nil); n != nil {
 		n.Shutdown()

@@ -206,6 +206,9 @@ func (c *Conn) store(ctx context.Context, stream string, m *nats.Msg) error {
 func (c *Conn) send(ctx context.Context, m *nats.Msg) (sequence uint64, err error) {
 	got, err := c.requestWithRetry(ctx, m, c.acknowledged)
 	if errors.Is(err, wire.ErrNobody) {
+		if !c.credentials.External && c.credentials.User != Controller { // the gate is not there yet, or not again
+			return 0, fmt.Errorf("%w: %w", wire.ErrAway, c.noStream())
+		}
 		return 0, c.noStream()
 	}
 	if err != nil {

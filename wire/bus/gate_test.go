@@ -1,0 +1,91 @@
+package bus
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"tensile/internal/long"
+	"tensile/wire"
+)
+
+// What an executor may send comes back with time, at its rate and up to its burst, and each has its own.
+func TestAllowance(t *testing.T) {
+	const kib = 1 << 10
+	g := &gate{senders: make(map[string]*sender)}
+	a := &allowance{kind: "report.", rate: 100 * kib, burst: 300 * kib, each: kib}
+	now := time.Unix(0, 0)
+	send := func(executor string) (sent int) {
+		for g.spend(executor, a, 9*kib, now) == "" {
+			sent++
+		}
+		return sent
+	}
+	for _, step := range []struct {
+		after    time.Duration
+		executor string
+		want     int
+	}{{0, "a", 30}, {0, "a", 0}, {0, "b", 30}, {time.Second / 2, "a", 5}, {time.Second, "a", 10}, {time.Hour, "a", 30},
+		{1e6 * time.Hour, "a", 30}, {-time.Hour, "a", 0}, {time.Hour, "c", 30}} {
+		now = now.Add(step.after)
+		if got := send(step.executor); got != step.want {
+			t.Errorf("after %v executor %s sends %d messages, want %d", step.after, step.executor, got, step.want)
+		}
+	}
+}
+
+// One executor that writes without end keeps its newest lines alone, and nobody else's go. What it may not send is
+// refused, and it is told.
+func TestLogsOfOneExecutor(t *testing.T) {
+	long.Only(t)
+	dir := t.TempDir()
+	s := start(t, Options{Dir: dir, Listen: "127.0.0.1:0"})
+	ctx, c := within(t), rule(t, s)
+	a, b := join(t, s, Executor("a")), join(t, s, Executor("b"))
+	must(t, b.Append(ctx, "log.b.job", []byte("first")))
+	line := bytes.Repeat([]byte("x"), maxLine)
+	state := func() jetstream.StreamState {
+		stream, err := jet(t, s).Stream(ctx, "LOG")
+		must(t, err)
+		return stream.CachedInfo().State
+	}
+	refused := 0
+	for i := 0; state().LastSeq < 3*maxLogs/maxLine; i++ {
+		subject := fmt.Sprintf("log.a.j%d", i%100) // of many logs: each alone keeps 10,000 lines
+		for range 100 {                            // faster than it may
+			must(t, a.nats.PublishMsg(&nats.Msg{Subject: subject, Data: line}))
+		}
+		if err := a.Append(ctx, subject, line); err != nil {
+			if refused++; !strings.Contains(err.Error(), "executor a sends too much to log.*") {
+				t.Fatal(err)
+			}
+		}
+	}
+	stored := state().Bytes
+	for ; stored > maxLogs+maxLogs/4 && ctx.Err() == nil; stored = state().Bytes {
+	}
+	var disk int64
+	must(t, filepath.WalkDir(filepath.Join(dir, "nats"), func(_ string, d fs.DirEntry, err error) error {
+		if info, infoErr := d.Info(); err == nil && infoErr == nil {
+			disk += info.Size()
+		}
+		return nil
+	}))
+	t.Logf("%d times it was refused; %d MiB are stored, and take %d MiB of the disk", refused, stored>>20, disk>>20)
+	if refused == 0 || disk > 4*maxLogs {
+		t.Errorf("it was refused %d times, and takes %d bytes of the disk", refused, disk)
+	}
+	got := newEvents()
+	_, err := c.Follow(ctx, wire.LogSubject("*", "job"), got.each)
+	must(t, err)
+	got.want(t, "log.b.job=first")
+	must(t, b.Append(ctx, "log.b.job", []byte("last")))
+	got.want(t, "log.b.job=last")
+}
