@@ -67,4 +67,29 @@ gc.collect()
 	if err == nil || !strings.Contains(errs, "unseeded.py does not repeat itself without a plan either: loss 1 of 24") {
 		t.Errorf("of other bits in each run: %v\n%s", err, errs)
 	}
+	write(t, filepath.Join(dir, "nested.py"), `
+import sys, torch
+torch.manual_seed(0)
+class Optimizer(torch.optim.Optimizer):
+    @torch.no_grad()
+    def step(self):
+        for p in self.param_groups[0]["params"]:
+            state = self.state[p]
+            state["unknown"] = object()
+            state["last"] = [state.get("last", [None])[-1], p.grad.clone()]
+            p.sub_(p.grad, alpha=0.1)
+model = torch.nn.Sequential(*[l for _ in range(6) for l in (torch.nn.Linear(128, 128), torch.nn.Tanh())])
+optimizer = Optimizer(model.parameters(), {})
+for _ in range(12):
+    optimizer.zero_grad()
+    model(torch.randn(256, 128)).sub(1).square().mean().backward()
+    optimizer.step()
+if sys.modules["tensile"]._session is not None:
+    optimizer.state[model[2].weight]["last"][0].view(torch.int32)[3, 5] ^= 1
+`)
+	_, errs, err = run("tensile", "run", "nested.py", "--compare")
+	if err == nil || !strings.Contains(errs, "nested.py has other bits by plans: at the end 1 of 24 parameters and tensors "+
+		"of optimizer state have other bytes, such as 2.weight, last of Optimizer; please report") {
+		t.Errorf("one bit of nested state: %v\n%s", err, errs)
+	}
 }
