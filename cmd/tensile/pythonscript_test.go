@@ -88,8 +88,8 @@ if sys.modules["tensile"]._session is not None:
     optimizer.state[model[2].weight]["last"][0].view(torch.int32)[3, 5] ^= 1
 `)
 	_, errs, err = run("tensile", "run", "nested.py", "--compare")
-	if err == nil || !strings.Contains(errs, "nested.py has other bits by plans: at the end 1 of 24 parameters and tensors "+
-		"of optimizer state have other bytes, such as 2.weight, last of Optimizer; please report") {
+	if err == nil || !strings.Contains(errs, "nested.py has other bits by plans: at the end 1 of 24 parameters and "+
+		"tensors of optimizer state have other bytes, such as 2.weight, last of Optimizer; please report") {
 		t.Errorf("one bit of nested state: %v\n%s", err, errs)
 	}
 }
