@@ -63,7 +63,8 @@ func summaryLines(s sidecar.Summary, joined bool) (lines []string) {
 	case s.Planned == 0:
 		say("%d iterations, none by a plan, touched %s", s.Iterations, s.Unplanned)
 	case s.Touched == 0:
-		say("%d iterations, %d by a plan of %s; what they touched was not measured yet", s.Iterations, s.Planned, s.Plan)
+		say("%d iterations, %d by a plan of %s; what they touched was not measured yet", s.Iterations, s.Planned,
+			s.Plan)
 	case s.Unplanned == 0:
 		say("%d iterations, %d by a plan: touched %s of %s planned and %s reserve", s.Iterations, s.Planned, s.Touched,
 			s.Plan, s.Reserve)
