@@ -57,8 +57,8 @@ func TestClusterPathsOfUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	submit("full", "--credentials", ada, "--save", "full.safetensors")
-	want := "folder " + home + " may have 64MiB, and has room for 0B: remove files there, or ask an administrator " +
-		"for a larger --user-quota"
+	want := "folder " + home + " may have 64MiB, and has room for 0B: remove files there, or ask an " +
+		"administrator for a larger --user-quota"
 	if r := c.in(wire.JobFailed, "full"); !strings.HasSuffix(r.Reason, want) || r.Iteration > 0 {
 		t.Errorf("after %d iterations a job whose file has no room is over: %q, want %q", r.Iteration, r.Reason, want)
 	}

@@ -195,7 +195,7 @@ func (o *observation) differs(p *observation) string {
 	return ""
 }
 
-// lossText is a loss for people, of a number of digits; -1: all.
+// lossText is a loss for people, with this number of digits; -1: all.
 func lossText(hex *string, digits int) string {
 	if hex == nil {
 		return "several numbers"
