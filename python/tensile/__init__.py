@@ -23,10 +23,9 @@ _left = False  # it has left, for good
 
 def join(model: "torch.nn.Module", optimizer: "torch.optim.Optimizer") -> None:
     """Makes the rest of the script's training a planned job; call it once, after the model is on its device."""
-    from . import hooks, link
-    from .session import Session, say
+    from . import link
+    from .session import say
 
-    global _session
     if _session is not None:
         say("joined already: the steps of the optimizer that joined first end iterations; join once, with the model "
             "that takes most memory")
@@ -41,7 +40,17 @@ def join(model: "torch.nn.Module", optimizer: "torch.optim.Optimizer") -> None:
     device = "cpu" if why else next(iter(model.parameters())).device.type
     if device == "cuda":
         _expandable()
-    _session = Session([] if why else list(model.parameters()), optimizer, link.Link(sock, device))
+    start([] if why else list(model.parameters()), optimizer, link.Link(sock, device), why)
+
+
+def start(parameters, optimizer, planner, why=None):
+    """Begins a session whose plans come from a planner, as Session describes it; why: it is passive from the beginning, for
+    that reason."""
+    from . import hooks
+    from .session import Session
+
+    global _session
+    _session = Session(parameters, optimizer, planner)
     _at_the_end(_session)
     if why:
         _session.stop(why)
@@ -92,6 +101,9 @@ def _model_of(optimizer):
 
 def _at_the_end(session):
     """Has the planner told how the script ends."""
+    planner = session.planner
+    if not hasattr(planner, "end"):
+        return
     failed = []
     old = sys.excepthook
 
@@ -100,7 +112,7 @@ def _at_the_end(session):
         old(kind, value, trace)
 
     sys.excepthook = hook
-    atexit.register(lambda: None if session.child else session.planner.end(session, failed[0] if failed else None))
+    atexit.register(lambda: None if session.child else planner.end(session, failed[0] if failed else None))
 
 
 def figures() -> "dict[str, float] | None":

@@ -189,6 +189,14 @@ def install(session):
             return old(*args, **kwargs)
         return run
 
+    def profiled(on):
+        def make(old):
+            def run(*args, **kwargs):
+                session.profiled(on)
+                return old(*args, **kwargs)
+            return run
+        return make
+
     def loading(old):
         def run(*args, **kwargs):
             return session.load(old, args, kwargs) if session.seen() else old(*args, **kwargs)
@@ -207,6 +215,9 @@ def install(session):
     hooks.wrap(getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler, "step", scaled)
     for name in "capture_begin", "replay":
         hooks.wrap(torch.cuda.CUDAGraph, name, graphed)
+    for name in "_prepare_profiler", "_enable_profiler":
+        hooks.wrap(torch.autograd.profiler, name, profiled(True))
+    hooks.wrap(torch.autograd.profiler, "_disable_profiler", profiled(False))
     hooks.wrap(torch.autograd, "backward", backward)
     hooks.wrap(torch.nn.parallel.DistributedDataParallel, "__init__", split)
     hooks.wrap(threading.Thread, "_bootstrap_inner", threaded)

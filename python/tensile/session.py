@@ -92,6 +92,7 @@ class Session(TorchDispatchMode):
         self.aside = frozenset()  # while a loader runs: ids of the storages that playback moves
         self.thread = threading.get_ident()
         self.peaks = Peaks()
+        self.profiling = False  # the script has a profiler of torch
         self.steps = None  # number of a plan and nanoseconds of each of its steps, as last measured, until they are sent
         self.loss = self.root = None
         self.trained = None  # ids of the parameters at the newest backward pass since a step
@@ -412,8 +413,14 @@ class Session(TorchDispatchMode):
         """At the end of a step: takes the allocator's events up to the next one's, if an iteration is to be measured."""
         p = self.coming or self.player
         plays = self.course == self._play or self.course == self._pass and self.count >= 0
-        self._events(plays and self.figures is None and not self.off and not self.unseen
+        self._events(plays and self.figures is None and not self.off and not self.unseen and not self.profiling
                      and (self._measures(p) or self.peaks.open()))
+
+    def profiled(self, on):
+        """The script profiles from now on, or no more. Torch has one profiler at a time, and the script's comes first."""
+        self.profiling = on
+        if on:
+            self._events(False)
 
     def _events(self, on):
         if on or self.peaks.events is not None:
