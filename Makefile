@@ -29,10 +29,12 @@ release: ## bin/release: the stripped binary without paths of this machine and w
 	@ls -l bin/release/tensile
 
 DIST ?= dist
-wheel: ## dist/*.whl for pip install, without CUDA as release: the command for x86_64 and aarch64 and the package; wants pip
+wheel: ## dist/*.whl for pip install: the command, without CUDA as release, and the package; dist/other has those of other machines
 	rm -rf "$(DIST)"
-	for arch in amd64 arm64; do GO="$(GO)" GOARCH=$$arch python3 -m pip wheel -q --no-deps -w "$(DIST)" . || exit 1; done
-	@ls -l "$(DIST)"
+	GO="$(GO)" python3 -m pip wheel -q --no-deps -w "$(DIST)" .
+	for arch in amd64 arm64; do test $$($(GO) env GOHOSTARCH) = $$arch || \
+		GO="$(GO)" GOARCH=$$arch python3 -m pip wheel -q --no-deps -w "$(DIST)/other" . || exit 1; done
+	@ls -l "$(DIST)"/*.whl "$(DIST)/other"
 
 demo: build ## two networks at once, in 60 % of the memory they need, compared with a plain run
 	@echo "two demonstrations follow: each trains two networks without a plan, and then in 60 % of the memory; about a minute"

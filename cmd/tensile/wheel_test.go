@@ -60,8 +60,8 @@ func TestWheel(t *testing.T) {
 		t.Fatalf("make wheel: %v\n%s", err, out)
 	}
 	wheels := make(map[string]string)
-	for _, machine := range []string{"x86_64", "aarch64"} {
-		wheels[machine] = filepath.Join(dist, "tensile_train-"+version+"-py3-none-manylinux_2_28_"+machine+".whl")
+	for machine, folder := range map[string]string{"x86_64": dist, "aarch64": filepath.Join(dist, "other")} {
+		wheels[machine] = filepath.Join(folder, "tensile_train-"+version+"-py3-none-manylinux_2_28_"+machine+".whl")
 		checkWheel(t, wheels[machine], machine)
 	}
 	if got := files(t, dist); len(got) != len(wheels) {
