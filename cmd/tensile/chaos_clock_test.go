@@ -15,16 +15,17 @@ import (
 //go:linkname clockEpoch tensile/wire/clock.epoch
 var clockEpoch time.Duration
 
-// clockFile is the file in the folder of a cluster with how far its wall clock is off.
+// clockFile is a link in the folder of a cluster that points to how far its wall clock is off: a disk that is full has
+// room for a link.
 const clockFile = "tensile-test-clock"
 
 // A process of a cluster begins with the wall clock of that.
 func init() {
-	text, err := os.ReadFile(filepath.Join(os.TempDir(), clockFile))
+	text, err := os.Readlink(filepath.Join(os.TempDir(), clockFile))
 	if err != nil {
 		return // it was never stepped
 	}
-	off, err := time.ParseDuration(string(text))
+	off, err := time.ParseDuration(text)
 	if err != nil {
 		panic(err)
 	}
@@ -38,7 +39,13 @@ func (c *chaos) stepClock() string {
 	for off == c.clockOff {
 		off = time.Duration(c.rng.IntN(3)-1) * time.Hour
 	}
-	c.killController(func() { write(c.t, filepath.Join(c.dir, clockFile), off.String()) })
+	c.killController(func() {
+		link := filepath.Join(c.dir, clockFile)
+		_ = os.Remove(link) // there is none before the first step
+		if err := os.Symlink(off.String(), link); err != nil {
+			c.t.Fatal(err)
+		}
+	})
 	said := fmt.Sprintf("step the clock by %v", off-c.clockOff)
 	c.clockOff = off
 	return said
