@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"tensile/executor/sidecar"
 	"tensile/models/external"
 )
 
@@ -204,23 +203,6 @@ func tell(to io.Writer, m external.Message) error {
 		_, err = to.Write(line)
 	}
 	return err
-}
-
-// parseTerms reads within what a script is to train: a flag and its text, a size or a percentage.
-func parseTerms(flag, memory string, anyway bool) (t sidecar.Terms, err error) {
-	percent, share, err := parseShare(flag, memory)
-	switch {
-	case err != nil:
-		return t, err
-	case share:
-		t.Share = percent / 100
-	case memory != "":
-		if t.Limit, err = parseBytes(flag, memory); err != nil {
-			return t, err
-		}
-	}
-	t.Anyway = anyway
-	return t, nil
 }
 
 // memoryIsBudget lets --budget be called --memory, as tensile join has it.
