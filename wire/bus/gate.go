@@ -16,7 +16,8 @@ import (
 
 // What executors publish does not go to the streams, or to the controller, but to the gate of the server. It hands on
 // of each executor what that may send, and refuses the rest: so one that sends without end keeps nobody else waiting,
-// and its lines push nobody else's out of the logs.
+// and its lines push nobody else's out of the logs. It hands on no headers: by some, such as Nats-Trace-Dest, the
+// server would do what the controller may, and the sender may not.
 
 // gated begins the subject at which the gate gets what an executor publishes to a subject.
 const gated = "in."
@@ -119,7 +120,7 @@ func (g *gate) pass(m *nats.Msg) {
 			g.answer(m.Reply, nil, refusalText(why))
 			return
 		}
-		to := &nats.Msg{Subject: subject, Header: m.Header, Data: m.Data}
+		to := &nats.Msg{Subject: subject, Data: m.Data}
 		if m.Reply != "" {
 			to.Reply = g.answers + m.Reply
 		}
