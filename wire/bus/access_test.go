@@ -296,7 +296,8 @@ func TestSplitHeader(t *testing.T) {
 	must(t, err)
 	defer conn.Close()
 	header := "NATS/1.0\r\nX: y\nNats-Trace-Dest: $KV.record.job\r\n\r\n"
-	_, err = fmt.Fprintf(conn, "CONNECT {\"user\":%q,\"pass\":%q,\"headers\":true}\r\nHPUB %s %d %d\r\n%sodd\r\n",
+	_, err = fmt.Fprintf(conn, "CONNECT {\"user\":%q,\"pass\":%q,\"headers\":true}\r\n"+
+		"HPUB %s %d %d\r\n%sodd\r\n",
 		to.User, to.Password, told.Subject, len(header), len(header)+len("odd"), header)
 	must(t, err)
 	m, err := told.NextMsgWithContext(within(t))
