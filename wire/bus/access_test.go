@@ -284,8 +284,8 @@ func TestForgedHeaders(t *testing.T) {
 	again.want(t, "status.a=", "status.b=later")
 }
 
-// TestSplitHeader sends a header with a line break that the server takes for a part of it, but the gate for its end. The
-// gate's message has no such header, by which the server would write into the record of a job.
+// TestSplitHeader sends a header with a line break that the server takes for a part of it, but the gate for its end.
+// The gate's message has no such header, by which the server would write into the record of a job.
 func TestSplitHeader(t *testing.T) {
 	s := listening(t)
 	c, to := rule(t, s), s.Credentials(Executor("a"))

@@ -54,8 +54,8 @@ type gate struct {
 	// answers begins the subject of an answer to what it hands on, followed by that of who asks: the server lets no
 	// client name the latter itself.
 	answers string
-	// errands counts the goroutines that drop old lines or bar an executor.
-	errands sync.WaitGroup
+	// background counts the goroutines that drop old lines or bar an executor.
+	background sync.WaitGroup
 
 	// first is the number of the first line after those that were there when the server started.
 	first uint64
@@ -106,7 +106,7 @@ func (g *gate) lines(ctx context.Context) (jetstream.Stream, error) {
 // close closes the gate's connection.
 func (g *gate) close() {
 	g.conn.Close()
-	g.errands.Wait()
+	g.background.Wait()
 }
 
 // pass hands on a message, or refuses it.
@@ -161,7 +161,7 @@ func (g *gate) spend(executor string, a *allowance, bytes int64, now time.Time) 
 	if bytes+a.each > s.left {
 		if s.over += bytes + a.each; s.over > 4*a.burst { // to refuse them keeps the gate from messages of others
 			s.over = 0
-			g.errands.Go(func() { g.bar(executor) })
+			g.background.Go(func() { g.bar(executor) })
 		}
 		return fmt.Sprintf("executor %s sends too much to %s*: at most %s a second is taken of it", executor, a.kind,
 			graph.Bytes(a.rate))
@@ -173,7 +173,7 @@ func (g *gate) spend(executor string, a *allowance, bytes int64, now time.Time) 
 				return fmt.Sprintf("executor %s writes logs faster than its old lines are dropped", executor)
 			}
 			s.since, s.dropping = 0, true
-			g.errands.Go(func() { g.dropLines(executor, s) })
+			g.background.Go(func() { g.dropLines(executor, s) })
 		}
 	}
 	s.left -= bytes + a.each

@@ -93,7 +93,7 @@ func TestLogsOfOneExecutor(t *testing.T) {
 	got.want(t, "log.b.job=last")
 }
 
-// An executor that goes on sending what is refused is disconnected and let in no more for a while; others are as before.
+// An executor that goes on sending what is refused is disconnected and let in no more for a while; others are not.
 func TestBarred(t *testing.T) {
 	s := listening(t)
 	ctx := within(t)
