@@ -223,10 +223,13 @@ func parseTerms(flag, memory string, anyway bool) (t sidecar.Terms, err error) {
 	return t, nil
 }
 
-// memoryIsBudget lets --budget be called --memory, as tensile join has it.
-func memoryIsBudget(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-	if name == "memory" {
-		name = "budget"
-	}
-	return pflag.NormalizedName(name)
+// memoryIsBudget lets --budget be called --memory, as tensile join has it, and has its help say so.
+func memoryIsBudget(flags *pflag.FlagSet) {
+	flags.Lookup("budget").Usage += "; also called --memory"
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "memory" {
+			name = "budget"
+		}
+		return pflag.NormalizedName(name)
+	})
 }
