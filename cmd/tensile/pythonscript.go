@@ -34,14 +34,19 @@ type pythonScript struct {
 const neverStarted = 2
 
 // scriptOf returns the script that a command line names; nil: it names none. Only flags that a script takes may be
-// given.
-func scriptOf(c *cobra.Command, args []string, takes func(flag string) bool) (*pythonScript, error) {
+// given with one, and without one none that are for scripts alone.
+func scriptOf(c *cobra.Command, args []string, takes func(flag string) bool, alone ...string) (*pythonScript, error) {
 	own := args
 	if n := c.ArgsLenAtDash(); n >= 0 {
 		own = args[:n]
 	}
 	at := slices.IndexFunc(own, isScript)
 	if at < 0 {
+		for _, name := range alone {
+			if c.Flags().Changed(name) {
+				return nil, fmt.Errorf("--%s is for a script of PyTorch, and none is named: leave it out", name)
+			}
+		}
 		return nil, nil
 	}
 	s := &pythonScript{path: own[at], args: args[len(own):]}
