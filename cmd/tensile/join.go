@@ -90,6 +90,23 @@ const (
 	reportHelp = "of a script: write a JSON report to this file: need_bytes, plan_bytes, touched_bytes and more"
 )
 
+// parseTerms reads within what a script is to train: a flag and its text, a size or a percentage.
+func parseTerms(flag, memory string, anyway bool) (t sidecar.Terms, err error) {
+	percent, share, err := parseShare(flag, memory)
+	switch {
+	case err != nil:
+		return t, err
+	case share:
+		t.Share = percent / 100
+	case memory != "":
+		if t.Limit, err = parseBytes(flag, memory); err != nil {
+			return t, err
+		}
+	}
+	t.Anyway = anyway
+	return t, nil
+}
+
 // join starts a command and is the sidecar of each of its processes that joins, until the command ends.
 func join(ctx context.Context, command scriptCommand, t sidecar.Terms, report string, stderr io.Writer) error {
 	r, status, err := serveCommand(ctx, command, t, stderr)

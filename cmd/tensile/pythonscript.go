@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"tensile/executor/sidecar"
 	"tensile/models/external"
 )
 
@@ -35,14 +34,19 @@ type pythonScript struct {
 const neverStarted = 2
 
 // scriptOf returns the script that a command line names; nil: it names none. Only flags that a script takes may be
-// given.
-func scriptOf(c *cobra.Command, args []string, takes func(flag string) bool) (*pythonScript, error) {
+// given with one, and without one none that are for scripts alone.
+func scriptOf(c *cobra.Command, args []string, takes func(flag string) bool, alone ...string) (*pythonScript, error) {
 	own := args
 	if n := c.ArgsLenAtDash(); n >= 0 {
 		own = args[:n]
 	}
 	at := slices.IndexFunc(own, isScript)
 	if at < 0 {
+		for _, name := range alone {
+			if c.Flags().Changed(name) {
+				return nil, fmt.Errorf("--%s is for a script of PyTorch, and none is named: leave it out", name)
+			}
+		}
 		return nil, nil
 	}
 	s := &pythonScript{path: own[at], args: args[len(own):]}
@@ -204,23 +208,6 @@ func tell(to io.Writer, m external.Message) error {
 		_, err = to.Write(line)
 	}
 	return err
-}
-
-// parseTerms reads within what a script is to train: a flag and its text, a size or a percentage.
-func parseTerms(flag, memory string, anyway bool) (t sidecar.Terms, err error) {
-	percent, share, err := parseShare(flag, memory)
-	switch {
-	case err != nil:
-		return t, err
-	case share:
-		t.Share = percent / 100
-	case memory != "":
-		if t.Limit, err = parseBytes(flag, memory); err != nil {
-			return t, err
-		}
-	}
-	t.Anyway = anyway
-	return t, nil
 }
 
 // memoryIsBudget lets --budget be called --memory, as tensile join has it, and has its help say so.

@@ -67,6 +67,28 @@ gc.collect()
 	if err == nil || !strings.Contains(errs, "unseeded.py does not repeat itself without a plan either: loss 1 of 24") {
 		t.Errorf("of other bits in each run: %v\n%s", err, errs)
 	}
+	// An optimizer that goes in the middle is digested with all that it has trained at home: a plan has some of that
+	// elsewhere then.
+	write(t, filepath.Join(dir, "gone.py"), `
+import torch
+torch.manual_seed(0)
+def net():
+    return torch.nn.Sequential(*[l for _ in range(6) for l in (torch.nn.Linear(256, 256), torch.nn.Tanh())])
+judge, maker = net(), net()
+first, second = torch.optim.AdamW(judge.parameters()), torch.optim.AdamW(maker.parameters())
+for i in range(40):
+    judge.zero_grad()
+    maker.zero_grad()
+    judge(maker(torch.randn(128, 256))).sub(1).square().mean().backward()
+    first.step()
+    if i < 15:
+        second.step()
+    second = second if i < 15 else None
+`)
+	out, errs, err = run("tensile", "run", "gone.py", "--compare", "--memory", "60%")
+	if err != nil || !strings.Contains(out, "identical: 40 losses and 96 parameters and tensors of optimizer state") {
+		t.Errorf("with an optimizer that goes: %v\n%s\n%s", err, out, errs)
+	}
 	write(t, filepath.Join(dir, "nested.py"), `
 import sys, torch
 torch.manual_seed(0)

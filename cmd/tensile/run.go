@@ -58,7 +58,7 @@ func runCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := scriptOf(c, args, func(flag string) bool {
 				return slices.Contains([]string{"budget", "compare", "anyway", "report"}, flag)
-			})
+			}, "anyway", "report")
 			switch {
 			case err != nil:
 				return err

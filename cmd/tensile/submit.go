@@ -48,7 +48,7 @@ func submitCommand() *cobra.Command {
 		Args:              needModels,
 		ValidArgsFunction: completeModels,
 	}
-	ofNetworks := f.withController(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
+	submitNetworks := f.withController(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
 		w, err := s.load(args)
 		if err != nil {
 			return err
@@ -91,7 +91,8 @@ func submitCommand() *cobra.Command {
 		return err
 	})
 	c.RunE = func(c *cobra.Command, args []string) error {
-		script, err := scriptOf(c, args, func(flag string) bool { return slices.Contains(ofScripts, flag) })
+		script, err := scriptOf(c, args, func(flag string) bool { return slices.Contains(ofScripts, flag) },
+			"memory", "restart")
 		if err != nil {
 			return err
 		}
@@ -101,7 +102,7 @@ func submitCommand() *cobra.Command {
 		if err := s.check(args); err != nil {
 			return err
 		}
-		return ofNetworks(c, args)
+		return submitNetworks(c, args)
 	}
 	c.Flags().String("memory", "", "of a script: device memory until its first iteration is recorded, such as 4GiB "+
 		"(default: a quarter of the budget)")

@@ -25,7 +25,8 @@ class Observer:
     def __init__(self, path):
         self.path, self.process = path, os.getpid()
         self.losses, self.steps, self.optimizers = [], [], []
-        self.known = weakref.WeakKeyDictionary()  # optimizer -> what digests it once
+        self.known = weakref.WeakKeyDictionary()  # optimizer -> what is told of it, its attributes, names of its parameters
+        self.gone = []  # these of optimizers that are gone
         backward = torch.autograd.backward
 
         def observed(*args, **kwargs):
@@ -39,6 +40,7 @@ class Observer:
     def began(self, tensors):
         from . import modes
 
+        self.digest()
         loss = None
         if isinstance(tensors, torch.Tensor) and tensors.numel() == 1:
             try:
@@ -50,22 +52,31 @@ class Observer:
 
     def stepped(self, optimizer, args, kwargs):
         self.steps.append(time.perf_counter_ns())
-        entry = self.known.get(optimizer)
-        if entry is None:
+        trained = self.known.get(optimizer)
+        if trained is None:
             what = {"optimizer": type(optimizer).__name__, "steps": 0, "tensors": {}, "unread": []}
+            self.known[optimizer] = trained = what, vars(optimizer), names(optimizer)
             self.optimizers.append(what)
-            # The dictionary outlives the optimizer until its tensors are digested.
-            end = weakref.finalize(optimizer, digest, what, vars(optimizer), names(optimizer))
-            end.atexit = False  # write does that
-            self.known[optimizer] = entry = (what, end)
-        entry[0]["steps"] += 1
+            # An optimizer may go in the middle of anything: its attributes stay until its tensors can be read.
+            weakref.finalize(optimizer, self.gone.append, trained).atexit = False
+        trained[0]["steps"] += 1
+
+    def digest(self):
+        """Digests what optimizers have trained that are gone, with all of it at home."""
+        if self.gone:
+            sys.modules["tensile"].home()
+        while self.gone:
+            trained = self.gone.pop(0)
+            try:
+                digest(*trained)
+            except Exception as e:  # an optimizer of another form, which the script may use all the same
+                trained[0]["unread"].append(f"all ({type(e).__name__})")
 
     def write(self):
         if os.getpid() != self.process:
             return
-        sys.modules["tensile"].home()
-        for _, end in list(self.known.values()):
-            end()
+        self.gone += self.known.values()
+        self.digest()
         with open(self.path, "w") as f:
             json.dump({"losses": self.losses, "steps_ns": self.steps, "optimizers": self.optimizers}, f)
 

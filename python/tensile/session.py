@@ -419,8 +419,11 @@ class Session(TorchDispatchMode):
     def profiled(self, on):
         """The script profiles from now on, or no more. Torch has one profiler at a time, and the script's comes first."""
         self.profiling = on
-        if on:
-            self._events(False)
+        try:
+            if on:
+                self._events(False)
+        except Exception as e:
+            self.broken(e)
 
     def _events(self, on):
         if on or self.peaks.events is not None:
