@@ -127,7 +127,7 @@ func planCommand() *cobra.Command {
 	c.Flags().BoolVar(&frontier, "frontier", false,
 		"print memory against time for every policy (or each of --policy A,B) over all budgets; --svg draws the "+
 			"curves, --budget adds the plans for one budget")
-	c.Flags().SetNormalizeFunc(memoryIsBudget)
+	memoryIsBudget(c.Flags())
 	c.Flags().BoolVar(&steps, "steps", false, "list the steps of an iteration and the moves between them")
 	c.Flags().BoolVar(&commands, "commands", false,
 		"list the commands of the program with their lanes, waits and groups")

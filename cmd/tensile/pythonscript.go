@@ -34,14 +34,19 @@ type pythonScript struct {
 const neverStarted = 2
 
 // scriptOf returns the script that a command line names; nil: it names none. Only flags that a script takes may be
-// given.
-func scriptOf(c *cobra.Command, args []string, takes func(flag string) bool) (*pythonScript, error) {
+// given with one, and without one none that are for scripts alone.
+func scriptOf(c *cobra.Command, args []string, takes func(flag string) bool, alone ...string) (*pythonScript, error) {
 	own := args
 	if n := c.ArgsLenAtDash(); n >= 0 {
 		own = args[:n]
 	}
 	at := slices.IndexFunc(own, isScript)
 	if at < 0 {
+		for _, name := range alone {
+			if c.Flags().Changed(name) {
+				return nil, fmt.Errorf("--%s is for a script of PyTorch, and none is named: leave it out", name)
+			}
+		}
 		return nil, nil
 	}
 	s := &pythonScript{path: own[at], args: args[len(own):]}
@@ -205,10 +210,13 @@ func tell(to io.Writer, m external.Message) error {
 	return err
 }
 
-// memoryIsBudget lets --budget be called --memory, as tensile join has it.
-func memoryIsBudget(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-	if name == "memory" {
-		name = "budget"
-	}
-	return pflag.NormalizedName(name)
+// memoryIsBudget lets --budget be called --memory, as tensile join has it, and has its help say so.
+func memoryIsBudget(flags *pflag.FlagSet) {
+	flags.Lookup("budget").Usage += "; also called --memory"
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "memory" {
+			name = "budget"
+		}
+		return pflag.NormalizedName(name)
+	})
 }

@@ -67,7 +67,7 @@ gc.collect()
 	if err == nil || !strings.Contains(errs, "unseeded.py does not repeat itself without a plan either: loss 1 of 24") {
 		t.Errorf("of other bits in each run: %v\n%s", err, errs)
 	}
-	// An optimizer that goes in the middle is digested with all of what it has trained at home, of which a plan has some
+	// An optimizer that goes in the middle is digested with all that it has trained at home: a plan has some of that
 	// elsewhere then.
 	write(t, filepath.Join(dir, "gone.py"), `
 import torch

@@ -58,7 +58,7 @@ func runCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := scriptOf(c, args, func(flag string) bool {
 				return slices.Contains([]string{"budget", "compare", "anyway", "report"}, flag)
-			})
+			}, "anyway", "report")
 			switch {
 			case err != nil:
 				return err
@@ -104,7 +104,7 @@ func runCommand() *cobra.Command {
 		"run each job in its own executor process (default except with --device sim)")
 	c.Flags().BoolVar(&f.anyway, "anyway", false, anywayHelp)
 	c.Flags().StringVar(&f.report, "report", "", reportHelp)
-	c.Flags().SetNormalizeFunc(memoryIsBudget)
+	memoryIsBudget(c.Flags())
 	c.Flags().StringVar(&f.noise, "noise", "",
 		"with --device sim: random variation of every kernel's time in both directions, such as 5%")
 	c.Flags().Float64Var(&f.mispredict, "mispredict", 0,

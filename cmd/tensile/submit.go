@@ -91,7 +91,8 @@ func submitCommand() *cobra.Command {
 		return err
 	})
 	c.RunE = func(c *cobra.Command, args []string) error {
-		script, err := scriptOf(c, args, func(flag string) bool { return slices.Contains(ofScripts, flag) })
+		script, err := scriptOf(c, args, func(flag string) bool { return slices.Contains(ofScripts, flag) },
+			"memory", "restart")
 		if err != nil {
 			return err
 		}
