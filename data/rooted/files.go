@@ -100,13 +100,35 @@ func (f *Files) Parent(path string) (dir *os.Root, name string, err error) {
 			return nil, f.refused(path, "is a link")
 		}
 		if f.Home(path) {
-			if err := r.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			if err := f.makeFolders(r, path, filepath.Dir(file)); err != nil {
 				return nil, err
 			}
 		}
 		return r.OpenRoot(filepath.Dir(file))
 	})
 	return dir, filepath.Base(path), err
+}
+
+// makeFolders makes the folders that are missing for the file of a path, if there is room for them and the file.
+func (f *Files) makeFolders(r *os.Root, path, folder string) error {
+	var missing graph.Bytes
+	for at := folder; at != "."; at = filepath.Dir(at) {
+		if _, err := r.Lstat(at); err == nil {
+			break
+		}
+		missing++
+	}
+	if missing == 0 {
+		return nil
+	}
+	room, err := f.Room(path)
+	if err == nil && room < missing*entryBytes {
+		err = f.Full(room)
+	}
+	if err != nil {
+		return err
+	}
+	return r.MkdirAll(folder, 0o700)
 }
 
 // do does something with a path anywhere, if f is nil, or with its name in the one of the folders below which it lies.

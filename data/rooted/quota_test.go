@@ -54,6 +54,28 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// Folders are made for a file only where there is room for them: refused files leave none.
+func TestRoomForFolders(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "ada")
+	f := New(home, nil, 8*entryBytes)
+	for _, step := range []struct {
+		path string
+		made bool
+	}{{"a/b/c/d/w", true}, {"e/f/g/h/w", false}, {"a/b/c/d/x/w", true}, {"a/b/c/d/x/v", true}, {"e/f/g/w", false},
+		{"e/f/w", true}, {"g/w", false}, {"h/i/w", false}} {
+		dir, _, err := f.Parent(f.Path(step.path))
+		if err == nil {
+			dir.Close()
+		}
+		if made := err == nil; made != step.made || !made && !strings.Contains(err.Error(), "--user-quota") {
+			t.Errorf("folder of %s: %v, want it made: %t", step.path, err, step.made)
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(home, "h")); err == nil {
+		t.Error("a file that is refused leaves a folder")
+	}
+}
+
 // Without a quota of the administrator's a folder has a quarter of its disk.
 func TestDefaultQuota(t *testing.T) {
 	home := filepath.Join(needs.SmallDisk(t, 1<<20), "ada")

@@ -92,6 +92,9 @@ func (s *sender) sendLines(lines []*logLine) []*logLine {
 			return slices.Clip(lines[i:])
 		case err != nil:
 			s.log.Warn("a line was lost", "job", line.Job, "err", err)
+			s.mu.Lock()
+			s.lost[line.Job]++
+			s.mu.Unlock()
 		}
 	}
 	return nil

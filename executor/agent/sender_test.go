@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -19,6 +20,7 @@ type awayBus struct {
 	there bool
 	lines []string
 	stuck int // appends that get no answer
+	full  int // appends that are refused after these
 }
 
 func (b *awayBus) Connected() bool {
@@ -33,6 +35,10 @@ func (b *awayBus) Append(_ context.Context, log string, line []byte) error {
 	if b.stuck > 0 {
 		b.stuck--
 		return fmt.Errorf("no answer: %w", context.DeadlineExceeded)
+	}
+	if b.full > 0 {
+		b.full--
+		return errors.New("executor x1 sends too much")
 	}
 	b.lines = append(b.lines, string(line))
 	return nil
@@ -85,6 +91,23 @@ func TestLinesAreKept(t *testing.T) {
 		if !slices.Equal(b.lines, want) {
 			t.Errorf("%d lines were said, want %d; the first are %q, the last %q", len(b.lines), len(want),
 				b.lines[:min(3, len(b.lines))], b.lines[max(0, len(b.lines)-3):])
+		}
+	})
+}
+
+// The log of a job says how many of its lines were refused.
+func TestRefusedLinesAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &awayBus{there: true, full: 2}
+		s := newSender(&Options{Executor: "x1", Bus: b, Log: slog.New(slog.DiscardHandler)})
+		for i := range 3 {
+			s.addLine(&logLine{"lenet", fmt.Sprint("iteration ", i)})
+			synctest.Wait()
+		}
+		s.close()
+		want := []string{"2 lines are missing here: the controller was away, or they came too fast", "iteration 2"}
+		if !slices.Equal(b.lines, want) {
+			t.Errorf("the log has %q, want %q", b.lines, want)
 		}
 	})
 }

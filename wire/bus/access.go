@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
@@ -192,6 +193,17 @@ type authenticator struct {
 	mu     sync.Mutex
 	server *server.Server // nil until it serves
 	users  map[string]*server.User
+	barred map[string]time.Time // until when users are not let in
+}
+
+// bar lets a user in no more until a time.
+func (a *authenticator) bar(user string, until time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.barred == nil {
+		a.barred = make(map[string]time.Time)
+	}
+	a.barred[user] = until
 }
 
 // admitUsers lets users in from now on.
@@ -228,6 +240,10 @@ func (a *authenticator) Check(c server.ClientAuthentication) bool {
 func (a *authenticator) user(name string) (*server.User, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if time.Now().Before(a.barred[name]) {
+		return nil, fmt.Errorf("user %q goes on sending what is refused: it is let in later", name)
+	}
+	delete(a.barred, name)
 	if u := a.users[name]; u != nil {
 		return u, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
@@ -281,6 +282,29 @@ func TestForgedHeaders(t *testing.T) {
 	_, err = c.Watch(ctx, "status.*", again.each)
 	must(t, err)
 	again.want(t, "status.a=", "status.b=later")
+}
+
+// TestSplitHeader sends a header with a line break that the server takes for a part of it, but the gate for its end.
+// The gate's message has no such header, by which the server would write into the record of a job.
+func TestSplitHeader(t *testing.T) {
+	s := listening(t)
+	c, to := rule(t, s), s.Credentials(Executor("a"))
+	told, err := c.nats.SubscribeSync(wire.ReportSubject("a", "job"))
+	must(t, err)
+	must(t, c.nats.Flush())
+	conn, err := net.Dial("tcp", strings.TrimPrefix(to.URL, "nats://"))
+	must(t, err)
+	defer conn.Close()
+	header := "NATS/1.0\r\nX: y\nNats-Trace-Dest: $KV.record.job\r\n\r\n"
+	_, err = fmt.Fprintf(conn, "CONNECT {\"user\":%q,\"pass\":%q,\"headers\":true}\r\n"+
+		"HPUB %s %d %d\r\n%sodd\r\n",
+		to.User, to.Password, told.Subject, len(header), len(header)+len("odd"), header)
+	must(t, err)
+	m, err := told.NextMsgWithContext(within(t))
+	must(t, err)
+	if string(m.Data) != "odd" || len(m.Header) > 0 {
+		t.Errorf("the gate hands on %q with the headers %q", m.Data, m.Header)
+	}
 }
 
 // TestRollups has users and executors send the header by which one message takes the place of all others, and of those

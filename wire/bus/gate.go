@@ -16,7 +16,8 @@ import (
 
 // What executors publish does not go to the streams, or to the controller, but to the gate of the server. It hands on
 // of each executor what that may send, and refuses the rest: so one that sends without end keeps nobody else waiting,
-// and its lines push nobody else's out of the logs.
+// and its lines push nobody else's out of the logs. It hands on no headers: by some, such as Nats-Trace-Dest, the
+// server would do what the controller may, and the sender may not.
 
 // gated begins the subject at which the gate gets what an executor publishes to a subject.
 const gated = "in."
@@ -25,8 +26,8 @@ const gated = "in."
 var allowances = []allowance{
 	{kind: "$KV.status.", rate: 16 << 20, burst: 64 << 20, each: 16 << 10},
 	{kind: "$KV.result.", rate: 16 << 20, burst: 64 << 20, each: 16 << 10},
-	{kind: "report.", rate: 32 << 20, burst: 64 << 20, each: 1 << 10},
-	{kind: "trace.", rate: 32 << 20, burst: 64 << 20, each: 1 << 10},
+	{kind: "report.", rate: 32 << 20, burst: 64 << 20, each: 1 << 10, unanswered: true},
+	{kind: "trace.", rate: 32 << 20, burst: 64 << 20, each: 1 << 10, unanswered: true},
 	{kind: logKind, rate: 8 << 20, burst: 32 << 20, each: 1 << 10},
 }
 
@@ -41,17 +42,20 @@ type allowance struct {
 	kind        string
 	rate, burst int64 // bytes in a second, and at once after a pause
 	each        int64 // bytes that a message counts for beside its own: it takes time to be handled
+	unanswered  bool  // nobody answers them, so the gate does: until then the server remembers who wants an answer
 }
 
 // gate hands on what executors publish.
 type gate struct {
 	conn *Conn
 	log  func(kind, line string)
+	// bar closes the connections of an executor, and lets it in again after a while.
+	bar func(executor string)
 	// answers begins the subject of an answer to what it hands on, followed by that of who asks: the server lets no
 	// client name the latter itself.
 	answers string
-	// purges counts the goroutines that drop old lines.
-	purges sync.WaitGroup
+	// background counts the goroutines that drop old lines or bar an executor.
+	background sync.WaitGroup
 
 	// first is the number of the first line after those that were there when the server started.
 	first uint64
@@ -66,6 +70,7 @@ type gate struct {
 type sender struct {
 	left int64 // bytes that it may send at once, as it was at a time
 	at   time.Time
+	over int64 // bytes that were refused, less those that it might have sent since at its rate
 
 	// When half of maxLogs was sent since a mark, the lines before it are dropped and it moves to the end.
 	since    int64
@@ -74,8 +79,8 @@ type sender struct {
 }
 
 // openGate opens the gate on a connection of the controller's, which is closed with it.
-func openGate(ctx context.Context, c *Conn, log func(kind, line string)) (*gate, error) {
-	g := &gate{conn: c, log: log, answers: nats.NewInbox() + ".", senders: make(map[string]*sender)}
+func openGate(ctx context.Context, c *Conn, log func(kind, line string), bar func(executor string)) (*gate, error) {
+	g := &gate{conn: c, log: log, bar: bar, answers: nats.NewInbox() + ".", senders: make(map[string]*sender)}
 	stream, err := g.lines(ctx)
 	if err == nil {
 		g.first = stream.CachedInfo().State.LastSeq + 1
@@ -101,7 +106,7 @@ func (g *gate) lines(ctx context.Context) (jetstream.Stream, error) {
 // close closes the gate's connection.
 func (g *gate) close() {
 	g.conn.Close()
-	g.purges.Wait()
+	g.background.Wait()
 }
 
 // pass hands on a message, or refuses it.
@@ -119,8 +124,11 @@ func (g *gate) pass(m *nats.Msg) {
 			g.answer(m.Reply, nil, refusalText(why))
 			return
 		}
-		to := &nats.Msg{Subject: subject, Header: m.Header, Data: m.Data}
-		if m.Reply != "" {
+		to := &nats.Msg{Subject: subject, Data: m.Data}
+		switch {
+		case a.unanswered:
+			g.answer(m.Reply, nil, nil)
+		case m.Reply != "":
 			to.Reply = g.answers + m.Reply
 		}
 		_ = g.conn.publish(to) // while the server starts again it is not there, and who has sent this tries again
@@ -147,9 +155,14 @@ func (g *gate) spend(executor string, a *allowance, bytes int64, now time.Time) 
 	}
 	if passed := now.Sub(s.at); passed > 0 {
 		s.at = now
-		s.left = min(a.burst, s.left+int64(min(passed.Seconds(), 3600)*float64(a.rate)))
+		may := int64(min(passed.Seconds(), 3600) * float64(a.rate))
+		s.left, s.over = min(a.burst, s.left+may), max(0, s.over-may)
 	}
 	if bytes+a.each > s.left {
+		if s.over += bytes + a.each; s.over > 4*a.burst { // to refuse them keeps the gate from messages of others
+			s.over = 0
+			g.background.Go(func() { g.bar(executor) })
+		}
 		return fmt.Sprintf("executor %s sends too much to %s*: at most %s a second is taken of it", executor, a.kind,
 			graph.Bytes(a.rate))
 	}
@@ -160,7 +173,7 @@ func (g *gate) spend(executor string, a *allowance, bytes int64, now time.Time) 
 				return fmt.Sprintf("executor %s writes logs faster than its old lines are dropped", executor)
 			}
 			s.since, s.dropping = 0, true
-			g.purges.Go(func() { g.dropLines(executor, s) })
+			g.background.Go(func() { g.dropLines(executor, s) })
 		}
 	}
 	s.left -= bytes + a.each

@@ -47,6 +47,9 @@ func TestLogsOfOneExecutor(t *testing.T) {
 	long.Only(t)
 	dir := t.TempDir()
 	s := start(t, Options{Dir: dir, Listen: "127.0.0.1:0"})
+	s.gate.mu.Lock()
+	s.gate.bar = func(string) {} // it stays connected, to fill the log
+	s.gate.mu.Unlock()
 	ctx, c := within(t), rule(t, s)
 	a, b := join(t, s, Executor("a")), join(t, s, Executor("b"))
 	must(t, b.Append(ctx, "log.b.job", []byte("first")))
@@ -88,4 +91,42 @@ func TestLogsOfOneExecutor(t *testing.T) {
 	got.want(t, "log.b.job=first")
 	must(t, b.Append(ctx, "log.b.job", []byte("last")))
 	got.want(t, "log.b.job=last")
+}
+
+// An executor that goes on sending what is refused is disconnected and let in no more for a while; others are not.
+func TestBarred(t *testing.T) {
+	s := listening(t)
+	ctx := within(t)
+	rule(t, s)
+	a, b := join(t, s, Executor("a")), join(t, s, Executor("b"))
+	data := make([]byte, wire.MaxMessage/2)
+	for ctx.Err() == nil && a.Connected() {
+		_ = a.Publish(wire.ReportSubject("a", "job"), data) // while it can
+	}
+	to := s.Credentials(Executor("a"))
+	if err := s.authenticator.keys.check(to.User, to.Password); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.authenticator.user(to.User)
+	for err == nil && ctx.Err() == nil { // it was disconnected for what the server had no room for
+		_, err = s.authenticator.user(to.User)
+	}
+	if err == nil || !strings.Contains(err.Error(), "goes on sending what is refused") {
+		t.Errorf("executor a is let in: %v", err)
+	}
+	must(t, b.Append(ctx, "log.b.job", []byte("line")))
+}
+
+// Whoever wants an answer to what nobody answers gets one at once: until then the server would remember it.
+func TestReportsAreAnswered(t *testing.T) {
+	s := listening(t)
+	rule(t, s)
+	a := join(t, s, Executor("a"))
+	answer, err := a.nats.SubscribeSync("_INBOX.a")
+	must(t, err)
+	for _, subject := range []string{wire.ReportSubject("a", "job"), wire.TraceSubject("a", "job")} {
+		must(t, a.nats.PublishMsg(&nats.Msg{Subject: subject, Reply: answer.Subject}))
+		_, err = answer.NextMsgWithContext(within(t))
+		must(t, err)
+	}
 }

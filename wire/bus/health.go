@@ -49,22 +49,40 @@ const revokeInterval = 100 * time.Millisecond
 
 // disconnect closes the connections of users whose credentials were revoked.
 func (s *Server) disconnect(users []string) {
-	n := s.nats.Load()
 	for _, user := range users {
 		s.options.Log(fmt.Sprintf("the credentials of user %q were revoked: its connections are closed", user))
-		if n == nil {
-			continue // it is being started again, and nobody is connected
-		}
-		open, err := n.Connz(&server.ConnzOptions{Username: true, User: user, Limit: math.MaxInt32})
-		if err != nil {
-			s.options.Log(fmt.Sprintf("list the connections of user %q: %v", user, err))
-			continue
-		}
-		for _, c := range open.Conns {
-			_ = n.DisconnectClientByID(c.Cid) // it may have gone
-		}
+		s.closeConnections(user)
 	}
 }
+
+// closeConnections closes those of a user.
+func (s *Server) closeConnections(user string) {
+	n := s.nats.Load()
+	if n == nil {
+		return // it is being started again, and nobody is connected
+	}
+	open, err := n.Connz(&server.ConnzOptions{Username: true, User: user, Limit: math.MaxInt32})
+	if err != nil {
+		s.options.Log(fmt.Sprintf("list the connections of user %q: %v", user, err))
+		return
+	}
+	for _, c := range open.Conns {
+		_ = n.DisconnectClientByID(c.Cid) // it may have gone
+	}
+}
+
+// bar closes the connections of an executor, given as a token, that sends without regard to what is refused, and lets
+// it in again after barTime.
+func (s *Server) bar(executor string) {
+	user := "x-" + executor
+	s.authenticator.bar(user, time.Now().Add(barTime))
+	s.logLimited("bar "+user, fmt.Sprintf("executor %s goes on sending what is refused: its connections are closed, "+
+		"and none is let in for %v", executor, barTime))
+	s.closeConnections(user)
+}
+
+// barTime is for how long an executor is kept out that keeps the gate busy: then that has time for others.
+const barTime = 10 * time.Second
 
 // logOmitted logs how many lines the rate limit has left out.
 func (s *Server) logOmitted() {

@@ -199,7 +199,7 @@ func (s *Server) openGate() error {
 	if err != nil {
 		return err
 	}
-	if s.gate, err = openGate(ctx, c, s.logLimited); err != nil {
+	if s.gate, err = openGate(ctx, c, s.logLimited, s.bar); err != nil {
 		c.Close()
 		s.gate = nil
 	}
