@@ -122,7 +122,7 @@ def line(row):
 
 
 def table(rows):
-    """A line per network and optimizer: the time alone, and that of the other ways as parts of it."""
+    """A line per network and optimizer: the time alone, and that of the other ways as parts of it; and one per run that failed."""
     lines = []
     for name in dict.fromkeys(r["name"] for r in rows):
         ways = {r["way"]: r for r in rows if r["name"] == name}
@@ -133,7 +133,7 @@ def table(rows):
                 eor = f"{r['ms'] / alone:.3f}" if alone and "ms" in r else "-"
                 cells.append(f"{way} {eor}" + ("" if r["result"].startswith("ok") else " " + r["result"].split(":")[0]))
         lines.append(f"{name:<23} " + ", ".join(cells))
-    return lines
+    return lines + [line(r) for r in rows if r["result"].startswith("FAILED")]
 
 
 def finish(rows):
