@@ -175,7 +175,7 @@ def train(torch, device, model, optimizer, iteration, count, ops=1):
         session = joined and tensile._session
         if session and session.graphs and not waited:  # how many iterations follow a plan is not for the speed of this machine to say
             waited = True
-            if session.planner.newest is None:
+            while session.planner.sock and not (session.planner.newest and session.planner.newest["graph"]):
                 session.planner._read(60)
     got = {"ms": 1000 * sorted(times[count // 2:])[(count - count // 2) // 2], "ops": ops}
     if device == "cuda":
