@@ -331,8 +331,8 @@ func (m *Machine) recordCheckpoint(j *job, c *wire.Checkpoint) {
 // recordTraining records that a job trains.
 func (m *Machine) recordTraining(j *job) {
 	if j.record.State == wire.JobStarting {
-		j.record.State, j.record.Reason, j.trainingSince, m.changed = wire.JobRunning, "", m.now, true
-		j.checkpointDeadline = 0
+		j.enter(wire.JobRunning, "")
+		j.trainingSince, j.checkpointDeadline, m.changed = m.now, 0, true
 	}
 }
 
