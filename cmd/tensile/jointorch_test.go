@@ -104,7 +104,7 @@ func TestJoinTorch(t *testing.T) {
 func TestJoinUnchangedScript(t *testing.T) {
 	long.Only(t)
 	t.Parallel()
-	python := needs.Torch2(t)
+	python := needs.Torch(t)
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "site"), 0o700); err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func TestJoinTorchPlanned(t *testing.T) {
 func TestJoinTorchCases(t *testing.T) {
 	long.Only(t)
 	t.Parallel()
-	python := needs.Torch2(t)
+	python := needs.Torch(t)
 	if _, err := os.Stat("../../../shared/torch2/cases.py"); err != nil {
 		t.Skip("needs shared scripts: ../shared/torch2 is not there, seen from the project")
 	}
