@@ -188,8 +188,13 @@ func TestJoinTorchPlanned(t *testing.T) {
 	}
 }
 
+// usualCases are the scripts of TestJoinTorchCases that differ most from each other. All take a quarter of an hour.
+const usualCases = "gradscaler_fp16 adamw_fused tensor_lr accum4 gan_join_g ckpt_reentrant loader_workers odd_last " +
+	"lbfgs custom_fn mha compile_sub deepcopy_mid wrapper_subclass_param ddp threads fork_mp data_ptr_write " +
+	"checkpoint_reload_weights_only foreign_sgd"
+
 // Scripts as people write them for PyTorch 2, in ../shared/torch2, end as they do alone, to the same bits, in a limit
-// and with random plans. The log has a line for each.
+// and with random plans: some of them, and with -long=N all. The log has a line for each.
 func TestJoinTorchCases(t *testing.T) {
 	long.Only(t)
 	t.Parallel()
@@ -202,6 +207,9 @@ func TestJoinTorchCases(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := exec.Command(python, "../../python/tests/matrix.py", tensile)
+	if !long.Soak() {
+		c.Args = append(c.Args, strings.Fields(usualCases)...)
+	}
 	c.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 	out, err := c.CombinedOutput()
 	t.Logf("%s", out)
