@@ -19,6 +19,20 @@ class Through(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+def ops_within(around):
+    """Returns the names of the ops of a layer, as a mode sees them within which there is another."""
+    names = []
+
+    class Names(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            names.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    with Names(), around():
+        torch.nn.Linear(2, 2)(torch.ones(2, 2)).tanh().sum().backward()
+    return names
+
+
 def script(run, forward=lambda i, model, x: model(x), backward=lambda i, loss: loss.backward(), around=None, after=None,
            iterations=14):
     """around() is a context of join and the first six iterations."""
@@ -66,6 +80,8 @@ class Modes(unittest.TestCase):
         self.assertEqual(modes._len_torch_dispatch_stack(), 0)
         return [bool(plan) for _, plan, _ in p.iterations]
 
+    @unittest.skipUnless(ops_within(Through) == ops_within(contextlib.nullcontext),
+                         "in this PyTorch, as in 2.6, a mode within another changes which ops that sees")
     def test_join_within_a_mode(self):
         """When that mode ends it takes itself off the stack."""
         self.assertEqual(self.trains(around=Through), [i >= 3 for i in range(14)])
