@@ -62,7 +62,7 @@ test-gpu-fake: ## what needs the tag gpu, on a driver without a GPU
 	$(SETTINGS) $(GO) run ./internal/testrun -tags gpu -count=1 -timeout 60m \
 		./device/cuda/cudaabi ./device/cuda/fakecuda/bridge ./device/cuda/driver
 
-PYTHON ?= /usr/bin/python3
+PYTHON ?= python3
 test-torch: ## the tests of python/tensile on the PyTorch of PYTHON; adds a row for its version to docs/pytorch.md
 	scripts/test-torch.sh $(PYTHON)
 
@@ -116,7 +116,7 @@ ptx: ## compile the CUDA kernels anew with clang-19; read the diff, and commit t
 ptx-check: ## registers and spills of the CUDA kernels, where ptxas is installed
 	scripts/ptx-check.sh
 
-onnx-cases: ## ONNX files of PyTorch, and what it computes of them, for tests; wants Debian's python3-torch
+onnx-cases: ## ONNX files of PyTorch, and what it computes of them, for tests; wants PyTorch 1.13, as Debian's python3-torch
 	/usr/bin/python3 scripts/onnx-cases.py models/onnx/testdata
 
 FUZZTIME ?= 30s

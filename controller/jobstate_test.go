@@ -15,8 +15,8 @@ import (
 
 func init() { checkStates = true }
 
-// TestNextStates holds the table of transitions: a job that is not over can come to all states, but for one that was told
-// to end, which ends; and a job that is over to none.
+// TestNextStates holds the table of transitions: a job that is not over can come to all states, but for one that was
+// told to end, which ends; and a job that is over to none.
 func TestNextStates(t *testing.T) {
 	over := []wire.JobState{wire.JobFinished, wire.JobStopped, wire.JobFailed}
 	states := append(slices.Sorted(maps.Keys(nextStates)), over...)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Tries to install the packages that some tests want: of Debian OpenBLAS, PyTorch, a browser, clang and what starts programs of aarch64;
-# for the Python in PATH what makes the wheel and checks it. Takes five minutes at most, prints a line of what is there of each, and never
-# fails: without them those tests are skipped, and `make test` says so.
+# test-packages.sh VENV: tries to install the packages that some tests want: of Debian OpenBLAS, a browser, clang and what starts programs of
+# aarch64; in VENV, a virtual environment of the Python in PATH that takes 6 GB, PyTorch, and what makes the wheel and checks it. Takes ten
+# minutes at most, prints a line of what is there of each, and never fails: without them those tests are skipped, and `make test` says so.
 set -u
 
-packages=(libopenblas0 python3-torch chromium clang-19 qemu-user libc6-arm64-cross)
-deadline=$((SECONDS + 290))
+packages=(libopenblas0 chromium clang-19 qemu-user libc6-arm64-cross)
+deadline=$((SECONDS + 590))
 log=$(mktemp) || exit 0
 trap 'rm -f "$log"' EXIT
 
@@ -63,11 +63,16 @@ for package in "${packages[@]}"; do
 done
 echo "test packages: ${have:+have $have}${have:+${without:+; }}$without"
 
+venv=$1
 wheel=("$(sed -nE 's/^requires = \["(.*)"\]$/\1/p' "$(dirname "$0")/../pyproject.toml")" auditwheel==6.8.2)
-left=$((deadline - SECONDS))
-if timeout -k 5 "$((left > 1 ? left : 1))" python3 -m pip install -q "${wheel[@]}" >"$log" 2>&1 </dev/null; then
-	echo "Python packages: have ${wheel[*]}"
-else
-	echo "Python packages: not ${wheel[*]}: $(grep -v '^[[:space:]]*$' "$log" | tail -n 1 | cut -c 1-120)"
-fi
+[ -x "$venv/bin/python3" ] || python3 -m venv "$venv" >"$log" 2>&1 || echo "no virtual environment: $(tail -n 1 "$log" | cut -c 1-120)"
+for list in "${wheel[*]}" "torch==2.15.0 numpy"; do
+	left=$((deadline - SECONDS))
+	# shellcheck disable=SC2086 # words of a list
+	if timeout -k 5 "$((left > 1 ? left : 1))" "$venv/bin/python3" -m pip install -q $list >"$log" 2>&1 </dev/null; then
+		echo "Python packages: have $list"
+	else
+		echo "Python packages: not $list: $(grep -v '^[[:space:]]*$' "$log" | tail -n 1 | cut -c 1-120)"
+	fi
+done
 exit 0

@@ -3,7 +3,7 @@
 # A version that is listed already gets its row anew.
 set -eu
 cd "$(dirname "$0")/.."
-python=${1:-/usr/bin/python3}
+python=${1:-python3}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 version=$("$python" -c 'import torch; print(torch.__version__)') || {

@@ -21,7 +21,7 @@ import (
 // all of the model, and it has a plan.
 func TestExamples(t *testing.T) {
 	long.Only(t)
-	python := needs.Torch2(t)
+	python := needs.Torch(t)
 	joins := map[string]string{ // class of the optimizer, which of those that step it is, tensors of its model
 		"accelerate_accumulation": "AdamW 0 41",
 		"diffusion_unet":          "AdamW 0 182",

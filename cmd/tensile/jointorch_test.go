@@ -104,7 +104,7 @@ func TestJoinTorch(t *testing.T) {
 func TestJoinUnchangedScript(t *testing.T) {
 	long.Only(t)
 	t.Parallel()
-	python := needs.Torch2(t)
+	python := needs.Torch(t)
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "site"), 0o700); err != nil {
 		t.Fatal(err)
@@ -188,12 +188,17 @@ func TestJoinTorchPlanned(t *testing.T) {
 	}
 }
 
+// usualCases are the scripts of TestJoinTorchCases that differ most from each other. All take a quarter of an hour.
+const usualCases = "gradscaler_fp16 adamw_fused tensor_lr accum4 gan_join_g ckpt_reentrant loader_workers odd_last " +
+	"lbfgs custom_fn mha compile_sub deepcopy_mid wrapper_subclass_param ddp threads fork_mp data_ptr_write " +
+	"checkpoint_reload_weights_only foreign_sgd"
+
 // Scripts as people write them for PyTorch 2, in ../shared/torch2, end as they do alone, to the same bits, in a limit
-// and with random plans. The log has a line for each.
+// and with random plans: some of them, and with -long=N all. The log has a line for each.
 func TestJoinTorchCases(t *testing.T) {
 	long.Only(t)
 	t.Parallel()
-	python := needs.Torch2(t)
+	python := needs.Torch(t)
 	if _, err := os.Stat("../../../shared/torch2/cases.py"); err != nil {
 		t.Skip("needs shared scripts: ../shared/torch2 is not there, seen from the project")
 	}
@@ -202,6 +207,9 @@ func TestJoinTorchCases(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := exec.Command(python, "../../python/tests/matrix.py", tensile)
+	if !long.Soak() {
+		c.Args = append(c.Args, strings.Fields(usualCases)...)
+	}
 	c.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 	out, err := c.CombinedOutput()
 	t.Logf("%s", out)

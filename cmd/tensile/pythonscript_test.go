@@ -19,7 +19,7 @@ import (
 func TestRunScript(t *testing.T) {
 	long.Only(t)
 	t.Parallel()
-	python := needs.Torch2(t)
+	python := needs.Torch(t)
 	dir := t.TempDir()
 	script := func(name, seed string) {
 		write(t, filepath.Join(dir, name), `

@@ -90,27 +90,15 @@ func OpenBLAS(t testing.TB, engine string) {
 	}
 }
 
-// Torch returns a Python interpreter that has PyTorch, and skips the test where none is found.
+// Torch returns the first Python interpreter in PATH, and skips the test where that has no PyTorch, 2.6 or later.
 func Torch(t testing.TB) string {
 	t.Helper()
 	os.Getenv(Found)
 	python := torch()
 	if python == "" {
-		t.Skip("needs PyTorch: install Debian's python3-torch")
+		t.Skip("needs PyTorch: put the folder of a Python with 2.6 or later, such as bin of a venv, first in PATH")
 	}
 	return python
-}
-
-// Torch2 returns the first Python interpreter in PATH, and skips the test where that has no PyTorch 2.
-func Torch2(t testing.TB) string {
-	t.Helper()
-	os.Getenv(Found)
-	if python, err := exec.LookPath("python3"); err == nil &&
-		exec.Command(python, "-c", "import torch; assert int(torch.__version__[0]) > 1").Run() == nil {
-		return python
-	}
-	t.Skip("needs PyTorch 2: put the folder of a Python that has it, such as bin of a venv, first in PATH")
-	return ""
 }
 
 // Wheel skips a test where the first Python interpreter in PATH has not what makes wheels, and what checks them.
@@ -169,10 +157,10 @@ func packages() []byte {
 }
 
 var torch = sync.OnceValue(func() string {
-	for _, python := range []string{"/usr/bin/python3", "python3"} {
-		if exec.Command(python, "-c", "import torch").Run() == nil {
-			return python
-		}
+	const asks = "import torch; assert tuple(map(int, torch.__version__.split('.')[:2])) >= (2, 6)"
+	python, err := exec.LookPath("python3")
+	if err != nil || exec.Command(python, "-c", asks).Run() != nil {
+		return ""
 	}
-	return ""
+	return python
 })

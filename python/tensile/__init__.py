@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 
 __all__ = ["join", "home", "leave", "figures"]
 
+_OLDEST = 2, 6  # PyTorch that it works with
+
 _session = None
 _left = False  # it has left, for good
 
 
 def join(model: "torch.nn.Module", optimizer: "torch.optim.Optimizer") -> None:
     """Makes the rest of the script's training a planned job; call it once, after the model is on its device."""
+    if _too_old():
+        return
     from . import link
     from .session import say
 
@@ -60,14 +64,23 @@ def start(parameters, optimizer, planner, why=None):
         _session.enter(hooks.install(_session))
 
 
+def _too_old():
+    """Reports whether PyTorch is older than this package works with, and says so."""
+    import torch
+
+    if tuple(map(int, torch.__version__.split(".")[:2])) >= _OLDEST:
+        return False
+    print(f"tensile: PyTorch {torch.__version__} is older than {'.'.join(map(str, _OLDEST))}: it trains without a plan",
+          file=sys.stderr, flush=True)
+    return True
+
+
 def wait_for_a_step():
-    """Has the first optimizer that makes a step in this process join, unless the script has said join before. Before torch 2
-    nothing happens: it does not tell of steps."""
+    """Has the first optimizer that makes a step in this process join, unless the script has said join before."""
+    if _too_old():
+        return
     from . import hooks, link, session  # all that join imports: if that fails, it fails here, and not in the script's step
 
-    register = getattr(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook", None)
-    if register is None:
-        return
     process = os.getpid()
 
     def stepped(optimizer, args, kwargs):
@@ -78,7 +91,7 @@ def wait_for_a_step():
             except Exception as e:
                 session.say(f"{session.fault(e)}; it trains without a plan")
 
-    handle = register(stepped)
+    handle = sys.modules["torch.optim.optimizer"].register_optimizer_step_post_hook(stepped)
 
 
 def _model_of(optimizer):

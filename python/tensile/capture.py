@@ -71,7 +71,7 @@ def types(func, args):
 # All that ops of these namespaces do is in their tensors and generators. What others do, such as drawing random numbers
 # of their own, cannot be undone: they never run twice.
 _KNOWN = ("aten.", "prims.", "prim.")
-_SEEDED = getattr(getattr(torch, "Tag", None), "nondeterministic_seeded", None)
+_SEEDED = torch.Tag.nondeterministic_seeded
 
 
 class Recorder:

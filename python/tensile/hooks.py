@@ -112,10 +112,9 @@ def install(session):
         hooks.undoing.append(mine.remove)
 
     def rests():
-        if hasattr(torch.optim.Optimizer, "register_step_post_hook"):
-            hooks.undo()
-            watch(session.optimizer)
-            hooks.wrap(torch.optim.Optimizer, "__init__", lambda old: made(old, watch))
+        hooks.undo()
+        watch(session.optimizer)
+        hooks.wrap(torch.optim.Optimizer, "__init__", lambda old: made(old, watch))
 
     def split(old):
         def init(self, *args, **kwargs):
@@ -212,7 +211,7 @@ def install(session):
             hooks.wrap(torch._C, name, session.figures.told)
         for name in "_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats":
             hooks.wrap(torch._C, name, session.figures.set_back)
-    hooks.wrap(getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler, "step", scaled)
+    hooks.wrap(torch.amp.GradScaler, "step", scaled)
     for name in "capture_begin", "replay":
         hooks.wrap(torch.cuda.CUDAGraph, name, graphed)
     for name in "_prepare_profiler", "_enable_profiler":
@@ -221,9 +220,8 @@ def install(session):
     hooks.wrap(torch.autograd, "backward", backward)
     hooks.wrap(torch.nn.parallel.DistributedDataParallel, "__init__", split)
     hooks.wrap(threading.Thread, "_bootstrap_inner", threaded)
-    if hasattr(torch, "_dynamo"):
-        from torch._dynamo import eval_frame  # torch imports it with the first op that a mode sees
-        hooks.wrap(eval_frame, "_maybe_set_eval_frame", compiled)
+    from torch._dynamo import eval_frame  # torch imports it with the first op that a mode sees
+    hooks.wrap(eval_frame, "_maybe_set_eval_frame", compiled)
     for name in "item", "__float__":
         hooks.wrap(torch.Tensor, name, told)
     hooks.wrap(torch.utils.data.DataLoader, "__iter__", beside)

@@ -17,18 +17,15 @@ class Unsupported(Exception):
     """The script does something that cannot be recorded; the text says what."""
 
 
+storage_of = Tensor.untyped_storage
+
+
 def _identity(tensor):
     return storage_of(tensor)._cdata
 
 
 identity = getattr(torch._C, "_storage_id", _identity)
 
-if hasattr(Tensor, "untyped_storage"):
-    storage_of = Tensor.untyped_storage
-else:
-
-    def storage_of(tensor):
-        return tensor.storage()._storage
 
 
 class Weak:
@@ -54,9 +51,6 @@ def lent_storages(parameters):
     """Returns a Weak of each storage, by its id, that something may read or write of which no op tells: what is no tensor of
     Python holds it, such as a capsule of DLPack or a graph of autograd; or it is a parameter's, and what the collector of
     Python does not see, such as an array of numpy, holds a tensor of it."""
-    count = getattr(torch._C, "_storage_Use_Count", None)
-    if count is None:  # before torch 2
-        return {}
     alive = {}  # id -> tensor: all of Python's
     for t in gc.get_objects():
         if issubclass(type(t), Tensor):
@@ -74,7 +68,7 @@ def lent_storages(parameters):
     hidden = _hidden([t for i in trained for t in tensors.get(i, ())
                       if not t.requires_grad or len(tensors[i]) > 1 and not t.is_leaf])
     return {i: Weak(storage_of(ts[0])) for i, ts in tensors.items()
-            if count(i) > len(ts) + 1 or any(id(t) in hidden for t in ts)}
+            if torch._C._storage_Use_Count(i) > len(ts) + 1 or any(id(t) in hidden for t in ts)}
 
 
 def _hidden(tensors):
@@ -158,19 +152,15 @@ def lies(storage, device):
 
 
 def resizable(storage):
-    if hasattr(storage, "resizable"):  # resize_ gives it other memory, and ends the process if that is shared
-        return storage.resizable() and not storage.is_shared()
-    return _resized(storage, storage.nbytes())
+    return storage.resizable() and not storage.is_shared()  # resize_ would end the process if it is shared
 
 
 def emptied(storage):
     """Takes a storage's memory away, and reports whether that can be done."""
-    return (not hasattr(storage, "resizable") or resizable(storage)) and _resized(storage, 0)
-
-
-def _resized(storage, count):
+    if not resizable(storage):
+        return False
     try:
-        storage.resize_(count)
+        storage.resize_(0)
         return True
     except RuntimeError:
         return False

@@ -130,23 +130,24 @@ class Planned(unittest.TestCase):
         self.link = link
         return report
 
-    def at_60(self, script, planned, **options):
+    def within_part(self, script, planned, percent=60, **options):
         want, all_ = self.all(script, **options)
         self.losses = want[0]
-        return self.within(script, want, all_ * 60 // 100, planned, **options)
+        return self.within(script, want, all_ * percent // 100, planned, **options)
 
     def test_networks(self):
         for network in scripts.NETWORKS:
             for optimizer in scripts.OPTIMIZERS:
                 with self.subTest(network=network, optimizer=optimizer):
-                    self.at_60(scripts.plain, 46, network=network, optimizer=optimizer, iterations=50)
+                    percent = 70 if network == "lstm" else 60  # an LSTM is one op on a CPU
+                    self.within_part(scripts.plain, 46, percent, network=network, optimizer=optimizer, iterations=50)
                     losses = [i["loss"] for i in self.link.told if "loss" in i]
                     self.assertEqual(losses, self.losses[:-1])  # each is read after its step, and told with the next
 
     def test_held(self):
         """Where an optimizer works on all parameters at once, a third of the memory is held beside that, to be released
         when it has ended: within the limit that has to be on the host."""
-        report = self.at_60(scripts.plain, 16, network="lstm", optimizer="foreach", iterations=20, batch=lambda i: 8)
+        report = self.within_part(scripts.plain, 16, network="lstm", optimizer="foreach", iterations=20, batch=lambda i: 8)
         self.assertGreater(report["host_bytes"], 0)
 
     def test_scripts(self):
@@ -158,7 +159,7 @@ class Planned(unittest.TestCase):
                 ("gradients set to zero", scripts.plain, 6, {"none": False}),
                 ("workers, evaluation", scripts.epochs, 16, {"workers": 2, "batch": 4, "epochs": 2})):
             with self.subTest(script=name):
-                self.at_60(script, planned, **options)
+                self.within_part(script, planned, **options)
 
     def test_saved_files(self):
         want, alone = [], []
@@ -170,7 +171,7 @@ class Planned(unittest.TestCase):
 
     def test_kinds(self):
         """Each of two kinds of iterations that come in turn has a plan of its own."""
-        report = self.at_60(scripts.plain, 12, iterations=30, scale=lambda i, loss: loss * 1.5 if i % 2 else loss)
+        report = self.within_part(scripts.plain, 12, iterations=30, scale=lambda i, loss: loss * 1.5 if i % 2 else loss)
         followed = [(graph, bool(plan)) for graph, plan, _ in self.link.iterations]
         self.assertEqual(set(followed[20::2]) | set(followed[21::2]), {followed[20], followed[21]})
         self.assertTrue(followed[20][1] and followed[21][1])
@@ -179,7 +180,7 @@ class Planned(unittest.TestCase):
 
     def test_sizes(self):
         """One plan is for batches of all sizes, as large as the largest that has come."""
-        report = self.at_60(scripts.plain, 24, iterations=40, batch=lambda i: 3 + i * 5 % 6)
+        report = self.within_part(scripts.plain, 24, iterations=40, batch=lambda i: 3 + i * 5 % 6)
         self.assertLessEqual(report["graphs"], 4)
 
     def test_lower_limits(self):
@@ -187,7 +188,7 @@ class Planned(unittest.TestCase):
         Which plan is made depends on the times of ops too: here they are the same for each limit."""
         Joined.latency = 10000
         self.addCleanup(setattr, Joined, "latency", None)
-        for network, lowest in ("cnn", 60), ("encoder", 40), ("lstm", 50):
+        for network, lowest in ("cnn", 60), ("encoder", 40), ("lstm", 70):
             options = dict(network=network, optimizer="momentum", iterations=8)
             want, whole = self.all(scripts.plain, **options)
             before = whole

@@ -118,7 +118,6 @@ class Elsewhere(unittest.TestCase):
                         reads = [g for g in it.groups if "_to_copy" in g.name]
                         self.assertTrue(reads and all(g.once for g in reads))
 
-    @unittest.skipUnless(hasattr(Untyped, "resizable"), "needs a torch that resizes storages on meta, 2.0 or later")
     def test_devices(self):
         """A batch, a mask and Adam's counters on the host, and the model on meta."""
         equal, checksum = torch.equal, capture.checksum

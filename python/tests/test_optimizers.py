@@ -97,7 +97,7 @@ class Optimizers(unittest.TestCase):
 
         for change in unfreeze, added, loaded:
             with self.subTest(change=change.__name__):
-                if change is loaded and torch.__version__ >= "2":  # from then on into the tensors that are there
+                if change is loaded:  # from then on into the tensors that are there
                     self.assertEqual([i[:2] for i in self.joined(change).iterations[-3:]], [(1, 1)] * 3)
                 else:
                     self.again(change)
@@ -211,8 +211,6 @@ class First(unittest.TestCase):
         self.assertEqual(len(found), 1)
         return found[0]
 
-    @unittest.skipUnless(hasattr(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook"),
-                         "torch 1 does not tell of steps")
     def test_joins(self):
         model = torch.nn.ModuleDict({"a": torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 2)),
                                      "b": torch.nn.Linear(2, 1)})

@@ -10,7 +10,6 @@ from scripts import Planner, differs, execute
 from test_bits import at_random
 from test_link import SCRIPT, Sidecar
 
-newer = unittest.skipUnless(hasattr(torch, "cond") and hasattr(torch.amp, "GradScaler"), "needs torch 2.3 or later")
 
 
 def script(run, each=lambda i, loss: loss, scaler=None, rate=0.05, iterations=14):
@@ -42,7 +41,6 @@ class Torch2(unittest.TestCase):
             self.assertEqual(differs(want, execute(script, p, **options)), "")
         return p, said.getvalue().splitlines()
 
-    @newer
     def test_operators_of_ops(self):
         """torch.cond, in the recording or while a plan is followed: passive."""
         for at in 1, 8:
@@ -53,7 +51,6 @@ class Torch2(unittest.TestCase):
                 self.assertRegex(said[0], "passive from now on: .*cond.* ops that cannot be seen")
                 self.assertEqual([bool(plan) for _, plan, _ in p.iterations], [3 <= i < at for i in range(14)])
 
-    @newer
     def test_scaler(self):
         """A step that is left out ends an iteration, too: those after it are recorded and planned as any."""
         for begins, ends in (2.0 ** 10, 2.0 ** 10), (2.0 ** 127, 2.0 ** 107):
@@ -83,7 +80,6 @@ class Torch2(unittest.TestCase):
 
 
 class Compiled(Sidecar):
-    @newer
     def test_compiled_in_place(self):
         """A module that compiles itself keeps its class."""
         compiled = SCRIPT.replace("tensile.join", "model.compile(backend='eager')\ntensile.join")

@@ -183,7 +183,6 @@ def network():
     return torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(3)))
 
 
-@unittest.skipUnless(hasattr(torch._C, "_storage_Use_Count"), "this PyTorch does not tell who holds a storage")
 class TestLent(unittest.TestCase):
     """What something else has the address of before the script joins stays where it is; nothing else does."""
 

@@ -54,10 +54,7 @@ class Float16(Case):
     """autocast to float16 with GradScaler, some of whose steps are left out"""
     def __init__(self, torch, device):
         super().__init__(torch, device)
-        try:
-            self.scaler = torch.amp.GradScaler(device, init_scale=2.0**18, growth_interval=5)
-        except AttributeError:
-            torch_kit.skip(f"torch {torch.__version__} has no torch.amp.GradScaler")
+        self.scaler = torch.amp.GradScaler(device, init_scale=2.0**18, growth_interval=5)
 
     def iteration(self, i):
         self.optimizer.zero_grad()
@@ -91,8 +88,6 @@ class Checkpoint(Case):
 
     def __init__(self, torch, device):
         from torch.utils.checkpoint import checkpoint
-        if torch.__version__.startswith("1."):
-            torch_kit.skip(f"torch {torch.__version__} takes a float for a tensor when it checkpoints under a mode")
         super().__init__(torch, device)
         for block in self.model.blocks:
             block.forward = lambda x, f=block.forward: checkpoint(f, x, use_reentrant=False)

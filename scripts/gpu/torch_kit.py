@@ -98,14 +98,6 @@ def transformer(torch, tokens=50257, width=768, heads=12, depth=12, text=1024, p
     """A GPT-2 small of causal attention whose output is its embedding's, or, with patches of images, a ViT-B with 1000 classes."""
     nn, F = torch.nn, torch.nn.functional
 
-    def attention(q, k, v):
-        if hasattr(F, "scaled_dot_product_attention"):
-            return F.scaled_dot_product_attention(q, k, v, is_causal=not patch)
-        scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5  # torch 1.13
-        if not patch:
-            scores = scores + torch.full(scores.shape[-2:], float("-inf"), device=q.device).triu(1)
-        return scores.softmax(-1) @ v
-
     class Block(nn.Module):
         def __init__(self):
             super().__init__()
@@ -116,7 +108,7 @@ def transformer(torch, tokens=50257, width=768, heads=12, depth=12, text=1024, p
         def forward(self, x):
             b, s, _ = x.shape
             q, k, v = (t.view(b, s, heads, width // heads).transpose(1, 2) for t in self.qkv(self.n1(x)).chunk(3, -1))
-            x = x + self.out(attention(q, k, v).transpose(1, 2).reshape(b, s, width))
+            x = x + self.out(F.scaled_dot_product_attention(q, k, v, is_causal=not patch).transpose(1, 2).reshape(b, s, width))
             return x + self.down(F.gelu(self.up(self.n2(x)), approximate="tanh"))
 
     class Model(nn.Module):
@@ -154,8 +146,7 @@ def adam(torch, model, how="default"):
 def deterministic(torch):
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     torch.use_deterministic_algorithms(True)
-    if hasattr(torch.utils, "deterministic"):
-        torch.utils.deterministic.fill_uninitialized_memory = False  # it would cost a pass over each tensor
+    torch.utils.deterministic.fill_uninitialized_memory = False  # it would cost a pass over each tensor
     torch.manual_seed(1)
 
 

@@ -15,8 +15,6 @@ STEPS = 2 if torch_kit.FAKE else 50
 def step(what):
     name, batch, setting = what.split()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = setting in ("tf32", "compiled")
-    if setting == "compiled" and not hasattr(torch, "compile"):
-        return "this torch has no compile"
     model, make = torch_kit.network(torch, device, name, int(batch[1:]), torch_kit.FAKE)
     x, y = (t.to(device) for t in make())
     if setting == "bf16" and name == "resnet50":
