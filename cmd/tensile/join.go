@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -70,7 +72,7 @@ The exit status is the script's, or 128 plus the number of the signal that ended
 			return errors.New("--memory in percent and --anyway are for a script that is planned for alone: of a job " +
 				"the controller says what it may have; give --memory as a size, such as 4GiB, and leave out --anyway")
 		}
-		return f.jobs(c.Context(), args, c.ErrOrStderr())
+		return afterSignal(c.Context(), f.jobs(c.Context(), args, c.ErrOrStderr()))
 	}
 	c.Flags().SetInterspersed(false)
 	c.Flags().StringVar(&f.name, "name", "", "job name (default: name of the script)")
@@ -113,45 +115,55 @@ func join(ctx context.Context, command scriptCommand, t sidecar.Terms, report st
 	if err != nil {
 		return err
 	}
-	if err := r.write(report); err != nil {
+	if err := errors.Join(r.tell(stderr), r.write(report)); err != nil {
 		return err
 	}
-	return r.exit(command.args[0], status)
+	return afterSignal(ctx, r.exit(command.args[0], status))
+}
+
+// afterSignal is the end of a command for ours, which may have been told to end by a signal: one that has done so, and
+// well, has ended by that.
+func afterSignal(ctx context.Context, err error) error {
+	if ctx.Err() == nil || err != nil && !errors.Is(err, errInterrupted) {
+		return err
+	}
+	return &exitError{cmp.Or(err, errors.New("")), 128 + int(signalOf(ctx))}
 }
 
 // serveCommand is join without what becomes of the report and of the command's end, which is status.
-func serveCommand(ctx context.Context, command scriptCommand, t sidecar.Terms, stderr io.Writer) (r joinReport,
+func serveCommand(ctx context.Context, command scriptCommand, t sidecar.Terms, stderr io.Writer) (r *joinReport,
 	status, err error) {
-	_, script, err := command.startJoining()
+	j, err := command.startJoining()
 	if err != nil {
-		return joinReport{}, nil, err
+		return nil, nil, err
 	}
+	r = &joinReport{}
 	var processes []*joined
+	var of numbers
 	var serving sync.WaitGroup
-	for conn := range script.Joined {
+	var live atomic.Int32
+	defer j.passOn(ctx, func() bool { return live.Load() > 0 })()
+	for conn := range j.door.Joined() {
 		p := newJoined(conn, t, stderr)
-		if len(processes) > 0 {
-			p.name = fmt.Sprintf("process %d of the command: ", len(processes)+1)
-		}
+		p.command, p.numbers = nameOf(command.args), &of
 		processes = append(processes, p)
-		serving.Go(func() { p.serve(ctx) })
+		live.Add(1)
+		serving.Go(func() {
+			defer live.Add(-1)
+			p.serve(ctx)
+		})
 	}
-	status = <-script.Ended
+	status = <-j.ended
 	for _, p := range processes {
 		// What it has said is read to the end, and no more: a process that it has left behind may have its end of the
 		// connection still.
 		_ = p.conn.CloseRead() // fails if it is closed, and then nothing is read anyway
 	}
 	serving.Wait()
-	if len(processes) == 0 {
-		processes = []*joined{newJoined(nil, t, stderr)} // which has the summary of nothing
-	}
 	for _, p := range processes {
-		s := p.machine.Summary()
-		for _, line := range summaryLines(s, p.machine.Joined()) {
-			p.say("%s", line)
+		if p.machine.Joined() {
+			r.add(processName(p.command, p.number), p.number, p.machine.Summary())
 		}
-		r.add(s)
 	}
 	return r, status, nil
 }
@@ -177,7 +189,9 @@ func exitOf(command string, status error) error {
 
 // joined is a process that has joined.
 type joined struct {
-	name    string // Begins its lines; "" for the first process.
+	command string   // Its name.
+	numbers *numbers // Of its processes.
+	number  int
 	machine *sidecar.Machine
 	conn    *net.UnixConn
 	lines   chan []byte // Lines to write.
@@ -234,6 +248,9 @@ func (s *joined) serve(ctx context.Context) {
 				s.say("what the script says cannot be read: %v: it trains on without us", h.err)
 				s.close()
 			default:
+				if hello, first := h.message.(external.Hello); first && !s.machine.Joined() {
+					s.number = s.numbers.next(hello)
+				}
 				s.step(planning, sidecar.Input{Message: h.message})
 			}
 		case p := <-s.planned:
@@ -283,5 +300,13 @@ func (s *joined) send(m external.Message) {
 func (s *joined) close() { s.conn.Close() }
 
 func (s *joined) say(format string, args ...any) {
-	fmt.Fprintln(s.stderr, "tensile:", text.Line(s.name+fmt.Sprintf(format, args...), maxError))
+	sayOf(s.stderr, s.command, s.number, fmt.Sprintf(format, args...))
+}
+
+// sayOf writes a line of a process of a command, which begins with its name unless it is the first.
+func sayOf(stderr io.Writer, command string, number int, line string) {
+	if number > 0 {
+		line = processName(command, number) + ": " + line
+	}
+	fmt.Fprintln(stderr, "tensile:", text.Line(line, maxError))
 }

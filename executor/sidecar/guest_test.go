@@ -192,7 +192,7 @@ func TestGuestLeased(t *testing.T) {
 		external.Applied{Plan: 2}, fmt.Sprintf("applied 2 in %d", next.Arena),
 		GuestInput{Lease: &lease.Output{Kind: lease.Drain, Job: "a"}}, "external.Park {Number:3}",
 		external.Parked{Number: 3}, fmt.Sprintf("leave; home; join with %d pages", pages),
-		GuestInput{Exited: &Exit{errors.New("signal: killed")}},
+		GuestInput{Exited: &Exit{Err: errors.New("signal: killed")}},
 		"leave; ended after 0: the script has ended: signal: killed",
 	})
 }
