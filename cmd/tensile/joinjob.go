@@ -297,10 +297,10 @@ const lingers = time.Second
 // watch tells the host of the end of its process.
 func (g *guest) watch(over context.Context, conn *net.UnixConn, command int) {
 	err := sidecar.AwaitEnd(over, conn, command)
+	if err != nil { // until the process says no more, then
+		g.host.HearOut(over)
+	}
 	if g.number > 0 {
-		if err != nil {
-			g.host.HearOut(over)
-		}
 		g.host.Exit(sidecar.Exit{Said: true})
 		if !g.started.Load() {
 			g.stop()

@@ -261,14 +261,14 @@ func (h *Host) start() {
 // Join has the host speak to the process of its job, by a connection of which a reader has read some messages. It is
 // called once at most.
 func (h *Host) Join(conn *net.UnixConn, r *external.Reader, heard ...external.Message) {
+	for _, m := range heard {
+		h.stepGuest(GuestInput{Message: m})
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.conn = conn; h.closed {
 		conn.Close()
 		return
-	}
-	for _, m := range heard {
-		h.inputs = append(h.inputs, func() []Output { return h.guest.Step(GuestInput{Now: h.Now(), Message: m}) })
 	}
 	h.spoken.Go(func() {
 		for line := range h.lines { // what a script that is gone does not read is lost
