@@ -140,7 +140,7 @@ func TestJoinJobLosesRanks(t *testing.T) {
 	long.Only(t)
 	t.Parallel()
 	c := startCluster(t, 4*graph.MiB)
-	p := c.joinRanks("one", `fakescript "$1" 0 job; fakescript "$1" 0 job; tail -f /dev/null`)
+	p := c.joinRanks("one", `fakescript "$1" 0 job; fakescript "$1" 0 job; exec tail -f /dev/null`)
 	lose := func() {
 		said := p.line("^process ")
 		script, err := strconv.Atoi(strings.TrimPrefix(said[len(said)-1], "process "))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -138,6 +139,9 @@ func TestJoinTorchJobs(t *testing.T) {
 // ranksScript trains by itself, or with "ddp" over all ranks, for some steps; each rank prints its last bits.
 const ranksScript = `
 import hashlib, os, sys, torch
+if len(sys.argv) > 3:
+    with open(os.path.join(sys.argv[3], "rank" + os.environ["RANK"]), "w") as f:
+        f.write(str(os.getpid()))
 torch.manual_seed(int(os.environ["RANK"]))
 model = torch.nn.Sequential(*[l for _ in range(6) for l in (torch.nn.Linear(256, 256), torch.nn.ReLU())])
 if sys.argv[1] == "ddp":
@@ -204,7 +208,7 @@ func TestJoinTorchRanks(t *testing.T) {
 			t.Errorf("%+v; stderr:\n%s", r, &p.stderr)
 		}
 	}
-	p := join("lost", "alone", "1000000")
+	p := join("lost", "alone", "1000000", c.files)
 	jobs := c.until("both ranks to be planned", func(jobs map[string]wire.Record) bool {
 		planned := func(r wire.Record) bool { return r.State == wire.JobRunning && r.Script != nil && r.Script.Plan > 0 }
 		return planned(jobs["lost"]) && planned(jobs["lost-1"])
@@ -215,7 +219,11 @@ func TestJoinTorchRanks(t *testing.T) {
 			t.Errorf("without its sidecar %s claims %s, and had %s", job, r.Claim, jobs[job].Script.Plan)
 		}
 	}
-	p.end() // all processes of the command
+	rank, err := strconv.Atoi(string(read(t, filepath.Join(c.files, "rank1"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kill(t, rank) // and torchrun ends the other
 	c.in(wire.JobFailed, "lost")
 	c.in(wire.JobFailed, "lost-1")
 	c.end()
