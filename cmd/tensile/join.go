@@ -34,7 +34,8 @@ imports tensile and calls tensile.join(model, optimizer). It trains with its own
 with bit-identical results. Its first iterations are captured; later iterations run with a plan that is
 carried out between the ops.
 
-If a controller runs, the script becomes one of its jobs. It starts when its initial memory is free:
+If a controller runs, each process of the command that trains becomes one of its jobs: NAME, NAME-1 and so
+on, by LOCAL_RANK where that is set. The command starts when its initial memory is free:
 --memory, or a quarter of the controller's budget. What was captured is then planned together with the
 other jobs, and the script may get more or less memory. It takes no checkpoints, is not restarted and
 does not migrate; tensile stop and tensile park act at the end of an iteration.
@@ -46,7 +47,7 @@ Memory is what PyTorch's allocator reserves. What it reserves beyond the plan (s
 fragments) is measured, and the plan is reduced if both together do not fit.
 
 The script uses this terminal. If this process dies, the script keeps training with its current plan.
-The exit status is the script's, or 128 plus the number of the signal that ended it. If no plan fits into
+The exit status is the script's, or 128 plus the number of the signal that ended it or this process. If no plan fits into
 --memory, the script ends before its next step with status 75, unless --anyway is given.`,
 		Example: "  tensile join --memory 4GiB -- python train.py\n" +
 			"  tensile join --name encoder --priority 2 -- python train.py",
@@ -141,17 +142,13 @@ func serveCommand(ctx context.Context, command scriptCommand, t sidecar.Terms, s
 	var processes []*joined
 	var of numbers
 	var serving sync.WaitGroup
-	var live atomic.Int32
-	defer j.passOn(ctx, func() bool { return live.Load() > 0 })()
+	var listening atomic.Int32
+	defer j.passOn(ctx, func() bool { return listening.Load() > 0 })()
 	for conn := range j.door.Joined() {
 		p := newJoined(conn, t, stderr)
-		p.command, p.numbers = nameOf(command.args), &of
+		p.command, p.numbers, p.listening = nameOf(command.args), &of, &listening
 		processes = append(processes, p)
-		live.Add(1)
-		serving.Go(func() {
-			defer live.Add(-1)
-			p.serve(ctx)
-		})
+		serving.Go(func() { p.serve(ctx) })
 	}
 	status = <-j.ended
 	for _, p := range processes {
@@ -193,10 +190,13 @@ type joined struct {
 	numbers *numbers // Of its processes.
 	number  int
 	machine *sidecar.Machine
-	conn    *net.UnixConn
-	lines   chan []byte // Lines to write.
-	planned chan sidecar.Planned
-	stderr  io.Writer
+	// listening counts those that can be told to end, and listens says that this one is counted.
+	listening *atomic.Int32
+	listens   bool
+	conn      *net.UnixConn
+	lines     chan []byte // Lines to write.
+	planned   chan sidecar.Planned
+	stderr    io.Writer
 }
 
 // heard is what the script says, or that it says no more.
@@ -264,7 +264,15 @@ func (s *joined) serve(ctx context.Context) {
 
 // step steps the machine and does what it says.
 func (s *joined) step(ctx context.Context, in sidecar.Input) {
-	for _, out := range s.machine.Step(in) {
+	outputs := s.machine.Step(in)
+	switch now := s.machine.Listens(); {
+	case now && !s.listens:
+		s.listening.Add(1)
+	case !now && s.listens:
+		s.listening.Add(-1)
+	}
+	s.listens = s.machine.Listens()
+	for _, out := range outputs {
 		switch {
 		case out.Note != "":
 			s.say("%s", out.Note)

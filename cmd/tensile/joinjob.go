@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -74,7 +75,6 @@ type commandJobs struct {
 	ctx     context.Context // Done when the command is to end.
 	numbers numbers
 	first   *guest
-	live    atomic.Int32 // How many processes are connected.
 
 	failed  error      // It could not be started.
 	ended   chan error // How it has ended, once; nil: it was not started.
@@ -201,22 +201,17 @@ func (c *commandJobs) start(held []*os.File) error {
 	}
 	c.flags.detached.follow(c.first.host.Log)
 	c.ended = make(chan error, 1)
-	passing := j.passOn(c.ctx, func() bool { return c.live.Load() > 0 })
+	passing := j.passOn(c.ctx, c.listens)
 	over, end := context.WithCancel(context.Background())
 	var admitting sync.WaitGroup
 	c.serving.Go(func() {
 		for conn := range j.door.Joined() {
-			c.live.Add(1)
 			admitting.Go(func() {
 				if g := c.admit(over, conn); g != nil {
-					c.serving.Go(func() {
-						defer c.live.Add(-1)
-						g.watch(over, conn, j.process.Pid)
-					})
-					return
+					c.serving.Go(func() { g.watch(over, conn, j.process.Pid) })
+				} else {
+					conn.Close()
 				}
-				c.live.Add(-1)
-				conn.Close()
 			})
 		}
 		err := c.flags.detached.ended(<-j.ended)
@@ -283,6 +278,13 @@ func (c *commandJobs) admit(over context.Context, conn *net.UnixConn) *guest {
 	return nil
 }
 
+// listens reports whether a process can be told to end.
+func (c *commandJobs) listens() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.guests, func(g *guest) bool { return g.host.Listens() })
+}
+
 // ends reports whether all processes are to end.
 func (c *commandJobs) ends() bool {
 	c.mu.Lock()
@@ -297,10 +299,10 @@ const lingers = time.Second
 // watch tells the host of the end of its process.
 func (g *guest) watch(over context.Context, conn *net.UnixConn, command int) {
 	err := sidecar.AwaitEnd(over, conn, command)
-	if err != nil { // until the process says no more, then
-		g.host.HearOut(over)
-	}
 	if g.number > 0 {
+		if err != nil {
+			g.host.HearOut(over)
+		}
 		g.host.Exit(sidecar.Exit{Said: true})
 		if !g.started.Load() {
 			g.stop()

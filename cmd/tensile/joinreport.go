@@ -108,7 +108,7 @@ func (r *joinReport) tell(stderr io.Writer) error {
 func (p *processReport) lines() (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	switch {
-	case p.Planned == p.Iterations:
+	case p.Planned > 0 && p.Planned == p.Iterations:
 	case p.Passive != "":
 		say("iterations without a plan: %s", p.Passive)
 	case p.Unmet != "":

@@ -59,8 +59,8 @@ type Host struct {
 
 	// summary is the script's as of the newest input.
 	summary Summary
-	// joined says that the script has said hello.
-	joined bool
+	// joined says that the script has said hello, listens that it can be told to end.
+	joined, listens bool
 	// least is the size in bytes below which no storage of the script moves.
 	least graph.Bytes
 }
@@ -76,6 +76,13 @@ func (h *Host) Summary() (s Summary, joined bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.summary, h.joined
+}
+
+// Listens reports whether the script can be told to end.
+func (h *Host) Listens() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.listens
 }
 
 // Least is the size of the smallest storage that the script moves; 0: it has not said hello, or did not say.
@@ -220,6 +227,7 @@ func (h *Host) Close() error {
 func (h *Host) publish() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.listens = h.guest.Listens()
 	if h.summary, h.joined = h.guest.Summary(), h.guest.Joined(); h.joined {
 		h.least = h.guest.device.Least
 	}
