@@ -35,10 +35,10 @@ with bit-identical results. Its first iterations are captured; later iterations 
 carried out between the ops.
 
 If a controller runs, each process of the command that trains becomes one of its jobs: NAME, NAME-1 and so
-on, by LOCAL_RANK where that is set. The command starts when its initial memory is free:
---memory, or a quarter of the controller's budget. What was captured is then planned together with the
-other jobs, and the script may get more or less memory. It takes no checkpoints, is not restarted and
-does not migrate; tensile stop and tensile park act at the end of an iteration.
+on, by LOCAL_RANK where that is set. The command starts when its initial memory is free: --memory, or a
+quarter of the controller's budget. What was captured is then planned together with the other jobs, and
+the script may get more or less memory. It takes no checkpoints, is not restarted and does not migrate;
+tensile stop and tensile park act at the end of an iteration. To stop NAME stops the whole command.
 
 If no controller runs on the default state folder, and neither --name nor --priority nor a flag that
 selects a controller is given, the script is planned alone, within --memory.
@@ -47,8 +47,8 @@ Memory is what PyTorch's allocator reserves. What it reserves beyond the plan (s
 fragments) is measured, and the plan is reduced if both together do not fit.
 
 The script uses this terminal. If this process dies, the script keeps training with its current plan.
-The exit status is the script's, or 128 plus the number of the signal that ended it or this process. If no plan fits into
---memory, the script ends before its next step with status 75, unless --anyway is given.`,
+The exit status is the script's, or 128 plus the number of the signal that ended it or this process. If no
+plan fits into --memory, the script ends before its next step with status 75, unless --anyway is given.`,
 		Example: "  tensile join --memory 4GiB -- python train.py\n" +
 			"  tensile join --name encoder --priority 2 -- python train.py",
 		Args: func(c *cobra.Command, args []string) error {

@@ -61,8 +61,8 @@ type guest struct {
 	stopping sync.Once
 }
 
-// commandJobs is a command of which each process that trains is a job of a controller. The first job is there before the
-// command is started, and ends with it; it has the process of number 0. Each of the others ends with its process.
+// commandJobs is a command of which each process that trains is a job of a controller. The first job is there before
+// the command is started, and ends with it; it has the process of number 0. Each of the others ends with its process.
 type commandJobs struct {
 	flags   *joinFlags
 	args    []string
@@ -112,8 +112,8 @@ func (f *joinFlags) job(ctx context.Context, args []string, stderr io.Writer) er
 	if err != nil {
 		return err
 	}
-	c := &commandJobs{flags: f, args: args, name: name, claim: claim, conn: conn, ours: credentials, about: about, ctx: ctx,
-		say: func(number int, line string) { sayOf(stderr, name, number, line) }}
+	c := &commandJobs{flags: f, args: args, name: name, claim: claim, conn: conn, ours: credentials, about: about,
+		ctx: ctx, say: func(number int, line string) { sayOf(stderr, name, number, line) }}
 	if c.first, err = c.submit(0, c.start); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (c *commandJobs) submit(number int, start func(held []*os.File) error) (*gu
 	g.host = sidecar.NewHost(sidecar.HostOptions{Note: g.say, Now: clock.Now, Record: g.record,
 		Start: func() ([]*os.File, error) {
 			g.started.Store(true)
-			held, err := g.held()
+			held, err := g.lifeFiles()
 			if err == nil {
 				err = start(held)
 			}
@@ -177,8 +177,8 @@ func (g *guest) say(line string) {
 	}
 }
 
-// held are files that show that the process lives: what it has stays its own when this process is gone.
-func (g *guest) held() (files []*os.File, err error) {
+// lifeFiles returns files that show that the process lives: what it has stays its own when this process is gone.
+func (g *guest) lifeFiles() (files []*os.File, err error) {
 	if g.lock != nil {
 		files = append(files, g.lock.File())
 	}
@@ -314,7 +314,7 @@ func (g *guest) watch(over context.Context, conn *net.UnixConn, command int) {
 	}
 	select {
 	case <-time.After(lingers):
-		g.host.Gone()
+		g.host.ReportGone()
 	case <-over.Done():
 	}
 }

@@ -160,7 +160,8 @@ if sys.argv[1] == "ddp":
 `
 
 // Each rank of torchrun is a job of a controller, and is planned for, to the bits that it has alone. What ranks have
-// stays their own when their sidecar is killed, until they end. Ranks that train together say that they are not planned.
+// stays their own when their sidecar is killed, until they end. Ranks that train together say that they are not
+// planned.
 func TestJoinTorchRanks(t *testing.T) {
 	long.Only(t)
 	t.Parallel()
@@ -173,8 +174,9 @@ func TestJoinTorchRanks(t *testing.T) {
 			args...)
 	}
 	join := func(name string, args ...string) *family {
-		return startWith(t, t.TempDir(), []string{"OMP_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1"}, append([]string{"join",
-			"--state", c.state, "--name", name, "--memory", "4MiB", "--"}, command(args...)...)...)
+		words := []string{"join", "--state", c.state, "--name", name, "--memory", "4MiB", "--"}
+		return startWith(t, t.TempDir(), []string{"OMP_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1"},
+			append(words, command(args...)...)...)
 	}
 	sorted := func(text string) string {
 		return strings.Join(slices.Sorted(strings.SplitSeq(strings.TrimSpace(text), "\n")), "\n")
@@ -194,7 +196,8 @@ func TestJoinTorchRanks(t *testing.T) {
 		p := join(kind, kind, "30")
 		got := rest(p)
 		if err := p.wait(); err != nil || got != sorted(want) || strings.Count(got, "\n") != 1 {
-			t.Errorf("%s: it ended with %v and printed\n%s\nwant\n%s\nstderr:\n%s", kind, err, got, sorted(want), &p.stderr)
+			t.Errorf("%s: it ended with %v and printed\n%s\nwant\n%s\nstderr:\n%s", kind, err, got, sorted(want),
+				&p.stderr)
 		}
 		c.in(wire.JobFinished, kind)
 		if kind == "alone" {
@@ -210,7 +213,9 @@ func TestJoinTorchRanks(t *testing.T) {
 	}
 	p := join("lost", "alone", "1000000", c.files)
 	jobs := c.until("both ranks to be planned", func(jobs map[string]wire.Record) bool {
-		planned := func(r wire.Record) bool { return r.State == wire.JobRunning && r.Script != nil && r.Script.Plan > 0 }
+		planned := func(r wire.Record) bool {
+			return r.State == wire.JobRunning && r.Script != nil && r.Script.Plan > 0
+		}
 		return planned(jobs["lost"]) && planned(jobs["lost-1"])
 	})
 	p.signal(syscall.SIGKILL)

@@ -80,8 +80,8 @@ func (s scriptCommand) startJoining() (*joining, error) {
 	return &joining{process, door, ended}, nil
 }
 
-// passOn passes on to the command the signal that ends ctx, unless a process of it listens, which is told to end. From a
-// terminal the command has an interrupt itself.
+// passOn passes on to the command the signal that ends ctx, unless a process of it listens, which is told to end. From
+// a terminal the command has an interrupt itself.
 func (j *joining) passOn(ctx context.Context, listens func() bool) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		if s := signalOf(ctx); s != syscall.SIGINT && !listens() {

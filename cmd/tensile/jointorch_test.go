@@ -193,7 +193,8 @@ optimizer = torch.optim.AdamW(model.parameters())""", """for _ in range(24):
     optimizer.zero_grad()
     loss = model(torch.randn(256, 128)).square().mean()
     loss.backward()
-    optimizer.step()""", """print(hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest())"""]
+    optimizer.step()""", """digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters()))
+print(digest.hexdigest())"""]
 notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
 nbclient.NotebookClient(notebook, kernel_name="python3").execute()
 print(notebook.cells[-1].outputs[0].text)

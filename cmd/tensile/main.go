@@ -25,8 +25,8 @@ var errInterrupted = errors.New("interrupted")
 // bySignal is the signal that ends a command: an errInterrupted.
 type bySignal syscall.Signal
 
-func (s bySignal) Error() string        { return errInterrupted.Error() }
-func (s bySignal) Is(target error) bool { return target == errInterrupted }
+func (s bySignal) Error() string { return errInterrupted.Error() }
+func (s bySignal) Unwrap() error { return errInterrupted }
 
 // signalOf is the signal that has ended ctx; SIGINT, if it was none.
 func signalOf(ctx context.Context) syscall.Signal {

@@ -57,7 +57,7 @@ type Open struct {
 	Weight int
 }
 
-// Exit is how a command has ended; or a process of which that is not seen, so that it has ended as it said.
+// Exit is how a command has ended. Said: it is a process, whose status is not seen, so that it has ended as it said.
 type Exit struct {
 	Err  error
 	Said bool

@@ -77,8 +77,8 @@ func told(g *Guest, in GuestInput) string {
 	return strings.Join(lines, "; ")
 }
 
-// TestGuestIsLetIn takes a process that trains already through its rest until its job has its memory: what it has recorded
-// meanwhile is planned for then. When it has ended its memory is free, while its job goes on.
+// TestGuestIsLetIn takes a process that trains already through its rest until its job has its memory: what it has
+// recorded meanwhile is planned for then. When it has ended its memory is free, while its job goes on.
 func TestGuestIsLetIn(t *testing.T) {
 	r := recorded(1, 1)
 	first, next := programOf(t, external.Claim(6400), 1, 0), programOf(t, r.Graph, 2, 0)

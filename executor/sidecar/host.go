@@ -291,8 +291,8 @@ func (h *Host) Join(conn *net.UnixConn, r *external.Reader, heard ...external.Me
 	})
 }
 
-// Gone says that the process has ended, and that its command goes on.
-func (h *Host) Gone() {
+// ReportGone says that the process has ended, and that its command goes on.
+func (h *Host) ReportGone() {
 	h.hearOut()
 	h.stepGuest(GuestInput{Gone: true})
 }
@@ -303,8 +303,8 @@ func (h *Host) Exit(e Exit) {
 	h.stepGuest(GuestInput{Exited: &e})
 }
 
-// hearOut waits until all was heard that a process has said that has ended, and no more: one that it has left behind may
-// have its end of the connection still.
+// hearOut waits until all was heard that a process has said that has ended, and no more: one that it has left behind
+// may have its end of the connection still.
 func (h *Host) hearOut() {
 	h.mu.Lock()
 	conn := h.conn
