@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -172,6 +173,47 @@ func (f *joinFlags) jobs(ctx context.Context, args []string, stderr io.Writer) e
 	}
 }
 
+// keptLogs is how many files of logs stay, and keptBytes how many bytes they may have together, beside those of scripts
+// that run.
+const (
+	keptLogs  = 100
+	keptBytes = 1 << 30
+)
+
+// sweepLogs removes the oldest files of a folder beyond so many, and beyond so many bytes, that are not in use.
+func sweepLogs(dir string, most int, bytes int64) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var files []fs.FileInfo
+	for _, e := range entries {
+		if about, err := e.Info(); err == nil { // else another process has removed it
+			files = append(files, about)
+		}
+	}
+	slices.SortFunc(files, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	for i, about := range files {
+		if bytes -= about.Size(); i < most && bytes >= 0 {
+			continue
+		}
+		f, err := os.Open(filepath.Join(dir, about.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil { // else it is in use
+			err = os.Remove(f.Name())
+		}
+		f.Close()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // submit starts a sidecar that has the script be a job, in the present folder and environment, and returns when the job
 // is submitted. It outlives this process and its terminal, and is nobody's executor but the script's.
 func (s *pythonScript) submit(c *cobra.Command, out io.Writer) error {
@@ -202,6 +244,13 @@ func (s *pythonScript) submit(c *cobra.Command, out io.Writer) error {
 		return s.refuse("a file for its log: %v", err)
 	}
 	defer log.Close()
+	// The lock shows that the file is in use: the sidecar and its script inherit it with the file.
+	if err := syscall.Flock(int(log.Fd()), syscall.LOCK_SH); err != nil {
+		return s.refuse("a file for its log: %v", err)
+	}
+	if err := sweepLogs(dir, keptLogs, keptBytes); err != nil {
+		return s.refuse("files of former logs: %v", err)
+	}
 	heard, told, err := os.Pipe()
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ func TestExamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, found := range imported.FindAllStringSubmatch(string(text), -1) {
-				needs.Package(t, python, found[1], "examples/requirements.txt")
+				needs.Package(t, python, found[1], "-r examples/requirements.txt")
 			}
 			dir := t.TempDir()
 			run := func(words ...string) (kept []string, joined, stderr string) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -32,10 +34,11 @@ imports tensile and calls tensile.join(model, optimizer). It trains with its own
 with bit-identical results. Its first iterations are captured; later iterations run with a plan that is
 carried out between the ops.
 
-If a controller runs, the script becomes one of its jobs. It starts when its initial memory is free:
---memory, or a quarter of the controller's budget. What was captured is then planned together with the
-other jobs, and the script may get more or less memory. It takes no checkpoints, is not restarted and
-does not migrate; tensile stop and tensile park act at the end of an iteration.
+If a controller runs, each process of the command that trains becomes one of its jobs: NAME, NAME-1 and so
+on, by LOCAL_RANK where that is set. The command starts when its initial memory is free: --memory, or a
+quarter of the controller's budget. What was captured is then planned together with the other jobs, and
+the script may get more or less memory. It takes no checkpoints, is not restarted and does not migrate;
+tensile stop and tensile park act at the end of an iteration. To stop NAME stops the whole command.
 
 If no controller runs on the default state folder, and neither --name nor --priority nor a flag that
 selects a controller is given, the script is planned alone, within --memory.
@@ -44,8 +47,8 @@ Memory is what PyTorch's allocator reserves. What it reserves beyond the plan (s
 fragments) is measured, and the plan is reduced if both together do not fit.
 
 The script uses this terminal. If this process dies, the script keeps training with its current plan.
-The exit status is the script's, or 128 plus the number of the signal that ended it. If no plan fits into
---memory, the script ends before its next step with status 75, unless --anyway is given.`,
+The exit status is the script's, or 128 plus the number of the signal that ended it or this process. If no
+plan fits into --memory, the script ends before its next step with status 75, unless --anyway is given.`,
 		Example: "  tensile join --memory 4GiB -- python train.py\n" +
 			"  tensile join --name encoder --priority 2 -- python train.py",
 		Args: func(c *cobra.Command, args []string) error {
@@ -70,7 +73,7 @@ The exit status is the script's, or 128 plus the number of the signal that ended
 			return errors.New("--memory in percent and --anyway are for a script that is planned for alone: of a job " +
 				"the controller says what it may have; give --memory as a size, such as 4GiB, and leave out --anyway")
 		}
-		return f.jobs(c.Context(), args, c.ErrOrStderr())
+		return afterSignal(c.Context(), f.jobs(c.Context(), args, c.ErrOrStderr()))
 	}
 	c.Flags().SetInterspersed(false)
 	c.Flags().StringVar(&f.name, "name", "", "job name (default: name of the script)")
@@ -113,45 +116,51 @@ func join(ctx context.Context, command scriptCommand, t sidecar.Terms, report st
 	if err != nil {
 		return err
 	}
-	if err := r.write(report); err != nil {
+	if err := errors.Join(r.tell(stderr), r.write(report)); err != nil {
 		return err
 	}
-	return r.exit(command.args[0], status)
+	return afterSignal(ctx, r.exit(command.args[0], status))
+}
+
+// afterSignal is the end of a command for ours, which may have been told to end by a signal: one that has done so, and
+// well, has ended by that.
+func afterSignal(ctx context.Context, err error) error {
+	if ctx.Err() == nil || err != nil && !errors.Is(err, errInterrupted) {
+		return err
+	}
+	return &exitError{cmp.Or(err, errors.New("")), 128 + int(signalOf(ctx))}
 }
 
 // serveCommand is join without what becomes of the report and of the command's end, which is status.
-func serveCommand(ctx context.Context, command scriptCommand, t sidecar.Terms, stderr io.Writer) (r joinReport,
+func serveCommand(ctx context.Context, command scriptCommand, t sidecar.Terms, stderr io.Writer) (r *joinReport,
 	status, err error) {
-	_, script, err := command.startJoining()
+	j, err := command.startJoining()
 	if err != nil {
-		return joinReport{}, nil, err
+		return nil, nil, err
 	}
+	r = &joinReport{}
 	var processes []*joined
+	var of numbers
 	var serving sync.WaitGroup
-	for conn := range script.Joined {
+	var listening atomic.Int32
+	defer j.passOn(ctx, func() bool { return listening.Load() > 0 })()
+	for conn := range j.door.Joined() {
 		p := newJoined(conn, t, stderr)
-		if len(processes) > 0 {
-			p.name = fmt.Sprintf("process %d of the command: ", len(processes)+1)
-		}
+		p.command, p.numbers, p.listening = nameOf(command.args), &of, &listening
 		processes = append(processes, p)
 		serving.Go(func() { p.serve(ctx) })
 	}
-	status = <-script.Ended
+	status = <-j.ended
 	for _, p := range processes {
 		// What it has said is read to the end, and no more: a process that it has left behind may have its end of the
 		// connection still.
 		_ = p.conn.CloseRead() // fails if it is closed, and then nothing is read anyway
 	}
 	serving.Wait()
-	if len(processes) == 0 {
-		processes = []*joined{newJoined(nil, t, stderr)} // which has the summary of nothing
-	}
 	for _, p := range processes {
-		s := p.machine.Summary()
-		for _, line := range summaryLines(s, p.machine.Joined()) {
-			p.say("%s", line)
+		if p.machine.Joined() {
+			r.add(processName(p.command, p.number), p.number, p.machine.Summary())
 		}
-		r.add(s)
 	}
 	return r, status, nil
 }
@@ -177,12 +186,17 @@ func exitOf(command string, status error) error {
 
 // joined is a process that has joined.
 type joined struct {
-	name    string // Begins its lines; "" for the first process.
+	command string   // Its name.
+	numbers *numbers // Of its processes.
+	number  int
 	machine *sidecar.Machine
-	conn    *net.UnixConn
-	lines   chan []byte // Lines to write.
-	planned chan sidecar.Planned
-	stderr  io.Writer
+	// listening counts those that can be told to end, and listens says that this one is counted.
+	listening *atomic.Int32
+	listens   bool
+	conn      *net.UnixConn
+	lines     chan []byte // Lines to write.
+	planned   chan sidecar.Planned
+	stderr    io.Writer
 }
 
 // heard is what the script says, or that it says no more.
@@ -234,6 +248,9 @@ func (s *joined) serve(ctx context.Context) {
 				s.say("what the script says cannot be read: %v: it trains on without us", h.err)
 				s.close()
 			default:
+				if hello, first := h.message.(external.Hello); first && !s.machine.Joined() {
+					s.number = s.numbers.next(hello)
+				}
 				s.step(planning, sidecar.Input{Message: h.message})
 			}
 		case p := <-s.planned:
@@ -247,7 +264,15 @@ func (s *joined) serve(ctx context.Context) {
 
 // step steps the machine and does what it says.
 func (s *joined) step(ctx context.Context, in sidecar.Input) {
-	for _, out := range s.machine.Step(in) {
+	outputs := s.machine.Step(in)
+	switch now := s.machine.Listens(); {
+	case now && !s.listens:
+		s.listening.Add(1)
+	case !now && s.listens:
+		s.listening.Add(-1)
+	}
+	s.listens = s.machine.Listens()
+	for _, out := range outputs {
 		switch {
 		case out.Note != "":
 			s.say("%s", out.Note)
@@ -283,5 +308,13 @@ func (s *joined) send(m external.Message) {
 func (s *joined) close() { s.conn.Close() }
 
 func (s *joined) say(format string, args ...any) {
-	fmt.Fprintln(s.stderr, "tensile:", text.Line(s.name+fmt.Sprintf(format, args...), maxError))
+	sayOf(s.stderr, s.command, s.number, fmt.Sprintf(format, args...))
+}
+
+// sayOf writes a line of a process of a command, which begins with its name unless it is the first.
+func sayOf(stderr io.Writer, command string, number int, line string) {
+	if number > 0 {
+		line = processName(command, number) + ": " + line
+	}
+	fmt.Fprintln(stderr, "tensile:", text.Line(line, maxError))
 }

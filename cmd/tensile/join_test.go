@@ -57,6 +57,10 @@ func fake(path, count, how string) error {
 	if err != nil {
 		return err
 	}
+	file.Hello.PID = os.Getpid()
+	if rank, err := strconv.Atoi(os.Getenv(rankVariable)); err == nil {
+		file.Hello.Rank = &rank
+	}
 	f := &trainee{conn: conn, iterations: iterations, how: how}
 	f.reader = external.NewReader(f.conn, external.Sidecar)
 	return f.train(file)
@@ -112,15 +116,15 @@ func (f *trainee) train(file *external.File) error {
 	if err := f.say(file.Hello); err != nil {
 		return err
 	}
-	if err := f.next(); err != nil {
-		return err
-	}
 	var all graph.Bytes
 	for _, s := range file.Recorded.Graph.Storages {
 		all += s.Bytes
 	}
 	if f.how == "job" {
 		return f.job(file, all)
+	}
+	if err := f.next(); err != nil {
+		return err
 	}
 	for range 2 {
 		if err := f.iterate(external.Iteration{Touched: all, Reserved: all}); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -94,6 +95,80 @@ func TestJoinJob(t *testing.T) {
 		t.Errorf("its record is %+v", r)
 	}
 	c.tell("stop", "lenet")
+	c.end()
+}
+
+// joinRanks joins a shell command whose $1 is what fake scripts have recorded.
+func (c *cluster) joinRanks(name, command string) *family {
+	c.t.Helper()
+	file, err := filepath.Abs("../../models/external/testdata/recorded.json")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return start(c.t, c.t.TempDir(), "join", "--state", c.state, "--name", name, "--memory",
+		fmt.Sprint(int64(firstClaim)), "--", "sh", "-c", command, "sh", file)
+}
+
+// Each process of a command is a job of its own, by the number that its launcher gives it, in whatever order they come.
+// One is stopped by itself, and the first with all.
+func TestJoinJobRanks(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 4*graph.MiB)
+	p := c.joinRanks("one", `for rank in 2 1 0; do LOCAL_RANK=$rank fakescript "$1" 0 job & done; wait`)
+	for _, job := range []string{"one", "one-1", "one-2"} {
+		c.planned(job)
+	}
+	c.tell("stop", "one-1")
+	c.free("one-1", wire.JobStopped, "one", "one-2")
+	c.tell("stop", "one")
+	if err := p.wait(); err != nil {
+		t.Errorf("the command ends with %v; stderr:\n%s", err, &p.stderr)
+	}
+	c.in(wire.JobStopped, "one")
+	c.in(wire.JobStopped, "one-2")
+	for _, want := range []string{"one-1: torch", `(?m)^one +\d`, `(?m)^one-1 +\d`, `(?m)^one-2 +\d`} {
+		if !regexp.MustCompile(want).MatchString(p.stderr.String()) {
+			t.Errorf("%s is missing; stderr:\n%s", want, &p.stderr)
+		}
+	}
+	c.end()
+}
+
+// What the first process has had is free when it has ended, also while its command goes on; another one that is killed
+// fails by itself.
+func TestJoinJobLosesRanks(t *testing.T) {
+	long.Only(t)
+	t.Parallel()
+	c := startCluster(t, 4*graph.MiB)
+	p := c.joinRanks("one", `fakescript "$1" 0 job; fakescript "$1" 0 job; exec tail -f /dev/null`)
+	lose := func() {
+		said := p.line("^process ")
+		script, err := strconv.Atoi(strings.TrimPrefix(said[len(said)-1], "process "))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.line("by plan [1-9]")
+		kill(t, script)
+	}
+	lose()
+	c.until("the memory of the first process to be free", func(jobs map[string]wire.Record) bool {
+		return jobs["one"].State == wire.JobRunning && jobs["one"].Claim < graph.KiB/2
+	})
+	lose()
+	if r := c.in(wire.JobFailed, "one-1"); !strings.Contains(r.Reason, "gone without an end") {
+		t.Errorf("it has failed: %s", r.Reason)
+	}
+	c.tell("park", "one")
+	if r := c.in(wire.JobParked, "one"); r.Claim != 0 {
+		t.Errorf("it rests with a claim of %s", r.Claim)
+	}
+	c.tell("resume", "one")
+	c.in(wire.JobRunning, "one")
+	p.signal(syscall.SIGTERM) // which is passed on, as no process trains
+	if p.wait(); p.command.ProcessState.ExitCode() != 143 {
+		t.Errorf("it ends with status %d, want 143; stderr:\n%s", p.command.ProcessState.ExitCode(), &p.stderr)
+	}
+	c.in(wire.JobFailed, "one")
 	c.end()
 }
 

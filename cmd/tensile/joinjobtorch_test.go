@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -131,5 +133,103 @@ func TestJoinTorchJobs(t *testing.T) {
 	}
 	c.train(c.jobs(), "lenet")
 	c.tell("stop", "lenet")
+	c.end()
+}
+
+// ranksScript trains by itself, or with "ddp" over all ranks, for some steps; each rank prints its last bits.
+const ranksScript = `
+import hashlib, os, sys, torch
+if len(sys.argv) > 3:
+    with open(os.path.join(sys.argv[3], "rank" + os.environ["RANK"]), "w") as f:
+        f.write(str(os.getpid()))
+torch.manual_seed(int(os.environ["RANK"]))
+model = torch.nn.Sequential(*[l for _ in range(6) for l in (torch.nn.Linear(256, 256), torch.nn.ReLU())])
+if sys.argv[1] == "ddp":
+    torch.distributed.init_process_group("gloo")
+    model = torch.nn.parallel.DistributedDataParallel(model)
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(int(sys.argv[2])):
+    optimizer.zero_grad()
+    loss = model(torch.randn(256, 256)).square().mean()
+    loss.backward()
+    optimizer.step()
+digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters()))
+print("rank", os.environ["RANK"], loss.item(), digest.hexdigest(), flush=True)
+if sys.argv[1] == "ddp":
+    torch.distributed.destroy_process_group()
+`
+
+// Each rank of torchrun is a job of a controller, and is planned for, to the bits that it has alone. What ranks have
+// stays their own when their sidecar is killed, until they end. Ranks that train together say that they are not
+// planned.
+func TestJoinTorchRanks(t *testing.T) {
+	long.Only(t)
+	t.Parallel()
+	python := needs.Torch2(t)
+	c := startCluster(t, 16*graph.MiB, "--silence", "3s")
+	script := filepath.Join(c.files, "train.py")
+	write(t, script, ranksScript)
+	command := func(args ...string) []string {
+		return append([]string{python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script},
+			args...)
+	}
+	join := func(name string, args ...string) *family {
+		words := []string{"join", "--state", c.state, "--name", name, "--memory", "4MiB", "--"}
+		return startWith(t, t.TempDir(), []string{"OMP_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1"},
+			append(words, command(args...)...)...)
+	}
+	sorted := func(text string) string {
+		return strings.Join(slices.Sorted(strings.SplitSeq(strings.TrimSpace(text), "\n")), "\n")
+	}
+	rest := func(p *family) string {
+		var got strings.Builder
+		for p.lines.Scan() {
+			got.WriteString(p.lines.Text() + "\n")
+		}
+		return sorted(got.String())
+	}
+	for _, kind := range []string{"alone", "ddp"} {
+		want, stderr, status := trainTorch(t, command(kind, "30")...)
+		if status != 0 {
+			t.Fatalf("%s: status %d, stderr:\n%s", kind, status, stderr)
+		}
+		p := join(kind, kind, "30")
+		got := rest(p)
+		if err := p.wait(); err != nil || got != sorted(want) || strings.Count(got, "\n") != 1 {
+			t.Errorf("%s: it ended with %v and printed\n%s\nwant\n%s\nstderr:\n%s", kind, err, got, sorted(want),
+				&p.stderr)
+		}
+		c.in(wire.JobFinished, kind)
+		if kind == "alone" {
+			for _, job := range []string{"alone", "alone-1"} {
+				if r := c.in(wire.JobFinished, job); r.Iteration != 29 || r.Script == nil || r.Script.Plan <= 0 {
+					t.Errorf("%s is not planned: %+v; stderr:\n%s", job, r, &p.stderr)
+				}
+			}
+		} else if r, there := c.jobs()["ddp-1"]; there || !strings.Contains(p.stderr.String(),
+			"ddp-1: it is no job, and trains without a plan beside the jobs: training over several processes") {
+			t.Errorf("%+v; stderr:\n%s", r, &p.stderr)
+		}
+	}
+	p := join("lost", "alone", "1000000", c.files)
+	jobs := c.until("both ranks to be planned", func(jobs map[string]wire.Record) bool {
+		planned := func(r wire.Record) bool {
+			return r.State == wire.JobRunning && r.Script != nil && r.Script.Plan > 0
+		}
+		return planned(jobs["lost"]) && planned(jobs["lost-1"])
+	})
+	p.signal(syscall.SIGKILL)
+	for _, job := range []string{"lost", "lost-1"} {
+		if r := c.in(wire.JobUnknown, job); r.Claim < jobs[job].Script.Plan {
+			t.Errorf("without its sidecar %s claims %s, and had %s", job, r.Claim, jobs[job].Script.Plan)
+		}
+	}
+	rank, err := strconv.Atoi(string(read(t, filepath.Join(c.files, "rank1"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kill(t, rank) // and torchrun ends the other
+	c.in(wire.JobFailed, "lost")
+	c.in(wire.JobFailed, "lost-1")
 	c.end()
 }

@@ -29,8 +29,10 @@ func TestJoinInterrupted(t *testing.T) {
 	t.Parallel()
 	p := joinFake(t, "stopped")
 	p.signal(syscall.SIGTERM)
-	if err := p.wait(); err != nil || !strings.Contains(p.stderr.String(), "2 iterations, none by a plan") {
-		t.Errorf("it ended with %v; stderr:\n%s", err, &p.stderr)
+	p.wait()
+	if got := p.command.ProcessState.ExitCode(); got != 143 ||
+		!strings.Contains(p.stderr.String(), "it has ended before a plan was in force") {
+		t.Errorf("it ended with status %d; stderr:\n%s", got, &p.stderr)
 	}
 }
 

@@ -5,34 +5,44 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
+	"strconv"
 
 	"tensile/executor/sidecar"
+	"tensile/graph"
 	"tensile/graph/text"
 )
 
-// joinReport is what --report writes of a command: the summary of the first of its processes that joined, and those of
-// the others.
+// joinReport is what --report writes of a command: the summary of the first of its processes that joined, by their
+// numbers, and those of the others.
 type joinReport struct {
 	Schema int `json:"schema"` // 1: the fields below; another number is for one that has another meaning
-	sidecar.Summary
-	Others []sidecar.Summary `json:"others,omitempty"`
+	processReport
+	Others []processReport `json:"others,omitempty"`
+
+	processes []processReport // all of them, by their numbers
 }
 
-// add adds the summary of the next process.
-func (r *joinReport) add(s sidecar.Summary) {
-	if r.Schema == 0 {
-		r.Schema, r.Summary = 1, s
-	} else {
-		r.Others = append(r.Others, s)
-	}
+// processReport is of one process.
+type processReport struct {
+	Name string `json:"name,omitempty"`
+	sidecar.Summary
+	number int
+}
+
+// add adds the summary of a process that has joined.
+func (r *joinReport) add(name string, number int, s sidecar.Summary) {
+	r.processes = append(r.processes, processReport{name, s, number})
+	slices.SortFunc(r.processes, func(a, b processReport) int { return cmp.Compare(a.number, b.number) })
+	r.processReport, r.Others = r.processes[0], r.processes[1:]
 }
 
 // exit is what the end of the command, by its first word, is for ours.
 func (r *joinReport) exit(command string, status error) error {
-	unmet := func(s sidecar.Summary) bool { return s.Unmet != "" }
-	if status == nil && (unmet(r.Summary) || slices.ContainsFunc(r.Others, unmet)) {
+	unmet := func(p processReport) bool { return p.Unmet != "" }
+	if status == nil && slices.ContainsFunc(r.processes, unmet) {
 		return &exitError{errors.New(""), unmetStatus}
 	}
 	return exitOf(command, status)
@@ -43,6 +53,7 @@ func (r *joinReport) write(path string) error {
 	if path == "" {
 		return nil
 	}
+	r.Schema = 1
 	body, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
@@ -50,36 +61,66 @@ func (r *joinReport) write(path string) error {
 	return os.WriteFile(path, append(body, '\n'), 0o644)
 }
 
-// summaryLines tell people what became of a process.
-func summaryLines(s sidecar.Summary, joined bool) (lines []string) {
+// table writes a table of the processes. How much slower the first one was is not measured without a run to compare.
+func (r *joinReport) table(out io.Writer, slower string) error {
+	rows := [][]string{{"PROCESS", "ITERATIONS", "PLANNED", "NEEDS", "LIMIT", "PLAN", "TOUCHED", "SAVED", "SLOWER BY"}}
+	bytes := func(b graph.Bytes) string {
+		if b == 0 {
+			return "-"
+		}
+		return text.Bytes(b)
+	}
+	for _, p := range r.processes {
+		saved, touched := "-", p.Touched
+		if part, ok := savedBy(p.Summary); ok {
+			saved = text.Percent(part)
+		}
+		if p.Planned == 0 {
+			touched = p.Unplanned
+		}
+		rows = append(rows, []string{p.Name, strconv.Itoa(p.Iterations), strconv.Itoa(p.Planned), bytes(p.Need),
+			bytes(p.Limit), bytes(p.Plan), bytes(touched), saved, slower})
+		slower = "-"
+	}
+	return text.Table(out, rows)
+}
+
+// tell tells people what became of the processes.
+func (r *joinReport) tell(stderr io.Writer) error {
+	if len(r.processes) == 0 {
+		_, err := fmt.Fprintln(stderr, "tensile: the command has not joined: no optimizer of PyTorch 2 has made a "+
+			"step in it (python -I and -S hide Tensile; with PyTorch 1 the script has to say "+
+			"tensile.join(model, optimizer))")
+		return err
+	}
+	err := r.table(stderr, "-")
+	for _, p := range r.processes {
+		for _, line := range p.lines() {
+			if len(r.processes) > 1 {
+				line = p.Name + ": " + line
+			}
+			fmt.Fprintln(stderr, "tensile:", text.Line(line, maxError))
+		}
+	}
+	return err
+}
+
+// lines say why iterations had no plan, and how often a limit was not kept.
+func (p *processReport) lines() (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	switch {
-	case !joined:
-		say("the command has not joined: no optimizer of PyTorch 2 has made a step in it (python -I and -S hide " +
-			"Tensile; with PyTorch 1 the script has to say tensile.join(model, optimizer))")
-		return lines
-	case s.Planned == 0 && s.Unplanned == 0: // none was measured
-		say("%d iterations, none by a plan", s.Iterations)
-	case s.Planned == 0:
-		say("%d iterations, none by a plan, touched %s", s.Iterations, s.Unplanned)
-	case s.Touched == 0:
-		say("%d iterations, %d by a plan of %s; what they touched was not measured yet", s.Iterations, s.Planned,
-			s.Plan)
-	case s.Unplanned == 0:
-		say("%d iterations, %d by a plan: touched %s of %s planned and %s reserve", s.Iterations, s.Planned, s.Touched,
-			s.Plan, s.Reserve)
-	default:
-		say("%d iterations, %d by a plan: touched %s of %s planned and %s reserve; %s without a plan", s.Iterations,
-			s.Planned, s.Touched, s.Plan, s.Reserve, s.Unplanned)
+	case p.Planned > 0 && p.Planned == p.Iterations:
+	case p.Passive != "":
+		say("iterations without a plan: %s", p.Passive)
+	case p.Unmet != "":
+		say("iterations without a plan: %s", p.Unmet)
+	case p.Why != "":
+		say("the first iteration without a plan, after the recorded ones: %s", p.Why)
+	case p.Planned == 0:
+		say("it has ended before a plan was in force: that takes some eight steps")
 	}
-	if part, ok := savedBy(s); ok && part > 0 {
-		say("an iteration needs %s: the plan saves %s", s.Need, text.Percent(part))
-	}
-	if s.Why != "" && s.Planned < s.Iterations {
-		say("the first iteration without a plan, after the recorded ones: %s", s.Why)
-	}
-	if s.Over > 0 {
-		say("iterations that had more than the limit of %s: %d", s.Limit, s.Over)
+	if p.Over > 0 {
+		say("iterations that had more than the limit of %s: %d", p.Limit, p.Over)
 	}
 	return lines
 }

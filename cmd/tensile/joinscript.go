@@ -2,13 +2,17 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
+	"syscall"
 
 	"tensile/executor/sidecar"
+	"tensile/models/external"
 	"tensile/python"
 )
 
@@ -52,11 +56,18 @@ func (s scriptCommand) start(atEnd func()) (process *os.Process, ended <-chan er
 	return command.Process, end, nil
 }
 
+// joining is a command whose processes can join.
+type joining struct {
+	process *os.Process
+	door    *sidecar.Door
+	ended   <-chan error // Its end, after the door was closed.
+}
+
 // startJoining starts the command so that its processes can join.
-func (s scriptCommand) startJoining() (*os.Process, sidecar.Script, error) {
+func (s scriptCommand) startJoining() (*joining, error) {
 	door, err := sidecar.OpenDoor()
 	if err != nil {
-		return nil, sidecar.Script{}, err
+		return nil, err
 	}
 	defer door.Theirs().Close()
 	s.env = append(slices.Clone(s.env), socketVariable+"=3", addressVariable+"="+door.Address())
@@ -64,9 +75,55 @@ func (s scriptCommand) startJoining() (*os.Process, sidecar.Script, error) {
 	process, ended, err := s.start(door.Close)
 	if err != nil {
 		door.Close()
-		return nil, sidecar.Script{}, err
+		return nil, err
 	}
-	return process, sidecar.Script{Joined: door.Joined(), Ended: ended}, nil
+	return &joining{process, door, ended}, nil
+}
+
+// passOn passes on to the command the signal that ends ctx, unless a process of it listens, which is told to end. From
+// a terminal the command has an interrupt itself.
+func (j *joining) passOn(ctx context.Context, listens func() bool) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
+		if s := signalOf(ctx); s != syscall.SIGINT && !listens() {
+			_ = j.process.Signal(s) // it may have ended
+		}
+	})
+}
+
+// numbers are those of the processes of a command that have joined: as its launcher numbers them, if that is started by
+// the command, or from 0 on in their order.
+type numbers struct {
+	mu    sync.Mutex
+	taken map[int]bool
+}
+
+// rankVariable is where a launcher of several processes on a host gives each its number.
+const rankVariable = "LOCAL_RANK"
+
+// next is the number of the process that says hello.
+func (n *numbers) next(h external.Hello) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.taken == nil {
+		n.taken = make(map[int]bool)
+	}
+	number := 0
+	if h.Rank != nil && !n.taken[*h.Rank] && os.Getenv(rankVariable) == "" {
+		number = *h.Rank
+	}
+	for n.taken[number] {
+		number++
+	}
+	n.taken[number] = true
+	return number
+}
+
+// processName is the name of a process of a command.
+func processName(command string, number int) string {
+	if number == 0 {
+		return command
+	}
+	return fmt.Sprintf("%s-%d", command, number)
 }
 
 // layPython lays the Python package that this binary carries into the user's cache, and returns PYTHONPATH for a

@@ -35,17 +35,11 @@ type signalledRow struct {
 	why     string
 }
 
-// ended reports whether a row may end with a status. A script that is signalled beside its command may have done what
-// that tells it, and exited with 0, before one of its threads takes the signal.
-func (r signalledRow) ended(status int) bool {
-	return status == r.status || status == 0 && strings.Contains(r.why, toldToEnd)
-}
-
 // signalled says what signals come, the exit status of the command (-1: it is killed) and what the job's record says.
 var signalled = map[string]signalledRow{
-	"command interrupted": {[]sent{{signal: syscall.SIGINT, to: "c"}}, 0, toldToEnd},
-	"command ended":       {[]sent{{signal: syscall.SIGTERM, to: "c"}}, 0, toldToEnd},
-	"command hung up":     {[]sent{{signal: syscall.SIGHUP, to: "c"}}, 0, toldToEnd},
+	"command interrupted": {[]sent{{signal: syscall.SIGINT, to: "c"}}, 130, toldToEnd},
+	"command ended":       {[]sent{{signal: syscall.SIGTERM, to: "c"}}, 143, toldToEnd},
+	"command hung up":     {[]sent{{signal: syscall.SIGHUP, to: "c"}}, 129, toldToEnd},
 	"script interrupted":  {[]sent{{signal: syscall.SIGINT, to: "s"}}, 130, "signal: interrupt"},
 	"script ended":        {[]sent{{signal: syscall.SIGTERM, to: "s"}}, 143, "signal: terminated"},
 	"script hung up":      {[]sent{{signal: syscall.SIGHUP, to: "s"}}, 129, "signal: hangup"},
@@ -53,13 +47,13 @@ var signalled = map[string]signalledRow{
 	"both interrupted":    {[]sent{{signal: syscall.SIGINT, to: "sc"}}, 130, "signal: interrupt|" + toldToEnd},
 	"both hung up":        {[]sent{{signal: syscall.SIGHUP, to: "sc"}}, 129, "signal: hangup|" + toldToEnd},
 	"both suspended and continued": {[]sent{{syscall.SIGSTOP, "cs", wire.JobUnknown},
-		{syscall.SIGCONT, "sc", wire.JobRunning}, {signal: syscall.SIGTERM, to: "c"}}, 0, toldToEnd},
+		{syscall.SIGCONT, "sc", wire.JobRunning}, {signal: syscall.SIGTERM, to: "c"}}, 143, toldToEnd},
 	"command suspended and continued, script ended": {[]sent{{syscall.SIGSTOP, "c", wire.JobUnknown},
 		{syscall.SIGCONT, "c", wire.JobRunning}, {signal: syscall.SIGTERM, to: "s"}}, 143, "signal: terminated"},
 	"command suspended, script ended": {[]sent{{syscall.SIGSTOP, "c", wire.JobUnknown},
 		{signal: syscall.SIGTERM, to: "s"}, {signal: syscall.SIGCONT, to: "c"}}, 143, "signal: terminated"},
 	"script suspended, command ended": {[]sent{{signal: syscall.SIGSTOP, to: "s"}, {signal: syscall.SIGTERM, to: "c"},
-		{signal: syscall.SIGCONT, to: "s"}}, 0, toldToEnd},
+		{signal: syscall.SIGCONT, to: "s"}}, 143, toldToEnd},
 	"script suspended, both ended": {[]sent{{signal: syscall.SIGSTOP, to: "s"}, {signal: syscall.SIGTERM, to: "cs"},
 		{signal: syscall.SIGCONT, to: "s"}}, 143, "signal: terminated|" + toldToEnd},
 	"script suspended, then killed": {[]sent{{signal: syscall.SIGSTOP, to: "s"}, {signal: syscall.SIGKILL, to: "s"}},
@@ -112,7 +106,7 @@ func TestJoinJobSignals(t *testing.T) {
 		}
 		p.wait() // until nobody has its stdout, which is that of the script too
 		r := c.in(wire.JobFailed, job)
-		if got := p.command.ProcessState.ExitCode(); !row.ended(got) || r.Claim != 0 ||
+		if got := p.command.ProcessState.ExitCode(); got != row.status || r.Claim != 0 ||
 			!regexp.MustCompile(row.why).MatchString(r.Reason) {
 			t.Errorf("%s: exit status %d, want %d; the record claims %s and says %q, want %q; stderr:\n%s", name, got,
 				row.status, r.Claim, r.Reason, row.why, &p.stderr)
@@ -141,7 +135,7 @@ func TestJoinSignals(t *testing.T) {
 			p.sends(script, s)
 		}
 		p.wait()
-		if got := p.command.ProcessState.ExitCode(); !row.ended(got) {
+		if got := p.command.ProcessState.ExitCode(); got != row.status {
 			t.Errorf("%s: exit status %d, want %d; stderr:\n%s", name, got, row.status, &p.stderr)
 		}
 	}

@@ -167,11 +167,50 @@ print(loss.item(), digest.hexdigest(), "tensile" in sys.modules)
 			said)
 	}
 	cache = script // a file: no cache can be made there
-	if got, said = run("tensile", "join", "--", python, script); got != want || !strings.Contains(said, "by a plan") {
+	if got, said = run("tensile", "join", "--", python, script); got != want || !strings.Contains(said, "is in force") {
 		t.Errorf("without a cache it printed\n%s\nand %q", got, said)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "tensile-python-*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q (%v)", left, err)
+	}
+}
+
+// A cell of a notebook that trains joins, in the process of its kernel, to the bits that it has alone.
+func TestJoinNotebook(t *testing.T) {
+	long.Only(t)
+	t.Parallel()
+	python := needs.Torch2(t)
+	needs.Package(t, python, "ipykernel", "ipykernel nbclient")
+	needs.Package(t, python, "nbclient", "ipykernel nbclient")
+	dir := t.TempDir()
+	script := filepath.Join(dir, "notebook.py")
+	write(t, script, `
+import nbclient, nbformat
+cells = ["""import hashlib, torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(*[l for _ in range(6) for l in (torch.nn.Linear(128, 128), torch.nn.ReLU())])
+optimizer = torch.optim.AdamW(model.parameters())""", """for _ in range(24):
+    optimizer.zero_grad()
+    loss = model(torch.randn(256, 128)).square().mean()
+    loss.backward()
+    optimizer.step()""", """digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters()))
+print(digest.hexdigest())"""]
+notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
+nbclient.NotebookClient(notebook, kernel_name="python3").execute()
+print(notebook.cells[-1].outputs[0].text)
+`)
+	want, stderr, status := trainTorch(t, python, script)
+	if status != 0 || len(strings.TrimSpace(want)) != 64 {
+		t.Fatalf("alone: status %d, printed %s, stderr:\n%s", status, want, stderr)
+	}
+	report := filepath.Join(dir, "report.json")
+	got, stderr, status := trainTorch(t, "tensile", "join", "--memory", "60%", "--report", report, "--", python, script)
+	if got != want || status != 0 {
+		t.Fatalf("joined: status %d, printed %s, want %s, stderr:\n%s", status, got, want, stderr)
+	}
+	var s sidecar.Summary
+	if document(t, read(t, report), &s); s.Planned < 10 || s.Iterations != 23 {
+		t.Errorf("%d of %d iterations by a plan; stderr:\n%s", s.Planned, s.Iterations, stderr)
 	}
 }
 

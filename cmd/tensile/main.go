@@ -22,6 +22,21 @@ func main() { os.Exit(Main()) }
 // errInterrupted ends a command that a signal stopped.
 var errInterrupted = errors.New("interrupted")
 
+// bySignal is the signal that ends a command: an errInterrupted.
+type bySignal syscall.Signal
+
+func (s bySignal) Error() string { return errInterrupted.Error() }
+func (s bySignal) Unwrap() error { return errInterrupted }
+
+// signalOf is the signal that has ended ctx; SIGINT, if it was none.
+func signalOf(ctx context.Context) syscall.Signal {
+	s, ok := errors.AsType[bySignal](context.Cause(ctx))
+	if !ok {
+		return syscall.SIGINT
+	}
+	return syscall.Signal(s)
+}
+
 // interruptStatus is the exit status after a signal.
 const interruptStatus = 130
 
@@ -49,8 +64,8 @@ func Main() int {
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	go func() {
-		<-signals
-		cancel(errInterrupted)
+		got := <-signals
+		cancel(bySignal(got.(syscall.Signal)))
 		time.Sleep(doubled)
 		signal.Stop(signals) // a second signal ends the process at once
 	}()

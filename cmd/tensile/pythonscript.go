@@ -125,21 +125,21 @@ func (s *pythonScript) name() string { return nameOf(s.words()[1:2]) }
 // record starts the script and has it end when it has recorded an iteration, which it writes as the file of a recorded
 // graph. What the script prints goes to stderr.
 func (s *pythonScript) record(ctx context.Context, to io.Writer) error {
-	process, script, err := scriptCommand{args: s.words(), stdout: os.Stderr}.startJoining()
+	j, err := scriptCommand{args: s.words(), stdout: os.Stderr}.startJoining()
 	if err != nil {
 		return s.refuse("%v", err)
 	}
-	ending := context.AfterFunc(ctx, func() { _ = process.Signal(syscall.SIGTERM) }) // it may have ended
+	ending := context.AfterFunc(ctx, func() { _ = j.process.Signal(syscall.SIGTERM) }) // it may have ended
 	defer ending()
 	recorded := errors.New("no optimizer has made a step in it, so that there is no graph")
-	if conn, ok := <-script.Joined; ok {
+	if conn, ok := <-j.door.Joined(); ok {
 		recorded = s.listen(conn, to)
 		conn.Close()
 	}
-	for other := range script.Joined {
+	for other := range j.door.Joined() {
 		other.Close()
 	}
-	status := <-script.Ended
+	status := <-j.ended
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

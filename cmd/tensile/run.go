@@ -70,7 +70,7 @@ func runCommand() *cobra.Command {
 				return &exitError{err, neverStarted}
 			}
 			if f.compare {
-				return s.compare(c.Context(), t, f.report, c.OutOrStdout(), c.ErrOrStderr())
+				return afterSignal(c.Context(), s.compare(c.Context(), t, f.report, c.OutOrStdout(), c.ErrOrStderr()))
 			}
 			return join(c.Context(), scriptCommand{args: s.words()}, t, f.report, c.ErrOrStderr())
 		},

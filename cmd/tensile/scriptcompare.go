@@ -67,19 +67,10 @@ func (s *pythonScript) compare(ctx context.Context, t sidecar.Terms, report stri
 	if err != nil {
 		return err
 	}
-	row := []string{filepath.Base(s.path), strconv.Itoa(r.Iterations), strconv.Itoa(r.Planned), text.Bytes(r.Need),
-		text.Bytes(r.Limit), text.Bytes(r.Plan), text.Bytes(r.Touched), "-", slower(plain, planned)}
-	if r.Limit == 0 {
-		row[4] = "-"
+	if len(r.processes) == 0 {
+		r.add(s.name(), 0, sidecar.Summary{})
 	}
-	if r.Touched == 0 { // too few iterations followed a plan
-		row[6] = "-"
-	}
-	if part, ok := savedBy(r.Summary); ok {
-		row[7] = text.Percent(part)
-	}
-	head := []string{"SCRIPT", "ITERATIONS", "PLANNED", "NEEDS", "LIMIT", "PLAN", "TOUCHED", "SAVED", "SLOWER BY"}
-	if err := text.Table(out, [][]string{head, row}); err != nil {
+	if err := r.table(out, slower(plain, planned)); err != nil {
 		return err
 	}
 	differ := plain.differs(planned)

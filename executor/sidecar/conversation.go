@@ -120,6 +120,9 @@ func (t *conversation) Summary() Summary {
 // Joined reports whether the script has said hello.
 func (t *conversation) Joined() bool { return t.device != nil }
 
+// Listens reports whether the script can be told to end: it has said hello and no end, and follows plans.
+func (t *conversation) Listens() bool { return t.device != nil && !t.over && t.summary.Passive == "" }
+
 func (t *conversation) emit(o Output) { t.out = append(t.out, o) }
 
 func (t *conversation) addNote(format string, args ...any) {

@@ -7,10 +7,11 @@
 //	              plan was made for
 //	end, EOF ---> over
 //
-// There are two machines for that. A [Machine] keeps a script within a limit and has it planned for alone, by [Make]. A
-// [Guest] has it be a job of a controller, from which the plans come: it speaks to an agent as an executor.Host does,
-// and a [Host] is its runner. Machines are told what the script says, what was planned or ordered, and that it is to
-// stop, and answer with what is to be sent, planned and told to people. They start nothing and read no clock.
+// Processes come in by a [Door], and each has a machine of its own. There are two machines for that. A [Machine] keeps
+// a script within a limit and has it planned for alone, by [Make]. A [Guest] has it be a job of a controller, from
+// which the plans come: it speaks to an agent as an executor.Host does, and a [Host] is its runner. Machines are told
+// what the script says, what was planned or ordered, and that it is to stop, and answer with what is to be sent,
+// planned and told to people. They start nothing and read no clock.
 //
 // Invariants:
 //   - what the script says out of turn, or of plans and graphs that are not, ends the conversation with an error; the

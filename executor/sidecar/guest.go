@@ -36,6 +36,8 @@ type GuestInput struct {
 	Message external.Message
 	// Closed says that the script has closed its end, or has said what cannot be read.
 	Closed bool
+	// Gone says that the process of the script has ended, and that all it said was heard, while its command goes on.
+	Gone bool
 	// Exited says that the command has ended, and that all it said was heard.
 	Exited *Exit
 
@@ -55,13 +57,19 @@ type Open struct {
 	Weight int
 }
 
-// Exit is how a command has ended.
-type Exit struct{ Err error }
+// Exit is how a command has ended. Said: it is a process, whose status is not seen, so that it has ended as it said.
+type Exit struct {
+	Err  error
+	Said bool
+}
 
 // Guest is the conversation with a script that is a job of a controller, from which its plans come. What it was
 // ordered and what it is doing may differ: after each input it takes the next step from the one to the other.
 //
 //	outside --start--> training --park--> leaving --parked--> resting --resume--> training
+//
+// A process that says hello before it has a job was started by others, and was told to rest when it was let in: its job
+// begins while it is leaving or rests.
 //
 // Under a lease it asks for its memory before it starts or resumes, and it goes through resting to change its plan: it
 // holds all of its arena for as long as it does not rest.
@@ -79,6 +87,8 @@ type Guest struct {
 	why string
 	// current is the number of the shape that is the job's graph; 0: the graph is a claim.
 	current int
+	// due says that the job is to be planned for by current, or by 0, once its first program is in force.
+	due bool
 	// again is how many iterations without a plan belonged to earlier graphs since one of them became the job's graph.
 	again int
 	// often is how many such iterations have an earlier graph become the job's. It rises each time.
@@ -87,6 +97,8 @@ type Guest struct {
 	now time.Duration
 	// place is where the script is.
 	place place
+	// started says that the job has had its memory.
+	started bool
 	// plans is how many plans came into force.
 	plans int
 	// left is when the script was started or went on.
@@ -106,6 +118,10 @@ type Guest struct {
 	park, parked int64
 	// counter numbers the messages park and resume to the script.
 	counter int64
+	// gone says that the process has ended, and its command has not.
+	gone bool
+	// exit is the end of a process that has ended before its job had its memory.
+	exit *Exit
 
 	// page is the lease's unit in bytes; 0: memory is not leased.
 	page graph.Bytes
@@ -118,6 +134,9 @@ type Guest struct {
 	// drain says that the lease wants them back.
 	drain bool
 }
+
+// Rest is what a process is told that is let in before it has a job: it rests until that has its memory.
+var Rest = external.Park{Number: 1}
 
 // place is where a script is.
 type place int
@@ -138,7 +157,18 @@ func (g *Guest) Step(in GuestInput) []Output {
 		g.page = in.Page
 	case in.Open != nil:
 		g.openJob(in.Open)
+	case in.Message != nil:
+		if !g.over {
+			err = g.handleMessage(in.Message)
+		}
+	case in.Closed:
+		if !g.over {
+			g.handleClosed()
+		}
 	case g.program == nil:
+		if in.Exited != nil {
+			g.exit = in.Exited
+		}
 		if in.Remove {
 			g.emitEvent(executor.Event{Removed: true})
 		}
@@ -157,12 +187,9 @@ func (g *Guest) Step(in GuestInput) []Output {
 	case in.Lease != nil:
 		g.handleLease(in.Lease)
 	case in.Exited != nil:
-		g.handleExit(in.Exited.Err)
-	case g.over:
-	case in.Message != nil:
-		err = g.handleMessage(in.Message)
-	case in.Closed:
-		g.handleClosed()
+		g.handleExit(g.endOf(in.Exited))
+	case in.Gone:
+		g.handleGone()
 	}
 	if err != nil {
 		g.over = true
@@ -174,7 +201,11 @@ func (g *Guest) Step(in GuestInput) []Output {
 	return g.out
 }
 
+// emitEvent tells of the job, once there is one.
 func (g *Guest) emitEvent(e executor.Event) {
+	if g.job == "" {
+		return
+	}
 	e.Job = g.job
 	g.emit(Output{Event: &e})
 }
@@ -185,10 +216,17 @@ func (g *Guest) openJob(o *Open) {
 		return
 	}
 	g.job, g.weight, g.program, g.often = o.Job, o.Weight, o.Program, 4
+	if g.exit != nil {
+		g.handleExit(g.endOf(g.exit))
+	}
 }
 
 // advance takes the script as far as it can go now.
 func (g *Guest) advance() {
+	if g.gone {
+		g.advanceGone()
+		return
+	}
 	switch g.place {
 	case outside, resting:
 		switch {
@@ -227,6 +265,22 @@ func (g *Guest) advance() {
 	}
 }
 
+// advanceGone does for a process that has ended what it would do.
+func (g *Guest) advanceGone() {
+	switch {
+	case g.park > 0 && g.parked == g.park:
+	case g.park > 0:
+		if g.parked = g.park; g.bytes > 0 {
+			g.bytes = 0
+			g.emitEvent(executor.Event{Home: true})
+		}
+		g.emitEvent(executor.Event{Parked: g.park})
+	case g.program != g.given || g.bytes == 0:
+		g.given = g.program
+		g.acknowledge(g.program)
+	}
+}
+
 // coversPassive reports whether the newest program is for what a script has that follows no plan any more. It is in
 // force then: there is nothing that the script would have to do, or could be told if it has left.
 func (g *Guest) coversPassive() bool {
@@ -245,13 +299,16 @@ func (g *Guest) tellStop() {
 // startOrResume tells the script to begin or to go on.
 func (g *Guest) startOrResume() {
 	g.left = g.now
-	if g.place == outside {
-		g.place = training
+	before := g.place
+	g.place = training
+	if !g.started {
+		g.started = true
 		g.emit(Output{Start: true})
+	}
+	if before == outside {
 		g.acknowledge(g.program)
 		return
 	}
-	g.place = training
 	if g.program != g.given {
 		g.sendPlan()
 	}
@@ -312,6 +369,10 @@ func (g *Guest) acknowledge(p *program.Program) {
 	g.plans++
 	g.emitEvent(executor.Event{Applied: &executor.Applied{Epoch: g.epoch, Arena: p.Arena}})
 	g.reportPassive()
+	if g.due {
+		g.due = false
+		g.recordGraph(g.current)
+	}
 }
 
 // reportPassive tells why the script follows no plan any more, if that is so.
@@ -332,6 +393,10 @@ func (g *Guest) handleMessage(message external.Message) error {
 	switch s := message.(type) {
 	case external.Hello:
 		g.handleHello(&s)
+		if g.place == outside {
+			g.place, g.counter = leaving, Rest.Number
+			break
+		}
 		g.sendPlan()
 	case external.Recorded:
 		if err := g.handleRecorded(&s); err != nil {
@@ -364,6 +429,9 @@ func (g *Guest) handleMessage(message external.Message) error {
 // had without one, or needs for any of its graphs.
 func (g *Guest) recordGraph(number int) {
 	g.current = number
+	if g.due = g.plans == 0; g.due {
+		return
+	}
 	if number > 0 {
 		r := g.graphs[number-1].Recorded
 		g.emit(Output{Record: &r})
@@ -373,9 +441,34 @@ func (g *Guest) recordGraph(number int) {
 	for _, s := range g.graphs {
 		g.alone = max(g.alone, external.Need(s.Graph)+s.Held+g.summary.Reserve)
 	}
-	g.alone = min(g.alone, graph.MaxBytes)
-	all := external.Claim(g.alone)
+	g.claim(min(g.alone, graph.MaxBytes))
+}
+
+// claim has the job planned for as one that has so much and follows no plan.
+func (g *Guest) claim(bytes graph.Bytes) {
+	g.alone = bytes
+	all := external.Claim(bytes)
 	g.emit(Output{Record: &external.Recorded{Graph: all, Latency: make([]time.Duration, len(all.Ops))}})
+}
+
+// handleGone gives back the memory of a process that has ended. Its job goes on with its command.
+func (g *Guest) handleGone() {
+	g.over, g.gone = true, true
+	g.release()
+	g.claim(1)
+}
+
+// endOf is the error with which a script has ended.
+func (g *Guest) endOf(e *Exit) error {
+	switch {
+	case e.Err != nil || !e.Said:
+		return e.Err
+	case g.summary.Error != "":
+		return errors.New(g.summary.Error)
+	case !g.summary.Ended:
+		return errors.New("it has gone without an end")
+	}
+	return nil
 }
 
 // takeAnswer handles the answer to a plan. A plan that takes less than the one before is in force when an iteration has

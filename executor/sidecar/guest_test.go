@@ -77,6 +77,43 @@ func told(g *Guest, in GuestInput) string {
 	return strings.Join(lines, "; ")
 }
 
+// TestGuestIsLetIn takes a process that trains already through its rest until its job has its memory: what it has
+// recorded meanwhile is planned for then. When it has ended its memory is free, while its job goes on.
+func TestGuestIsLetIn(t *testing.T) {
+	r := recorded(1, 1)
+	first, next := programOf(t, external.Claim(6400), 1, 0), programOf(t, r.Graph, 2, 0)
+	nothing := programOf(t, external.Claim(1), 3, 0)
+	g := new(Guest)
+	walk(t, g, []any{
+		hello, "",
+		external.Iteration{Iteration: 1, Wall: 5, Touched: 7}, "",
+		r, "",
+		external.Parked{Number: Rest.Number}, "",
+		GuestInput{Open: &Open{Job: "a", Program: first}},
+		"start; plan 1 for graph 0 within 6400; external.Resume {Number:2}",
+		external.Applied{Plan: 1}, "applied 1 in 6400; record graph 1",
+		GuestInput{Change: next}, fmt.Sprintf("plan 2 for graph 1 within %d", next.Arena+100),
+		external.Applied{Plan: 2}, fmt.Sprintf("applied 2 in %d", next.Arena),
+		GuestInput{Gone: true}, "record graph 0",
+		GuestInput{Change: nothing}, fmt.Sprintf("applied 3 in %d", nothing.Arena),
+		GuestInput{Park: 1}, "home; parked 1",
+		GuestInput{Resume: true}, fmt.Sprintf("applied 3 in %d", nothing.Arena),
+		GuestInput{Exited: &Exit{}}, "ended after 1: <nil>",
+	})
+	for _, test := range []struct {
+		says external.Message
+		want string
+	}{
+		{external.End{Iteration: 1}, "ended after 0: <nil>"},
+		{external.End{Iteration: 1, Error: "KeyError"}, "ended after 0: the script has ended: KeyError"},
+		{external.Iteration{Iteration: 1}, "ended after 1: the script has ended: it has gone without an end"},
+	} {
+		g := new(Guest)
+		walk(t, g, []any{hello, "", test.says, "", GuestInput{Exited: &Exit{Said: true}}, "",
+			GuestInput{Open: &Open{Job: "a", Program: first}}, test.want})
+	}
+}
+
 // walk tells a guest one thing after the other and compares what it wants.
 func walk(t *testing.T, g *Guest, steps []any) {
 	t.Helper()
@@ -192,7 +229,7 @@ func TestGuestLeased(t *testing.T) {
 		external.Applied{Plan: 2}, fmt.Sprintf("applied 2 in %d", next.Arena),
 		GuestInput{Lease: &lease.Output{Kind: lease.Drain, Job: "a"}}, "external.Park {Number:3}",
 		external.Parked{Number: 3}, fmt.Sprintf("leave; home; join with %d pages", pages),
-		GuestInput{Exited: &Exit{errors.New("signal: killed")}},
+		GuestInput{Exited: &Exit{Err: errors.New("signal: killed")}},
 		"leave; ended after 0: the script has ended: signal: killed",
 	})
 }

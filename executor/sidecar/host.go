@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -17,18 +18,11 @@ import (
 	"tensile/plan/proof"
 )
 
-// Script is a command that was started.
-type Script struct {
-	// Joined has our ends of the connections to its processes that join, in their order. It is closed when no more
-	// will.
-	Joined <-chan *net.UnixConn
-	// Ended has the command's end, after Joined was closed.
-	Ended <-chan error
-}
-
 // HostOptions are what a host needs; all but Weight must be given.
 type HostOptions struct {
-	Start    func() (Script, error)
+	// Start is called when the job has its memory. It starts the command, unless the process of the job has joined
+	// before, and returns files that the process holds open for as long as it lives.
+	Start    func() ([]*os.File, error)
 	Observer func(executor.Event)     // told what an executor.Host tells its observer
 	Record   func(*external.Recorded) // the job is to be planned for by this graph from now on
 	Note     func(line string)        // for people
@@ -42,9 +36,11 @@ type Host struct {
 	// guest decides for the script.
 	guest Guest
 	// lines are those to be written to it.
-	lines chan []byte
-	// closed is closed by Close.
-	closed chan struct{}
+	lines chan hostLine
+	// held are files that it gets with the next line.
+	held []*os.File
+	// heard is closed when all that it says was heard.
+	heard chan struct{}
 	// by is how the job shares memory with others.
 	by executor.Sharing
 
@@ -52,6 +48,8 @@ type Host struct {
 	mu sync.Mutex
 	// conn is the connection to the script; nil: it has not joined.
 	conn *net.UnixConn
+	// closed says that Close was called.
+	closed bool
 	// inputs are those that the guest has not had yet.
 	inputs []func() []Output
 	// wake has a value if inputs has.
@@ -61,15 +59,16 @@ type Host struct {
 
 	// summary is the script's as of the newest input.
 	summary Summary
-	// joined says that the script has said hello.
-	joined bool
+	// joined says that the script has said hello, listens that it can be told to end.
+	joined, listens bool
 	// least is the size in bytes below which no storage of the script moves.
 	least graph.Bytes
 }
 
 // NewHost returns a host without a job.
 func NewHost(o HostOptions) *Host {
-	return &Host{HostOptions: o, wake: make(chan struct{}, 1), closed: make(chan struct{})}
+	return &Host{HostOptions: o, wake: make(chan struct{}, 1), lines: make(chan hostLine, maxLines),
+		heard: make(chan struct{})}
 }
 
 // Summary is what the script has come to.
@@ -77,6 +76,13 @@ func (h *Host) Summary() (s Summary, joined bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.summary, h.joined
+}
+
+// Listens reports whether the script can be told to end.
+func (h *Host) Listens() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.listens
 }
 
 // Least is the size of the smallest storage that the script moves; 0: it has not said hello, or did not say.
@@ -176,6 +182,9 @@ func (h *Host) Answer(answers ...lease.Output) {
 // Log adds a line to the job's log.
 func (h *Host) Log(line string) {
 	h.post(func() []Output {
+		if h.guest.job == "" {
+			return nil
+		}
 		return []Output{{Event: &executor.Event{Job: h.guest.job, Note: line}}}
 	})
 }
@@ -205,11 +214,11 @@ func (h *Host) Serve(ctx context.Context) error {
 
 // Close closes the connection. A script that has not ended trains on with the plan that it has.
 func (h *Host) Close() error {
-	close(h.closed)
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
 	h.hangUp()
-	if h.lines != nil {
-		close(h.lines)
-	}
+	close(h.lines)
 	h.spoken.Wait()
 	return nil
 }
@@ -218,6 +227,7 @@ func (h *Host) Close() error {
 func (h *Host) publish() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.listens = h.guest.Listens()
 	if h.summary, h.joined = h.guest.Summary(), h.guest.Joined(); h.joined {
 		h.least = h.guest.device.Least
 	}
@@ -246,75 +256,75 @@ func (h *Host) carryOut(outputs []Output) {
 	}
 }
 
-// start starts the script, and speaks to the first of its processes that joins.
+// start has the script start.
 func (h *Host) start() {
-	s, err := h.Start()
+	held, err := h.Start()
 	if err != nil {
-		h.stepGuest(GuestInput{Exited: &Exit{err}})
-		return
+		h.hangUp()
+		h.stepGuest(GuestInput{Exited: &Exit{Err: err}})
 	}
-	h.lines = make(chan []byte, maxLines)
-	lines, first, heard := h.lines, make(chan *net.UnixConn, 1), make(chan struct{})
-	h.spoken.Go(func() {
-		defer close(heard)
-		conn := h.await(s.Joined)
-		first <- conn
-		if conn == nil {
-			h.stepGuest(GuestInput{Closed: true})
-			return
-		}
-		h.spoken.Go(func() {
-			for line := range lines { // what a script that is gone does not read is lost
-				if _, err := conn.Write(line); err != nil {
-					conn.Close()
-				}
-			}
-		})
-		h.listen(conn)
-	})
-	go func() { // it may outlive us
-		conn := <-first
-		for other := range s.Joined {
-			h.post(func() []Output {
-				return []Output{{Note: "another process of the command has joined: the first one is the job, and " +
-					"this one trains without a plan, beside the job's claim"}}
-			})
-			other.Close()
-		}
-		err := <-s.Ended
-		if conn != nil {
-			// What it has said is read to the end, and no more: a process that it has left behind may have its end of
-			// the connection still. That fails if the connection is closed, and then nothing is read anyway.
-			_ = conn.CloseRead()
-		}
-		<-heard
-		h.stepGuest(GuestInput{Exited: &Exit{err}})
-	}()
+	h.held = held
 }
 
-// await waits for the connection to the first process that joins; nil: none does before the script ends or Close.
-func (h *Host) await(joined <-chan *net.UnixConn) *net.UnixConn {
-	var conn *net.UnixConn
-	select {
-	case conn = <-joined:
-	case <-h.closed:
+// Join has the host speak to the process of its job, by a connection of which a reader has read some messages. It is
+// called once at most.
+func (h *Host) Join(conn *net.UnixConn, r *external.Reader, heard ...external.Message) {
+	for _, m := range heard {
+		h.stepGuest(GuestInput{Message: m})
 	}
-	if conn != nil {
-		h.mu.Lock()
-		h.conn = conn
-		h.mu.Unlock()
-		select {
-		case <-h.closed: // which may not have seen it
-			conn.Close()
-		default:
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.conn = conn; h.closed {
+		conn.Close()
+		return
+	}
+	h.spoken.Go(func() {
+		for line := range h.lines { // what a script that is gone does not read is lost
+			if err := line.write(conn); err != nil {
+				conn.Close()
+			}
 		}
+	})
+	h.spoken.Go(func() {
+		defer close(h.heard)
+		h.listen(conn, r)
+	})
+}
+
+// ReportGone says that the process has ended, and that its command goes on.
+func (h *Host) ReportGone() {
+	h.hearOut()
+	h.stepGuest(GuestInput{Gone: true})
+}
+
+// Exit says how the script has ended.
+func (h *Host) Exit(e Exit) {
+	h.hearOut()
+	h.stepGuest(GuestInput{Exited: &e})
+}
+
+// hearOut waits until all was heard that a process has said that has ended, and no more: one that it has left behind
+// may have its end of the connection still.
+func (h *Host) hearOut() {
+	h.mu.Lock()
+	conn := h.conn
+	h.mu.Unlock()
+	if conn != nil {
+		_ = conn.CloseRead() // fails if it is closed, and then nothing is read anyway
+		<-h.heard
 	}
-	return conn
+}
+
+// HearOut waits until the process says no more, or ctx is done.
+func (h *Host) HearOut(ctx context.Context) {
+	select {
+	case <-h.heard:
+	case <-ctx.Done():
+	}
 }
 
 // listen hands what a script says to the guest.
-func (h *Host) listen(conn *net.UnixConn) {
-	r := external.NewReader(conn, external.Script)
+func (h *Host) listen(conn *net.UnixConn, r *external.Reader) {
 	for {
 		m, err := r.Next()
 		if err != nil {
@@ -342,12 +352,35 @@ func (h *Host) hangUp() {
 // maxLines is how many lines wait for a script that does not read: more than any has reason to.
 const maxLines = 1 << 10
 
+// hostLine is a line for a script, and files that it gets with it.
+type hostLine struct {
+	text []byte
+	held []*os.File
+}
+
+func (l hostLine) write(conn *net.UnixConn) error {
+	if len(l.held) == 0 {
+		_, err := conn.Write(l.text)
+		return err
+	}
+	var descriptors []int
+	for _, f := range l.held {
+		descriptors = append(descriptors, int(f.Fd()))
+	}
+	n, _, err := conn.WriteMsgUnix(l.text, syscall.UnixRights(descriptors...), nil)
+	if err == nil {
+		_, err = conn.Write(l.text[n:])
+	}
+	return err
+}
+
 // send puts a message in line. The script reads between iterations, and may be writing meanwhile.
 func (h *Host) send(m external.Message) {
 	line, err := external.Encode(m)
 	if err == nil {
 		select {
-		case h.lines <- line:
+		case h.lines <- hostLine{line, h.held}:
+			h.held = nil
 			return
 		default:
 			err = errors.New("it does not read")

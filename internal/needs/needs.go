@@ -110,13 +110,13 @@ func Wheel(t testing.TB) {
 	}
 }
 
-// Package skips a test where an interpreter lacks a package, which a file of requirements has.
-func Package(t testing.TB, python, name, requirements string) {
+// Package skips a test where an interpreter lacks a package, which pip installs by some words.
+func Package(t testing.TB, python, name, words string) {
 	t.Helper()
 	os.Getenv(Found)
 	const find = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
 	if exec.Command(python, "-c", find, name).Run() != nil {
-		t.Skipf("needs Python's %s: %s -m pip install -r %s", name, python, requirements)
+		t.Skipf("needs Python's %s: %s -m pip install %s", name, python, words)
 	}
 }
 

@@ -70,6 +70,9 @@ func (c *checker) storages(what string, ids []graph.StorageID) {
 	}
 }
 
+// maxRank is the highest rank of a process on its host.
+const maxRank = 1<<16 - 1
+
 func (h Hello) check() error {
 	c := &checker{}
 	checkRange(c, "pid", h.PID, 1, math.MaxInt32)
@@ -78,6 +81,9 @@ func (h Hello) check() error {
 		c.fail("framework %.40q is not known: torch", h.Framework)
 	}
 	c.text("release", h.Release)
+	if h.Rank != nil {
+		checkRange(c, "rank", *h.Rank, 0, maxRank)
+	}
 	d := &h.Device
 	if d.Kind != "cpu" && d.Kind != "cuda" {
 		c.fail("device of kind %.40q is not known: cpu, cuda", d.Kind)

@@ -41,7 +41,7 @@ func samples() map[Side][]Message {
 	return map[Side][]Message{
 		Script: {
 			Hello{PID: 7, Framework: "torch", Release: "1.13.0", Device: Device{Kind: "cpu", Name: "cpu",
-				Memory: 1 << 34, Least: 1024, Out: 5e9, In: 6e9, Base: 3}},
+				Memory: 1 << 34, Least: 1024, Out: 5e9, In: 6e9, Base: 3}, Rank: to(0)},
 			Recorded{Number: 1, Graph: small(), Latency: []time.Duration{5, 6}, Held: 12},
 			Applied{Plan: 1, Iteration: 3, Reserved: 99},
 			Applied{Plan: 2, Iteration: 3, Reserved: 99, Error: "there is no storage 5"},

@@ -3,7 +3,8 @@
 //
 // A script trains with ops of its own. The sidecar, a process of Tensile that has started it (tensile join), speaks to
 // it over a socket: the script finds the number of its end in the environment variable TENSILE_SOCKET, and in
-// TENSILE_ADDRESS where else it can connect to, with an @ for the null byte of an abstract address.
+// TENSILE_ADDRESS where else it can connect to, with an @ for the null byte of an abstract address. Files may come with
+// a line of the sidecar (SCM_RIGHTS): the script holds them open for as long as it lives, which shows that it does.
 // Both write lines of JSON, each a message in an envelope of one line:
 //
 //	{"version":1,"kind":"hello","body":{...}}
@@ -31,15 +32,15 @@
 //	resume     train again, with the newest plan
 //	stop       end at the next boundary of iterations
 //
-// The first plan follows hello. It names graph 0: there is no plan yet, the script trains as it is and keeps to
-// limit_bytes. A script records some of its first iterations and sends a graph; a plan for it follows, or one for graph
-// 0 that says why there is none. Plans are numbered from 1, upwards. The script takes the newest of each graph at the
-// next boundary of iterations, leaves those in between, and answers with applied. It keeps the newest plan of each of
-// its graphs until one for graph 0 comes; which of them an iteration follows is its choice, and the limit is that of
-// the newest of all. Shrinking and growing are plans: the answer to one with a smaller limit_bytes means that what was
-// above it is back with the device (in PyTorch after empty_cache), as reserved_bytes shows. A plan that cannot be
-// carried out is refused with an error, and the one before stays in force. So does the plan of another graph, unless it
-// has more bytes than the newest limit.
+// The first plan follows hello, or the rest that a park asks for until there is memory for the script. It names graph
+// 0: there is no plan yet, the script trains as it is and keeps to limit_bytes. A script records some of its first
+// iterations and sends a graph; a plan for it follows, or one for graph 0 that says why there is none. Plans are
+// numbered from 1, upwards. The script takes the newest of each graph at the next boundary of iterations, leaves those
+// in between, and answers with applied. It keeps the newest plan of each of its graphs until one for graph 0 comes;
+// which of them an iteration follows is its choice, and the limit is that of the newest of all. Shrinking and growing
+// are plans: the answer to one with a smaller limit_bytes means that what was above it is back with the device (in
+// PyTorch after empty_cache), as reserved_bytes shows. A plan that cannot be carried out is refused with an error, and
+// the one before stays in force. So does the plan of another graph, unless it has more bytes than the newest limit.
 //
 // park and resume are numbered by one counter, from 1, upwards; what is not newer is left. The script answers park with
 // parked. After resume it answers applied, with the newest plan, before it trains: also if that was in force before.
@@ -52,6 +53,7 @@
 //	hello      pid
 //	           framework     "torch"
 //	           release       its version, such as "2.9.1+cu128"
+//	           [rank]        the number that a launcher of several processes has given this one on its host
 //	           device        kind "cpu" or "cuda", name; [memory_bytes] of it in all; [least_bytes] below which no
 //	                         storage moves; [out_bytes_per_s], [in_bytes_per_s] of copies to and from the host;
 //	                         [base_bytes] that the process has there beside its allocator (a CUDA context)

@@ -19,6 +19,8 @@ type Hello struct {
 	Framework string `json:"framework"`
 	Release   string `json:"release"`
 	Device    Device `json:"device"`
+	// Rank is the number that the launcher of several processes has given this one on its host; nil: it has given none.
+	Rank *int `json:"rank,omitempty"`
 }
 
 // Device is what a script trains on. A field that is 0 is not known.

@@ -1,5 +1,6 @@
 """The line to the sidecar: messages of JSON over a socket, as package external of Tensile describes them."""
 
+import array
 import json
 import math
 import os
@@ -14,6 +15,7 @@ from .copies import rates
 from .iteration import LEAST
 
 VARIABLE, ADDRESS = "TENSILE_SOCKET", "TENSILE_ADDRESS"
+HELD = socket.CMSG_SPACE(16 * array.array("i").itemsize)
 
 
 def say(text):
@@ -42,7 +44,11 @@ def hello(device):
     if device == "cuda":
         body["out_bytes_per_s"], body["in_bytes_per_s"] = rates()
         torch.cuda.empty_cache()
-    return {"pid": os.getpid(), "framework": "torch", "release": torch.__version__, "device": body}
+    said = {"pid": os.getpid(), "framework": "torch", "release": torch.__version__, "device": body}
+    rank = os.environ.get("LOCAL_RANK", "")  # as torchrun and others number the processes of a host
+    if rank.isascii() and rank.isdigit() and int(rank) < 1 << 16:
+        said["rank"] = int(rank)
+    return said
 
 
 def recorded(number, iteration, name):
@@ -62,6 +68,7 @@ class Link:
     def __init__(self, sock, device):
         self.sock, self.device = sock, device
         self.text = b""
+        self.held = []  # files of the sidecar: that they are open shows that this process lives
         self.plan = None  # the newest, if it was not taken yet
         self.older = {}  # graph -> the newest plan for it, of other graphs than that one's, that was not taken yet
         self.parked = self.parking = self.stopping = False
@@ -173,7 +180,10 @@ class Link:
             if not ready:
                 return
             try:
-                got = self.sock.recv(1 << 20)
+                got, files, _, _ = self.sock.recvmsg(1 << 20, HELD, socket.MSG_CMSG_CLOEXEC)
+                for level, kind, data in files:
+                    if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                        self.held.append(array.array("i", data))
             except OSError:
                 got = b""
             if not got:
