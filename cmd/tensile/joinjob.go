@@ -242,8 +242,10 @@ func (c *commandJobs) admit(over context.Context, conn *net.UnixConn) *guest {
 		c.first.host.Join(conn, r, hello)
 		return c.first
 	}
-	if err := tell(conn, sidecar.Rest); err != nil { // from its next step on, until its job has its memory
-		return nil
+	if !hello.Group {
+		if err := tell(conn, sidecar.Rest); err != nil { // from its next step on, until its job has its memory
+			return nil
+		}
 	}
 	next, err := r.Next()
 	if err != nil {
@@ -252,7 +254,7 @@ func (c *commandJobs) admit(over context.Context, conn *net.UnixConn) *guest {
 	passive, _ := next.(external.Passive)
 	stopped := c.ends()
 	var g *guest
-	if !passive.Always && !stopped {
+	if !passive.Always && !hello.Group && !stopped {
 		g, err = c.submit(number, func([]*os.File) error { return nil })
 		stopped = err != nil && c.ctx.Err() != nil
 	}
@@ -261,6 +263,9 @@ func (c *commandJobs) admit(over context.Context, conn *net.UnixConn) *guest {
 		err = tell(conn, external.Stop{})
 	case passive.Always:
 		c.say(number, "it is no job, and trains without a plan beside the jobs: "+passive.Why)
+	case hello.Group:
+		c.say(number, "it is no job, and trains without a plan beside the jobs: others of its group "+
+			"(torch.distributed) would wait when it does")
 	case err != nil:
 		c.say(number, fmt.Sprintf("it is no job, and trains without a plan beside the jobs: %v", err))
 	default:

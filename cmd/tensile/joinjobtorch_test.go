@@ -136,7 +136,8 @@ func TestJoinTorchJobs(t *testing.T) {
 	c.end()
 }
 
-// ranksScript trains by itself, or with "ddp" over all ranks, for some steps; each rank prints its last bits.
+// ranksScript trains by itself, or with "ddp" or "reduce" over all ranks, for some steps. Each rank prints its last
+// bits.
 const ranksScript = `
 import hashlib, os, sys, torch
 if len(sys.argv) > 3:
@@ -144,18 +145,21 @@ if len(sys.argv) > 3:
         f.write(str(os.getpid()))
 torch.manual_seed(int(os.environ["RANK"]))
 model = torch.nn.Sequential(*[l for _ in range(6) for l in (torch.nn.Linear(256, 256), torch.nn.ReLU())])
-if sys.argv[1] == "ddp":
+if sys.argv[1] != "alone":
     torch.distributed.init_process_group("gloo")
+if sys.argv[1] == "ddp":
     model = torch.nn.parallel.DistributedDataParallel(model)
 optimizer = torch.optim.AdamW(model.parameters())
 for _ in range(int(sys.argv[2])):
     optimizer.zero_grad()
     loss = model(torch.randn(256, 256)).square().mean()
     loss.backward()
+    for p in model.parameters() if sys.argv[1] == "reduce" else ():
+        torch.distributed.all_reduce(p.grad)
     optimizer.step()
 digest = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters()))
 print("rank", os.environ["RANK"], loss.item(), digest.hexdigest(), flush=True)
-if sys.argv[1] == "ddp":
+if sys.argv[1] != "alone":
     torch.distributed.destroy_process_group()
 `
 
@@ -165,7 +169,7 @@ if sys.argv[1] == "ddp":
 func TestJoinTorchRanks(t *testing.T) {
 	long.Only(t)
 	t.Parallel()
-	python := needs.Torch2(t)
+	python := needs.Torch(t)
 	c := startCluster(t, 16*graph.MiB, "--silence", "3s")
 	script := filepath.Join(c.files, "train.py")
 	write(t, script, ranksScript)
@@ -188,7 +192,8 @@ func TestJoinTorchRanks(t *testing.T) {
 		}
 		return sorted(got.String())
 	}
-	for _, kind := range []string{"alone", "ddp"} {
+	for kind, why := range map[string]string{"alone": "", "ddp": "training over several processes",
+		"reduce": "others of its group"} {
 		want, stderr, status := trainTorch(t, command(kind, "30")...)
 		if status != 0 {
 			t.Fatalf("%s: status %d, stderr:\n%s", kind, status, stderr)
@@ -206,8 +211,8 @@ func TestJoinTorchRanks(t *testing.T) {
 					t.Errorf("%s is not planned: %+v; stderr:\n%s", job, r, &p.stderr)
 				}
 			}
-		} else if r, there := c.jobs()["ddp-1"]; there || !strings.Contains(p.stderr.String(),
-			"ddp-1: it is no job, and trains without a plan beside the jobs: training over several processes") {
+		} else if r, there := c.jobs()[kind+"-1"]; there || !strings.Contains(p.stderr.String(),
+			kind+"-1: it is no job, and trains without a plan beside the jobs: "+why) {
 			t.Errorf("%+v; stderr:\n%s", r, &p.stderr)
 		}
 	}

@@ -179,7 +179,7 @@ print(loss.item(), digest.hexdigest(), "tensile" in sys.modules)
 func TestJoinNotebook(t *testing.T) {
 	long.Only(t)
 	t.Parallel()
-	python := needs.Torch2(t)
+	python := needs.Torch(t)
 	needs.Package(t, python, "ipykernel", "ipykernel nbclient")
 	needs.Package(t, python, "nbclient", "ipykernel nbclient")
 	dir := t.TempDir()

@@ -21,6 +21,8 @@ type Hello struct {
 	Device    Device `json:"device"`
 	// Rank is the number that the launcher of several processes has given this one on its host; nil: it has given none.
 	Rank *int `json:"rank,omitempty"`
+	// Group says that the process is one of a group that computes together (torch.distributed): if it waits, all do.
+	Group bool `json:"group,omitzero"`
 }
 
 // Device is what a script trains on. A field that is 0 is not known.

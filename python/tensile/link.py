@@ -48,6 +48,9 @@ def hello(device):
     rank = os.environ.get("LOCAL_RANK", "")  # as torchrun and others number the processes of a host
     if rank.isascii() and rank.isdigit() and int(rank) < 1 << 16:
         said["rank"] = int(rank)
+    together = torch.distributed
+    if together.is_available() and together.is_initialized() and together.get_world_size() > 1:
+        said["group"] = True
     return said
 
 
