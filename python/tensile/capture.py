@@ -32,7 +32,7 @@ class Record:
     """One op of the script: the storages of the tensors among its arguments and results, and what was found."""
 
     __slots__ = ("func", "ins", "outs", "shapes", "fresh", "writes", "random", "once", "empty", "overwrites",
-                 "scratch", "ns", "phase", "looks", "grad", "types")
+                 "scratch", "ns", "phase", "looks", "grad", "types", "cut")
 
     def took(self, ns):
         self.ns = ns
@@ -146,10 +146,11 @@ class Recorder:
             self.known[i] = self.young[i] = s
         return s
 
-    def run(self, func, args, kwargs, phase, probe):
+    def run(self, func, args, kwargs, phase, probe, cut=None):
+        """Runs an op, or a piece of one that is cut, and records it."""
         self.poll(self.young)
         r = Record()
-        r.func, r.phase, r.grad = func, phase, torch.is_grad_enabled()
+        r.func, r.phase, r.grad, r.cut = func, phase, torch.is_grad_enabled(), cut
         tensors = arguments(args, kwargs)
         try:
             r.ins = [self.see(t, False) for t in tensors]

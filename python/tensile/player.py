@@ -25,10 +25,15 @@ class Larger(Exception):
 
 
 class Check:
-    """One op as playback expects it."""
+    """One op as playback expects it: one of the recorded, or all pieces of one."""
 
     __slots__ = ("func", "call", "ins", "types", "places", "moves", "came", "before", "touches", "save", "random",
-                 "fresh", "writes", "updates")
+                 "fresh", "writes", "updates", "cut", "span", "whole")
+
+    def __init__(self):
+        self.cut = None  # of the first piece of an op: how that is cut, so that it runs in pieces
+        self.span = 1  # recorded ops
+        self.whole = None  # of the first piece of an op: all pieces
 
 
 class Clock:
@@ -186,9 +191,36 @@ class Player:
                 end += [self._compiled(program, done, a) for a in program.before[done]]
             self.steps += done < n
             done += 1
-        self.checks, self.end, self.ops = checks, tuple(end), len(checks)
-        self.usual, self.clocked = checks, None
+        self.pieces, self.end, self.ops = checks, tuple(end), len(checks)
+        self.checks = self.usual = self._joined(checks)
+        self.clocked = None
         self.step_of = step_of
+
+    def _joined(self, checks):
+        """Finds the pieces of ops, and returns the checks with one for all pieces where nothing moves between them."""
+        joined, records, p = list(checks), self.iteration.records, 0
+        while p < len(checks):
+            cut = records[p].cut
+            if cut is not None:
+                first, n = checks[p], len(cut.counts)
+                first.cut, first.whole = cut, self._whole(cut, checks[p:p + n])
+                if all(c.save is None and (c is first or not c.before) for c in checks[p:p + n]):
+                    joined[p] = first.whole
+            p += 1 if cut is None else n
+        return joined
+
+    def _whole(self, cut, pieces):
+        c, first = Check(), pieces[0]
+        c.func, c.call, c.random, c.before, c.moves = first.func, first.call, first.random, first.before, True
+        c.types = c.places = c.save = None
+        c.span = len(pieces)
+        c.ins = cut.whole([d.ins for d in pieces])
+        c.came = tuple((c.ins.index(n), n) for d in pieces for _, n in d.came)
+        c.touches = frozenset().union(*(d.touches or () for d in pieces)) or None
+        c.writes, c.updates = (tuple(x for d in pieces for x in getattr(d, name)) for name in ("writes", "updates"))
+        at = [sum(cut.counts[:k]) for k in range(len(pieces))]
+        c.fresh = tuple((at[k] + leaf, n, shape) for k, d in enumerate(pieces) for leaf, n, shape in d.fresh)
+        return c
 
     def _came(self, p):
         return [t.storage for t in self.iteration.arrivals[p]]
@@ -214,7 +246,7 @@ class Player:
 
     def opens(self, func, args, kwargs):
         """Reports whether an op may be the first of an iteration, by what is known of it before it has run."""
-        c, r = self.checks[0], self.iteration.records[0]
+        c, r = self.pieces[0].whole or self.pieces[0], self.iteration.records[0]
         if func is not c.func or torch.is_grad_enabled() != r.grad:
             return False
         try:
@@ -228,7 +260,7 @@ class Player:
         """Has the next iteration's steps measured, or no more."""
         if on and self.clocked is None:
             self.clocked = []
-            for c, g in zip(self.usual, self.iteration.group_at):
+            for c, g in zip(self.pieces, self.iteration.group_at):
                 if g is not None:
                     usual, c = c, Check()
                     for name in Check.__slots__:
@@ -348,7 +380,7 @@ class Player:
             self.calling = True
             out = c.call(*args, **kwargs)
         self.calling = False
-        self.pos += 1
+        self.pos += c.span
         try:
             made = ((out,) if isinstance(out, Tensor) else results(out)) if c.fresh else ()
             for leaf, n, shape in c.fresh:
@@ -701,11 +733,11 @@ class Player:
         if func is None:
             fits = p.pos == self.ops - mine.tail
         else:
-            fits = p.pos < self.ops and self.checks[p.pos].func is func
+            fits = p.pos < self.ops and self.pieces[p.pos].func is func
         if not fits or its.tail != mine.tail or digest(its.records[:p.pos]) != digest(mine.records[:p.pos]):
             return False
         of = {}  # slot of this one -> id
-        for c, d in zip(p.checks[:p.pos], self.checks[:p.pos]):
+        for c, d in zip(p.pieces[:p.pos], self.pieces[:p.pos]):
             made = {leaf: n for leaf, n, _ in c.fresh}
             for n, m in (*zip(c.ins, d.ins), *((made.get(leaf, -1), m) for leaf, m, _ in d.fresh)):
                 if n >= 0 and m >= 0:
@@ -716,7 +748,7 @@ class Player:
         self._all_home()
         for m, i in of.items():
             self.bound[m] = i
-        self.asleep, self.pos = True, p.pos
+        self.asleep, self.pos, self.checks = True, p.pos, self.pieces
         return True
 
     def sleep(self):

@@ -10,7 +10,7 @@ import traceback
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import modes
+from . import modes, pieces
 from .capture import Recorder, digest, first_difference, mark_fixed, written
 from .copies import on_host
 from .events import Figures, Peaks
@@ -76,6 +76,7 @@ class Session(TorchDispatchMode):
         self.recorder = Recorder(self.device, self.figures)
         self.course = self._record
         self.probes = False  # the cycle that is recorded
+        self.cut = None  # how the op is cut whose pieces run
         self.cycles = {}  # digest -> first op's number, records and whether it was probed, of those that may come again
         self.before = None  # records of the last one that was recorded
         self.unlike = 0  # how many in a row were like none before
@@ -211,12 +212,24 @@ class Session(TorchDispatchMode):
             for t in written(func, args, kwargs):
                 self.foreign |= t.layout == torch.strided and identity(t) in self.trained
 
+    def _pieces(self, cut, func, args, kwargs):
+        """Runs an op in pieces, each as an op of its own."""
+        self.cut, outs = cut, []
+        try:
+            for part in cut.parts(args):
+                outs.append(func(*part, **kwargs) if self.off else self.course(func, part, kwargs))
+        finally:
+            self.cut = None
+        return pieces.joined(outs)
+
     def _record(self, func, args, kwargs):
         recorder = self.recorder
         recorder.running = False
         try:
-            self._look(func, args, kwargs)
-            return recorder.run(func, args, kwargs, self.phase, self.probes)
+            cut = pieces.cut(func, args, kwargs, self.device) if self.cut is None else None
+            if cut is None:
+                self._look(func, args, kwargs)
+                return recorder.run(func, args, kwargs, self.phase, self.probes, self.cut)
         except Exception as e:
             if recorder.running:
                 raise
@@ -227,18 +240,21 @@ class Session(TorchDispatchMode):
             return recorder.ran[0] if recorder.ran else func(*args, **kwargs)
         finally:
             recorder.ran = None
+        return self._pieces(cut, func, args, kwargs)
 
     def _play(self, func, args, kwargs):
-        p = self.player
+        p, cut = self.player, None
         p.calling = False
         try:
             if p.pos < p.ops or self._next(p, func):
                 p = self.player
                 p.calling = False
-                out = p.run(func, args, kwargs)
-                if p.broke is not None or p.other is not None:
-                    self._amiss(p)
-                return out
+                cut = p.checks[p.pos].cut
+                if cut is None or self.cut is not None or not cut.fits(func, args):
+                    out = p.run(func, args, kwargs)
+                    if p.broke is not None or p.other is not None:
+                        self._amiss(p)
+                    return out
         except Differs as e:
             if self._other(p, func):
                 return self._play(func, args, kwargs)
@@ -249,7 +265,7 @@ class Session(TorchDispatchMode):
                 raise
             self.broken(e)
             return func(*args, **kwargs)
-        return self._pass(func, args, kwargs)
+        return (self._pass if cut is None else functools.partial(self._pieces, cut))(func, args, kwargs)
 
     def _other(self, p, func=None):
         """Looks for another kind of iteration that the one that plays turns out to be, as an op comes, or the step ends."""
@@ -302,6 +318,7 @@ class Session(TorchDispatchMode):
             self.broken(e)
 
     def _pass(self, func, args, kwargs):
+        cut = None
         try:
             self._look(func, args, kwargs)
             if self.count >= 0:
@@ -309,9 +326,16 @@ class Session(TorchDispatchMode):
                 if self.count == p.iteration.tail or self.count > p.iteration.tail and p.opens(func, args, kwargs):
                     self._boundary(True)
                     self.course = self._play
-                self.count += 1
+                elif self.cut is None and self.count < p.iteration.tail:
+                    cut = p.pieces[p.ops - p.iteration.tail + self.count].cut
+                if cut is not None and not cut.fits(func, args):
+                    cut = None
+                self.count += cut is None
         except Exception as e:
             self.broken(e)
+            cut = None
+        if cut is not None:
+            return self._pieces(cut, func, args, kwargs)
         return func(*args, **kwargs) if self.off or self.course != self._play else self._play(func, args, kwargs)
 
     def _aside(self, func, args, kwargs):
