@@ -23,8 +23,8 @@ def lists(func):
             kinds = [str(a.type) for a in schema.arguments]
             returns = [str(r.type) for r in schema.returns]
             # a tensor of scalars has one of each element
-            if returns in ([], ["List[Tensor]"]) and "Tensor" not in (
-                    k for a, k in zip(schema.arguments, kinds) if a.name == "scalars"):
+            if returns in ([], ["List[Tensor]"]) and not any(
+                    a.name == "scalars" and k == "Tensor" or a.name == "out" for a, k in zip(schema.arguments, kinds)):
                 cut = tuple(k in ("List[Tensor]", "List[number]") for k in kinds)
         _lists[func] = cut
     return _lists[func]
