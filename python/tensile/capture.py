@@ -10,7 +10,7 @@ import torch
 
 from .events import Events, Times, highest
 from .storages import (Unsupported, Weak, arguments, checksum, generators, identity, leaves, lies, random_state,
-                       resizable, restored, results, same_state, saved, set_random_state, storage_of, view)
+                       resizable, restored, results, same_state, saved, set_random_state, storage_of, view, written)
 
 
 class Seen:
@@ -43,18 +43,6 @@ class Record:
 
     def aliases(self):
         return bool(self.outs) and not self.fresh and not self.writes and set(self.outs) <= set(self.ins)
-
-
-_written = {}  # op -> places and names of the arguments that its schema says it writes
-
-
-def written(func, args, kwargs):
-    places = _written.get(func)
-    if places is None:
-        places = [(i, a.name) for i, a in enumerate(func._schema.arguments) if a.alias_info and a.alias_info.is_write]
-        _written[func] = places
-    values = [args[i] if i < len(args) else kwargs.get(name) for i, name in places]
-    return leaves(values, [])
 
 
 _numbers = (bool, int, float, complex)

@@ -11,7 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import modes, pieces
-from .capture import Recorder, digest, first_difference, mark_fixed, written
+from .capture import Recorder, digest, first_difference, mark_fixed
 from .copies import on_host
 from .events import Figures, Peaks
 from .iteration import Iteration
@@ -19,7 +19,8 @@ from .kinds import Kinds
 from .load import load
 from .player import Differs, Larger, Player
 from .program import PlanError, Program
-from .storages import Unsupported, Untyped, Weak, arguments, identity, lent_storages, resizable, storage_of, view
+from .storages import (Unsupported, Untyped, Weak, arguments, identity, lent_storages, resizable, storage_of, view,
+                       written)
 
 
 TRIES = 2
@@ -193,11 +194,13 @@ class Session(TorchDispatchMode):
         return i in self.recorder.known or p is not None and any(
             p.bound[n] == i and p.weak[n] and not p.weak[n].expired() for n in p.managed)
 
-    def met(self, name):
-        """Another thread computes on what is known."""
-        with self.lock:
-            if not self.off:
-                self.stop(f"the thread {name} computes on what the script trains, beside the one that has joined")
+    def met(self, name, tensors, writes):
+        """Another thread, which has the lock, is about to compute on what is known: it finds that at home. That it writes
+        something nobody here would notice later."""
+        if not self.off and writes:
+            self.stop(f"the thread {name} writes what the script trains, beside the one that has joined")
+        for t in tensors:
+            self.home(t)
 
     def broken(self, e):
         """This package's own work has failed: it ends, and the script goes on."""
@@ -383,6 +386,10 @@ class Session(TorchDispatchMode):
 
     def _boundary(self, first):
         """Begins an iteration of the kind that comes next, with its newest plan."""
+        with self.lock:
+            self._begin(first)
+
+    def _begin(self, first):
         p = self.player
         self.marked = False
         self.tried.clear()
@@ -775,7 +782,9 @@ class Session(TorchDispatchMode):
                 "by torch.library (triton_op, custom_op) let a plan move them; this is said once")
 
     def rest(self):
-        """Takes from the device what is trained, with gradients and what the optimizer keeps; returns the copies."""
+        """Takes from the device what is trained, with gradients and what the optimizer keeps; returns the copies. Other
+        threads that compute on what is known wait until it wakes."""
+        self.lock.acquire()
         self.home()
         away = {}
         trained = {id(p): p for g in self.optimizer.param_groups for p in g["params"]}
@@ -799,10 +808,13 @@ class Session(TorchDispatchMode):
 
     def wake(self, away):
         """Brings back what rest has taken."""
-        with modes.own():
-            for s, copy in away.values():
-                s.resize_(copy.numel())
-                view(s).copy_(copy)
+        try:
+            with modes.own():
+                for s, copy in away.values():
+                    s.resize_(copy.numel())
+                    view(s).copy_(copy)
+        finally:
+            self.lock.release()
 
     def trains(self, module):
         """Reports whether a module has parameters of the model."""
