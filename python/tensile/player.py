@@ -20,8 +20,8 @@ class Differs(Exception):
     """The script does something else than in the recorded iteration."""
 
 
-class Larger(Exception):
-    """A storage has more bytes than the plan counts with."""
+class Changed(Exception):
+    """A storage has more bytes than the plan counts with, or another one has its place."""
 
 
 class Check:
@@ -58,8 +58,8 @@ class Clock:
 class Player:
     """Plays one recorded iteration back. Other threads may end that for good, under the lock.
 
-    Storages that do not outlive the iteration may be smaller than they were. One that is larger has the player sleep until
-    the next iteration: it goes on comparing, and moves nothing.
+    Storages that do not outlive the iteration may be smaller than they were. One that is larger, or another one in place of
+    one that does, has the player sleep until the next iteration: it goes on comparing, and moves nothing.
     """
 
     other = None  # why what an op has made does not fit
@@ -126,6 +126,11 @@ class Player:
         managed = program.managed if program else set()
         again = program.again if program else set()
         n = len(it.groups)
+        self.first = {}  # number of a slot -> the first op that has it
+        for p, r in enumerate(it.records):
+            for x in r.ins:
+                if it.size[x]:
+                    self.first.setdefault(it.slot_of[x].number, p)
         self.lasting = {self.bound[t.number] for t in it.slots if t.persistent}
         self.managed = {t.number for t in managed}
         self.managed.update(before for before, n in self.carried if n in self.managed)
@@ -249,12 +254,14 @@ class Player:
         c, r = self.pieces[0].whole or self.pieces[0], self.iteration.records[0]
         if func is not c.func or torch.is_grad_enabled() != r.grad:
             return False
+        tensors = arguments(args, kwargs)
         try:
-            ids = [identity(t) for t in arguments(args, kwargs)]
+            ids = [identity(t) for t in tensors]
         except NotImplementedError:
             return False
-        return len(ids) == len(c.ins) and all(n < 0 or not self.iteration.slots[n].persistent or self.bound[n] == i
-                                              for i, n in zip(ids, c.ins))
+        return len(ids) == len(c.ins) and all(
+            n < 0 or not self.iteration.slots[n].persistent or self.bound[n] == i
+            or self._replaces(n, t, i, range(c.span)) for t, i, n in zip(tensors, ids, c.ins))
 
     def clock(self, on):
         """Has the next iteration's steps measured, or no more."""
@@ -331,7 +338,8 @@ class Player:
         c = self.checks[self.pos]
         if func is not c.func:
             raise Differs(f"op {self.pos} is {func}, was {c.func}")
-        if not c.moves and c.types == tuple(map(type, args)):
+        if not c.moves and c.types == tuple(map(type, args)) and all(
+                self.bound[n] == identity(args[i]) for i, n in c.places):
             return self._plain(c, args, kwargs)
         tensors = []
         for a in args:
@@ -355,9 +363,11 @@ class Player:
         ins = c.ins
         if len(ids) != len(ins):
             raise Differs(f"op {self.pos}, {func}, has other operands")
-        for i, n in zip(ids, ins):
+        for t, i, n in zip(tensors, ids, ins):
             if n >= 0 and bound[n] != i:
-                raise Differs(f"op {self.pos}, {func}, has other operands")
+                if not self._replaces(n, t, i, range(self.pos, self.pos + c.span)):
+                    raise Differs(f"op {self.pos}, {func}, has other operands")
+                self._replace(n, t, i)
         if (c.before or c.touches) and not self.asleep:
             with self.lock:
                 if self.over:
@@ -418,9 +428,6 @@ class Player:
     def _plain(self, c, args, kwargs):
         """Runs an op, all of whose tensors are arguments of their own, and which touches nothing that moves."""
         bound = self.bound
-        for i, n in c.places:
-            if bound[n] != identity(args[i]):
-                raise Differs(f"op {self.pos}, {c.func}, has other operands")
         self.calling = True
         out = c.call(*args, **kwargs)
         self.calling = False
@@ -448,7 +455,7 @@ class Player:
             if size > max(self.iteration.slots[n].bytes, self.grown.get(n, 0)):
                 self.grown[n], self.grows = size, True
             if self.program is not None and not self.asleep:
-                self.broke = Larger()
+                self.broke = Changed()
 
     def _adopt(self, n, tensor):
         s = storage_of(tensor)
@@ -487,6 +494,25 @@ class Player:
             self.bound[n] = i
             if n in self.managed:
                 self._adopt(n, t)
+
+    def _replaces(self, n, tensor, i, ops):
+        """Reports whether another storage, by its id, may take the place of one that outlives iterations: it is as large,
+        nothing else, and none before these ops of the iteration has touched the other. So it is where a state was loaded, or
+        a parameter was given other data."""
+        s, slot = storage_of(tensor), self.iteration.slots[n]
+        return (slot.persistent and not slot.fixed and self.first[n] in ops and s.nbytes() == self.room[n]
+                and lies(s, self.device) and i not in self.lasting
+                and not any(b == i and w and not w.expired() for b, w in zip(self.bound, self.weak)))
+
+    def _replace(self, n, tensor, i):
+        """Lets a storage take the place of another one. Until the next iteration nothing moves."""
+        with self.lock:
+            if not self.asleep:
+                self.sleep()
+                self.broke = Changed()
+            self.lasting.discard(self.bound[n])
+            self.lasting.add(i)
+            self.bound[n], self.weak[n] = i, Weak(storage_of(tensor))
 
     def _save(self, c, func, args, kwargs):
         slots = self._slots_by_id(c)

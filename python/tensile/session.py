@@ -17,7 +17,7 @@ from .events import Figures, Peaks
 from .iteration import Iteration
 from .kinds import Kinds
 from .load import load
-from .player import Differs, Larger, Player
+from .player import Changed, Differs, Player
 from .program import PlanError, Program
 from .storages import (Unsupported, Untyped, Weak, arguments, identity, lent_storages, resizable, storage_of, view,
                        written)
@@ -26,7 +26,7 @@ from .storages import (Unsupported, Untyped, Weak, arguments, identity, lent_sto
 TRIES = 2
 UNLIKE = 6  # recorded iterations in a row that were like none before, from which on it pauses before it looks again
 KEPT = 8  # newest recorded iterations that may come again, and as many kinds that are planned for
-STRANGE = 8  # backward passes, before each of which parameters had changed by no step, until it is passive
+STRANGE = 8  # backward passes, before each of which parameters had changed by no step, from which on these end iterations
 HIGHER = getattr(torch._ops, "HigherOrderOperator", ())
 STEADY = 6  # iterations in a row by a plan that moves nothing, after which ops are not looked at
 UNSEEN = 31  # iterations that are not looked at then, before the next that is
@@ -100,6 +100,7 @@ class Session(TorchDispatchMode):
         self.trained = None  # ids of the parameters at the newest backward pass since a step
         self.foreign = False  # something else than a step has written one of them since
         self.strange = 0  # how often that was so before another backward pass
+        self.unstepped = False  # something else than steps trains them
         self.marked = True  # there was a step since the boundary
         self.touched = self.reserved = 0  # the most that the allocator had and kept, as last measured
         self.retries = 0  # allocations of the newest iteration that failed and were tried again
@@ -309,7 +310,7 @@ class Session(TorchDispatchMode):
         """An op has run, and what it made is not what it was, or could not be looked at."""
         e, p.broke = p.broke, None
         try:
-            if p.other is None and isinstance(e, Larger):
+            if p.other is None and isinstance(e, Changed):
                 self.peaks.forget()
                 with self.lock:
                     p.sleep()
@@ -830,10 +831,16 @@ class Session(TorchDispatchMode):
         """A backward pass begins at one tensor, or several: one number is a loss."""
         if not self.off and not self.stepping:
             self.strange += self.foreign
+            if self.unstepped and (self.foreign or self.course == self._play and not self.player.to_step()):
+                self.mark()  # what plays is not looked at: its writes are among its ops
+            elif self.strange == STRANGE:
+                self.unstepped = True
+                why = ("something else than the optimizer that joined trains the parameters: an iteration ends where a "
+                       "backward pass begins")
+                self.passive(why)
+                say(why)
+                self.mark()
             self.trained, self.foreign = {identity(p) for p in self.parameters}, False
-            if self.strange == STRANGE:
-                self.stop("something else than the optimizer that joined trains the parameters: join with the one "
-                          "whose steps end iterations")
         if isinstance(tensors, torch.Tensor) and tensors.numel() == 1 and not self.off:
             self.root = identity(tensors), Weak(storage_of(tensors))
 
