@@ -129,6 +129,7 @@ class Iteration:
                 r.empty, r.overwrites = a.empty or b.empty, a.overwrites or b.overwrites
                 r.looks = a.looks or b.looks
                 r.scratch = max(a.scratch, b.scratch)
+                r.probed = True
             written = {i for x in (a, b) for i, s in enumerate(x.ins) if s in x.writes}
             for r in a, b:
                 r.writes |= {r.ins[i] for i in written}

@@ -11,7 +11,8 @@ from .storages import Tensor, arguments, identity, results
 PIECES = 16  # about as many are made of an op; an element is never cut
 LEAST = {"cpu": 16 << 10, "cuda": 16 << 20}  # bytes of a piece, below which it gains nothing
 
-_FUSED = {f"aten::_fused_{name}_" for name in ("adam", "adamw", "sgd", "adagrad")}
+_KNOWN = {f"aten::_fused_{name}_" for name in ("adam", "adamw", "sgd", "adagrad")}
+_KNOWN.add("aten::_amp_foreach_non_finite_check_and_unscale_")  # each piece adds to what those before have found
 _lists = {}  # op -> for each of its arguments whether it is a list that is cut; None: the op is not cut
 
 
@@ -19,7 +20,7 @@ def lists(func):
     if func not in _lists:
         schema = func._schema
         name, cut = getattr(schema, "name", ""), None
-        if name in _FUSED or name.startswith("aten::_foreach_"):
+        if name in _KNOWN or name.startswith("aten::_foreach_"):
             kinds = [str(a.type) for a in schema.arguments]
             returns = [str(r.type) for r in schema.returns]
             # a tensor of scalars has one of each element

@@ -87,6 +87,9 @@ class Player:
         self.saved = {}  # op of the graph -> its last arguments
         self.fixed = set()  # slots that turned out to be of one size for good
         self.carried = iteration.carried()
+        self.made = {self.iteration.slot_of[s].number: (k, leaf) for k, r in enumerate(iteration.made_of[1][:iteration.tail])
+                     for leaf, s in enumerate(r.outs) if s in r.fresh and s in iteration.slot_of}
+        self.left = {}  # slot -> id, of what ops between the end of a step and the boundary have made
         self.last = [0] * n
         for g in iteration.groups:
             for t, v in g.writes():
@@ -263,6 +266,11 @@ class Player:
             n < 0 or not self.iteration.slots[n].persistent or self.bound[n] == i
             or self._replaces(n, t, i, range(c.span)) for t, i, n in zip(tensors, ids, c.ins))
 
+    def came(self, k, out):
+        """Is told what an op between the end of a step and the boundary has made, which it does not play."""
+        made = results(out)
+        self.left.update((n, identity(made[leaf])) for n, (op, leaf) in self.made.items() if op == k and leaf < len(made))
+
     def clock(self, on):
         """Has the next iteration's steps measured, or no more."""
         if on and self.clocked is None:
@@ -301,6 +309,7 @@ class Player:
             if before is not None:
                 before.leave()
         else:
+            self.left = {n: self.bound[n] for n in self.made}
             weak = [(n, self.weak[before]) for before, n in self.carried if n in self.managed]
             for t in self.iteration.slots:
                 n = t.number

@@ -77,6 +77,7 @@ class Session(TorchDispatchMode):
         self.recorder = Recorder(self.device, self.figures)
         self.course = self._record
         self.probes = False  # the cycle that is recorded
+        self.waits = False  # what is recorded may still turn out to come before an iteration that is known
         self.cut = None  # how the op is cut whose pieces run
         self.cycles = {}  # digest -> first op's number, records and whether it was probed, of those that may come again
         self.before = None  # records of the last one that was recorded
@@ -168,7 +169,7 @@ class Session(TorchDispatchMode):
         """Leaves the stack for some iterations where a plan moves nothing: each op costs nothing then."""
         p = self.player
         if (self.course == self._play and p.program is not None and not p.managed and not self.stepping
-                and p.followed >= STEADY and self.order.steady(p, STEADY) and modes.leave(self)):
+                and not self.unstepped and p.followed >= STEADY and self.order.steady(p, STEADY) and modes.leave(self)):
             self._events(False)
             self.course, self.unseen = self._unlooked, UNSEEN
 
@@ -230,6 +231,12 @@ class Session(TorchDispatchMode):
         recorder = self.recorder
         recorder.running = False
         try:
+            self.waits &= self.phase == "forward"
+            if self.waits and self.player.opens(func, args, kwargs):
+                self.waits = False
+                self._boundary(True)
+                self.course = self._play
+                return self._play(func, args, kwargs)
             cut = pieces.cut(func, args, kwargs, self.device) if self.cut is None else None
             if cut is None:
                 self._look(func, args, kwargs)
@@ -262,8 +269,7 @@ class Session(TorchDispatchMode):
         except Differs as e:
             if self._other(p, func):
                 return self._play(func, args, kwargs)
-            self._differs(str(e), func, args, kwargs)
-            return func(*args, **kwargs)
+            return self._differs(str(e), func, args, kwargs)
         except Exception as e:
             if p.calling:
                 raise
@@ -301,10 +307,10 @@ class Session(TorchDispatchMode):
 
     def _differs(self, why, func, args, kwargs):
         try:
-            self._lost(why)
-            self._look(func, args, kwargs)
+            self._lost(why, True)
         except Exception as e:
             self.broken(e)
+        return func(*args, **kwargs) if self.off else self.course(func, args, kwargs)
 
     def _amiss(self, p):
         """An op has run, and what it made is not what it was, or could not be looked at."""
@@ -340,7 +346,12 @@ class Session(TorchDispatchMode):
             cut = None
         if cut is not None:
             return self._pieces(cut, func, args, kwargs)
-        return func(*args, **kwargs) if self.off or self.course != self._play else self._play(func, args, kwargs)
+        if not self.off and self.course == self._play:
+            return self._play(func, args, kwargs)
+        out = func(*args, **kwargs)
+        if not self.off and 0 < self.count <= self.player.iteration.tail:
+            self.player.came(self.count - 1, out)
+        return out
 
     def _aside(self, func, args, kwargs):
         """Runs an op of a data loader, which is part of no iteration: what it touches stays where it is."""
@@ -509,9 +520,9 @@ class Session(TorchDispatchMode):
         whole = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
         torch.cuda.set_per_process_memory_fraction(min(1.0, limit / whole) if limit else 1.0)
 
-    def _lost(self, why):
-        """Ends playback. If no step has begun since the last one's end, the iteration may still begin: what came
-        instead was an evaluation, or the saving of a checkpoint."""
+    def _lost(self, why, rest=False):
+        """Ends playback, and may have the rest of the iteration recorded. If no step has begun since the last one's end, the
+        iteration may still begin: what came instead was an evaluation, or the saving of a checkpoint."""
         self.peaks.forget()
         p = self.player
         with self.lock:
@@ -521,6 +532,10 @@ class Session(TorchDispatchMode):
             self.tries -= 1
             self.count = p.iteration.tail + 1
         self.why = self.why or why
+        if rest and torch.is_grad_enabled() and p.pos < p.ops and len(self.kinds) < KEPT and self.unlike < UNLIKE:
+            self.course, self.waits = self._record, self.count >= 0
+            self.recorder.follow(p)
+            self._probe(bool(self.order.runs) and self.order.runs[-1][0] is None)
 
     def mark(self):
         """The optimizer has made a step."""
@@ -578,11 +593,9 @@ class Session(TorchDispatchMode):
                 self.order.add(p)
                 self._expect()
                 return
-            self._lost(f"the step ends at op {p.pos}, ended at op {p.ops - p.iteration.tail}")
+            with torch.enable_grad():
+                self._lost(f"the step ends at op {p.pos}, ended at op {p.ops - p.iteration.tail}", True)
         self.planner.iteration(self, 0, 0, wall)
-        if self.course == self._record:
-            self._recorded()
-            return
         self.tries = TRIES
         if self.why is not None:
             self.passive(self.why)
@@ -591,6 +604,9 @@ class Session(TorchDispatchMode):
                 self.said = True
                 say("an iteration was another than those that were recorded: it trained without a plan, and so do others "
                     f"until one like them has been recorded twice ({self.other}); this is said once")
+        if self.course == self._record:
+            self._recorded()
+            return
         self.order.add(None)
         self._expect()
 
@@ -611,14 +627,14 @@ class Session(TorchDispatchMode):
         """Lets an iteration pass that is of no kind that is known."""
         if self.course == self._play:
             self._lost("")
-        self.why, self.course, self.count = None, self._pass, -1
+        self.why, self.course, self.count, self.waits = None, self._pass, -1, False
 
     def _again(self):
         """Records from the next op on, after some that were not recorded."""
         self.unknown = False
         if self.course != self._record:
             self._let_pass()
-            self.course = self._record
+            self.course, self.waits = self._record, False
             self.recorder.resume([p.grad for p in self.parameters if p.grad is not None])
         self._probe(bool(self.kinds))
 
@@ -646,10 +662,11 @@ class Session(TorchDispatchMode):
 
     def _recorded(self):
         """A cycle was recorded. One that comes a second time, of which one was probed, is a kind of iteration from now on."""
+        self.waits = False
         if self.probes and self._unseen():
             return
         begun, records, there = self.recorder.cycle()
-        key, probed = digest(records), self.probes
+        key, probed = digest(records), all(r.probed for r in records)
         ids = {s.id for r in records for s in r.ins + r.outs}
         known = next((p for p in self.kinds if p.iteration.key == key and p.lasting <= ids), None)
         earlier = self.cycles.pop(key, None)
@@ -695,9 +712,12 @@ class Session(TorchDispatchMode):
         for i, p in enumerate(self.kinds):
             if p.iteration.tail:
                 self.kinds[i] = q = Player(p.iteration.among_others(), self.device, self.lock)
-                self.order.replace(p, q)  # sent when it comes again
+                self.order.replace(p, q)
+                self._send(q)
         player = Player(made, self.device, self.lock)
         self.kinds.append(player)
+        if self.order.runs and self.order.runs[-1][0] is not None:  # the one before came alone, as this one does
+            self.order.single.add(player)
         self._send(player)
         self._return(player)
 
@@ -763,7 +783,7 @@ class Session(TorchDispatchMode):
 
     def _anew(self):
         """Has iterations recorded anew from the next step on, without a plan until then."""
-        if self.course != self._record:
+        if self.course != self._record or self.waits:
             self._let_pass()
         self.coming, self.unknown = None, True
 

@@ -122,7 +122,7 @@ class Turns(unittest.TestCase):
         begin, away = 3 + STEADY, "." * UNSEEN
         self.assertEqual(seen[:begin + UNSEEN + 2], "S" * begin + away + "S" + ".")
         self.assertEqual(planned[3:60], "P" * 57)
-        self.assertEqual(len(p.graphs), 2)
+        self.assertEqual(len(p.graphs), 3)  # of the first, of that beside others, of the other
         self.assertEqual(planned[-20:], "P" * 20)
 
     def test_looks_for_plans(self):

@@ -78,10 +78,29 @@ class Ops(unittest.TestCase):
         self.assertGreater(known, 100)
         for name in "_foreach_add_.ScalarList", "_foreach_norm.Scalar", "_foreach_sqrt.default", "_fused_adam_.default":
             self.assertIn("aten." + name, cut)
-        # one with a tensor of scalars, one with several results, one that gives its result away, one whose result is of all elements together
-        for name in ("_foreach_addcdiv_.Tensor", "_fused_adam.default", "_foreach_exp.out", "_fused_dropout.default",
-                     "_amp_foreach_non_finite_check_and_unscale_.default"):
+        # with a tensor of scalars, with several results, with a place for its result, of no lists
+        for name in "_foreach_addcdiv_.Tensor", "_fused_adam.default", "_foreach_exp.out", "_fused_dropout.default":
             self.assertNotIn("aten." + name, cut)
+
+    @unittest.skipUnless(torch.__version__ >= "2", "torch 1 unscales on CUDA alone")
+    def test_unscaled(self):
+        """Whether any gradient is infinite is found by all pieces together."""
+        func = torch.ops.aten._amp_foreach_non_finite_check_and_unscale_.default
+        for bad in None, 0, 3, 6:
+            found, grads = [], [torch.rand(5, 5) for _ in range(7)]
+            if bad is not None:
+                grads[bad][2, 2] = float("inf")
+            for whole in True, False:
+                mine, flag = [g.clone() for g in grads], torch.zeros(1)
+                args = mine, flag, torch.tensor([0.5])
+                with small():
+                    how = pieces.cut(func, args, {}, CPU)
+                self.assertEqual(how.counts, (1,) * 7)
+                for part in [args] if whole else how.parts(args):
+                    func(*part)
+                found.append([flag, *mine])
+            self.assertEqual(found[0][0].item(), float(bad is not None))
+            self.assertTrue(all(torch.equal(a, b) for a, b in zip(*found)))
 
     def test_order(self):
         """Operands of pieces come back into the order of the whole."""
@@ -202,7 +221,7 @@ class Optimizers(unittest.TestCase):
         self.assertLessEqual(len(refused), len(picked) // 4, refused)
         self.assertGreater(self.cut, 20 * (len(picked) - len(refused)))
 
-    @unittest.skipUnless(hasattr(torch, "amp") and hasattr(torch.amp, "GradScaler"), "torch scales no gradients on a CPU")
+    @unittest.skipUnless(hasattr(torch.amp, "GradScaler"), "torch 1 scales gradients on CUDA alone")
     def test_scaled(self):
         """Where the step unscales gradients itself, and leaves out those that are infinite."""
         names = "Adam", "AdamW", "SGD", "Adagrad"
