@@ -7,9 +7,13 @@
 // the runner: it connects the machine with executors and command lines over a bus, starts executors' processes, and has
 // plans made.
 //
-//	submitted --> queued --> starting --> running --> finished
-//	    |           |            |           |------> failed
-//	 refused        +------------+-----------+------> stopped
+//	submitted --> queued --> starting --> running --> finished     unknown: the executor of a job that was starting
+//	    |          ^  ^         |            |                       or running is out of reach
+//	 refused       |  +---------+------------+  executor lost      stopping: somebody has asked for the job's end
+//	               |            |            |                     failed, stopped: from any state, or after stopping
+//	               +-- parked <-+- parking <-+  to rest, or to give way
+//
+// Only job.enter writes the state of a job, by a table of what may follow what.
 //
 // Plans are requested. The machine emits a [PlanRequest] for all jobs that are admitted, and perhaps for those that
 // wait, and goes on. A [PlanWorker] makes the plans, which takes seconds. Its answer, a [PlanResult], counts for the

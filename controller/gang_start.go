@@ -187,10 +187,11 @@ func (m *Machine) requeueGang(g []*job, first, why string) {
 	m.changed, m.needsPlacement = true, true
 	for _, j := range g {
 		if j.record.State == wire.JobStarting {
-			j.domain.requeueAdmitted(j)
+			waits := why
 			if j.record.Spec.Name != first {
-				j.record.Reason = fmt.Sprintf("waits with replica %s, which %s", first, why)
+				waits = fmt.Sprintf("waits with replica %s, which %s", first, why)
 			}
+			j.domain.requeueAdmitted(j, waits)
 			if !m.config.NoReplan && j.domain.pending.replan.isZero() {
 				j.domain.pending.replan = newReason(Departure, "job %s waits again", j.record.Spec.Name)
 			}

@@ -288,7 +288,8 @@ func (d *domain) admitPlanned(e *openRequest, p *PlanResult) {
 	}
 	begun, cut := d.dropPartialGangs(slices.DeleteFunc(stillQueued(e.jobs[e.admitted:fits]), d.m.isUnreachable))
 	for _, j := range begun {
-		j.record.State, j.record.Reason, j.record.Need, j.record.Preempted = wire.JobStarting, "", 0, false
+		j.enter(wire.JobStarting, "")
+		j.record.Preempted = false
 		j.deviceChosen, j.noRoom = false, false
 		for _, o := range d.m.gang(j) { // the peers are to follow
 			if d.m.needsPlacement = true; o.record.State == wire.JobQueued && o.domain != nil {
@@ -449,17 +450,18 @@ func (d *domain) keepOldPlans(e *openRequest, why *NoPlan) {
 func (d *domain) requeueAllAdmitted(reason string) (any bool) {
 	for _, j := range d.activeJobs() {
 		if j.record.State == wire.JobStarting && j.claim().isZero() {
-			d.requeueAdmitted(j)
-			j.record.Reason, any = reason, true
+			d.requeueAdmitted(j, reason)
+			any = true
 		}
 	}
 	return any
 }
 
 // requeueAdmitted has an admitted job wait again that has no memory yet.
-func (d *domain) requeueAdmitted(j *job) {
+func (d *domain) requeueAdmitted(j *job, why string) {
 	d.m.dropDelivered(j, j.deliveredLayouts(), j.record.Park == "" && !j.record.Spec.Script)
-	j.record.State, j.layouts, j.unchecked = wire.JobQueued, nil, true
+	j.enter(wire.JobQueued, why)
+	j.layouts, j.unchecked = nil, true
 	if j.record.Park == "" && !j.record.Spec.Script {
 		j.record.Executor = ""
 	}

@@ -66,7 +66,8 @@ func (m *Machine) rank(j *job) int64 {
 
 // enqueue has a job wait in the queue.
 func (m *Machine) enqueue(j *job, why string) {
-	j.record.State, j.record.Reason, j.record.Need, j.record.Waiting = wire.JobQueued, why, 0, m.now
+	j.enter(wire.JobQueued, why)
+	j.record.Waiting = m.now
 	// The budget may have become smaller since the job was admitted.
 	j.unchecked, j.blocked, j.checkpointDeadline, j.hostLack = true, false, 0, 0
 	// settleAccounts sees by this when the job is no longer throttled.
@@ -256,8 +257,8 @@ func (m *Machine) sendHome(j *job, to wire.Place) {
 	if !j.hasExecutor() {
 		to = wire.OnDisk // no executor has it in memory
 	}
-	j.record.Park, j.record.Reason, j.record.Need, j.record.Target = to, "", 0, ""
-	if j.record.State = wire.JobParking; !j.hasExecutor() {
+	j.record.Park, j.record.Target = to, ""
+	if j.enter(wire.JobParking, ""); !j.hasExecutor() {
 		m.recordParked(j)
 	}
 }
@@ -279,7 +280,7 @@ func (m *Machine) recordParked(j *job) {
 	case j.record.Preempted:
 		m.enqueue(j, "gave way to a job of higher priority")
 	default:
-		j.record.State, j.record.Reason = wire.JobParked, ""
+		j.enter(wire.JobParked, "")
 	}
 	if !m.config.NoReplan && from != nil {
 		from.pending.replan = newReason(Departure, "job %s is parked", j.record.Spec.Name)
@@ -290,7 +291,8 @@ func (m *Machine) recordParked(j *job) {
 // resumeJob has a parked job wait for its turn.
 func (m *Machine) resumeJob(j *job) error {
 	if j.record.State == wire.JobParking && j.claim().isZero() { // it already rests in memory, and was to leave
-		j.record.State, j.record.Park, j.record.Preempted = wire.JobParked, wire.InMemory, false
+		j.enter(wire.JobParked, "")
+		j.record.Park, j.record.Preempted = wire.InMemory, false
 	}
 	j.record.Target = ""
 	if j.record.State == wire.JobParking {

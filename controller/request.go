@@ -92,7 +92,6 @@ func (m *Machine) stopJob(j *job) {
 		return o.hasExecutor() && (!o.isReplica() || !o.claim().isZero() || o.hostClaim() > 0)
 	}
 	if !slices.ContainsFunc(g, begun) {
-		j.record.Reason, j.record.Need = "", 0
 		m.endJob(j, wire.JobStopped, "", nil) // which ends its peers too
 		return
 	}
@@ -100,7 +99,8 @@ func (m *Machine) stopJob(j *job) {
 		m.chooseRestPoint(g, false)
 	}
 	for _, o := range g {
-		o.record.State, o.record.Reason, o.record.Need, o.record.Target = wire.JobStopping, "", 0, ""
+		o.enter(wire.JobStopping, "")
+		o.record.Target = ""
 	}
 }
 

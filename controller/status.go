@@ -243,8 +243,7 @@ func (m *Machine) applyJobStatus(j *job, s wire.JobStatus, answers bool) {
 			return
 		case s.Free != nil && m.shrinkToFree(j, *s.Free, s.Error):
 			return
-		case !x.forJobs && m.reassignUnstarted(j, s.Error):
-			j.failedAt = append(j.failedAt, x.name) // another machine may have what this one lacks
+		case !x.forJobs && m.beginElsewhere(j, x, s.Error):
 			return
 		}
 		j.record.Diverged = s.Diverged
@@ -332,8 +331,8 @@ func (m *Machine) recordCheckpoint(j *job, c *wire.Checkpoint) {
 // recordTraining records that a job trains.
 func (m *Machine) recordTraining(j *job) {
 	if j.record.State == wire.JobStarting {
-		j.record.State, j.record.Reason, j.trainingSince, m.changed = wire.JobRunning, "", m.now, true
-		j.checkpointDeadline = 0
+		j.enter(wire.JobRunning, "")
+		j.trainingSince, j.checkpointDeadline, m.changed = m.now, 0, true
 	}
 }
 
@@ -391,6 +390,13 @@ func (m *Machine) executorEnded(g *ExecutorEnd) {
 
 // maxMoves is how many times in a row a job gets another executor before it has begun.
 const maxMoves = 2
+
+// beginElsewhere gives a job to another executor that has not begun at one: another machine may have the files that
+// this one lacks. It reports whether there is one, or may be one.
+func (m *Machine) beginElsewhere(j *job, x *executor, why string) bool {
+	j.failedAt = append(j.failedAt, x.name)
+	return len(m.allowedDevices(j)) > 0 && m.reassignUnstarted(j, why)
+}
 
 // reassignUnstarted gives another executor to a job that has not begun, and reports whether it may have one.
 func (m *Machine) reassignUnstarted(j *job, why string) bool {

@@ -142,7 +142,8 @@ func (m *Machine) takeBatch(b *batch) {
 func (m *Machine) refuseBatch(b *batch, why string) {
 	m.jobs = slices.DeleteFunc(m.jobs, func(j *job) bool { return j.batch == b })
 	for _, j := range b.jobs {
-		j.batch, j.record.State = nil, wire.JobFailed // requests that name them ignore them
+		j.batch = nil
+		j.enter(wire.JobFailed, why) // requests that name them ignore them
 		m.dropGraph(j.record.Spec.Graph)
 	}
 	m.reply(b.from, fmt.Errorf("%s%s", why, b.refusalSuffix))
@@ -166,7 +167,8 @@ func (m *Machine) reply(to int64, err error, jobs ...*job) {
 // and then to the others.
 func (m *Machine) endJob(j *job, state wire.JobState, why string, result *wire.Result) {
 	active := j.isActive()
-	j.record.State, j.record.Reason, j.record.Speed = state, why, 0
+	j.enter(state, why)
+	j.record.Speed = 0
 	m.dropDelivered(j, j.deliveredLayouts(), true)
 	j.graph, j.profile, j.latency, j.latencySlack, j.policyReport, j.formerLayout, j.layouts = nil, nil, nil, nil, nil,
 		nil, nil

@@ -189,15 +189,15 @@ func (m *Machine) markSilent(x *executor) {
 
 // markUnreachable records that the job may be training at an executor that cannot be reached.
 func (j *job) markUnreachable(x *executor) {
-	j.record.State = wire.JobUnknown
-	j.record.Reason = fmt.Sprintf("executor %s cannot be reached", x.name)
+	j.enter(wire.JobUnknown, fmt.Sprintf("executor %s cannot be reached", x.name))
 }
 
 // markReachable records that the job is at an executor that can be reached.
 func (j *job) markReachable() {
-	j.record.State, j.record.Reason = wire.JobStarting, ""
 	if j.record.Applied > 0 {
-		j.record.State = wire.JobRunning
+		j.enter(wire.JobRunning, "")
+	} else {
+		j.enter(wire.JobStarting, "")
 	}
 }
 

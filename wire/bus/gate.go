@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -62,8 +63,10 @@ type gate struct {
 
 	// mu guards the fields that follow.
 	mu sync.Mutex
-	// senders are the executors that have sent something of a kind, by both.
-	senders map[string]*sender
+	// senders are the executors that have sent something of a kind, by both. Those that are idle go when there are
+	// manySenders.
+	senders     map[string]*sender
+	manySenders int
 }
 
 // sender is an executor that sends messages of a kind.
@@ -150,6 +153,9 @@ func (g *gate) spend(executor string, a *allowance, bytes int64, now time.Time) 
 	key := a.kind + executor
 	s := g.senders[key]
 	if s == nil {
+		if len(g.senders) >= g.manySenders {
+			g.forgetIdle(now)
+		}
 		s = &sender{left: a.burst, at: now, mark: g.first}
 		g.senders[key] = s
 	}
@@ -178,6 +184,14 @@ func (g *gate) spend(executor string, a *allowance, bytes int64, now time.Time) 
 	}
 	s.left -= bytes + a.each
 	return ""
+}
+
+// forgetIdle forgets who has sent nothing for an hour, so that the past executors of a controller that runs for months
+// take no memory. One that comes back has its whole burst, as it had; lines that it wrote since its last mark may be
+// kept beside the newest maxLogs.
+func (g *gate) forgetIdle(now time.Time) {
+	maps.DeleteFunc(g.senders, func(_ string, s *sender) bool { return now.Sub(s.at) > time.Hour && !s.dropping })
+	g.manySenders = max(1024, 2*len(g.senders))
 }
 
 // dropLines drops the lines of an executor before the older mark.

@@ -39,6 +39,15 @@ func TestAllowance(t *testing.T) {
 			t.Errorf("after %v executor %s sends %d messages, want %d", step.after, step.executor, got, step.want)
 		}
 	}
+	// Past executors are forgotten, but none that may send less than its burst.
+	for i := range 5000 {
+		now = now.Add(time.Second)
+		g.spend(fmt.Sprint("x", i), a, kib, now)
+	}
+	n, first, last := len(g.senders), g.senders["report.x0"], g.senders["report.x4999"]
+	if n < 1024 || n > 3600+1024 || first != nil || last == nil {
+		t.Errorf("of 5,000 executors in 5,000 seconds %d are remembered", n)
+	}
 }
 
 // One executor that writes without end keeps its newest lines alone, and nobody else's go. What it may not send is
