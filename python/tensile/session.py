@@ -232,13 +232,14 @@ class Session(TorchDispatchMode):
         recorder.running = False
         try:
             self.waits &= self.phase == "forward"
+            cut = None
             if self.waits and self.player.opens(func, args, kwargs):
                 self.waits = False
                 self._boundary(True)
                 self.course = self._play
-                return self._play(func, args, kwargs)
-            cut = pieces.cut(func, args, kwargs, self.device) if self.cut is None else None
-            if cut is None:
+            elif self.cut is None:
+                cut = pieces.cut(func, args, kwargs, self.device)
+            if cut is None and self.course == self._record:
                 self._look(func, args, kwargs)
                 return recorder.run(func, args, kwargs, self.phase, self.probes, self.cut)
         except Exception as e:
@@ -251,7 +252,7 @@ class Session(TorchDispatchMode):
             return recorder.ran[0] if recorder.ran else func(*args, **kwargs)
         finally:
             recorder.ran = None
-        return self._pieces(cut, func, args, kwargs)
+        return self._play(func, args, kwargs) if cut is None else self._pieces(cut, func, args, kwargs)
 
     def _play(self, func, args, kwargs):
         p, cut = self.player, None
@@ -349,8 +350,11 @@ class Session(TorchDispatchMode):
         if not self.off and self.course == self._play:
             return self._play(func, args, kwargs)
         out = func(*args, **kwargs)
-        if not self.off and 0 < self.count <= self.player.iteration.tail:
-            self.player.came(self.count - 1, out)
+        try:
+            if not self.off and 0 < self.count <= self.player.iteration.tail:
+                self.player.came(self.count - 1, out)
+        except Exception as e:
+            self.broken(e)
         return out
 
     def _aside(self, func, args, kwargs):
