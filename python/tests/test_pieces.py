@@ -146,7 +146,7 @@ def options():
             if way not in kind.__init__.__code__.co_varnames:
                 continue
             for one in ({}, *({k: v} for k, (v,) in {**common, **own.get(name, {})}.items())):
-                if name == "Rprop" and "maximize" in one and torch.__version__ < "2":
+                if name == "Rprop" and torch.__version__ < "2":
                     continue  # probed, it has other bits there, in pieces or whole
                 if set(one) <= set(kind.__init__.__code__.co_varnames) and not (way == "fused" and "capturable" in one):
                     yield name, {"lr": 1e-2, way: True, **({"momentum": 0.9} if "nesterov" in one else {}), **one}
