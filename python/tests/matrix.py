@@ -33,7 +33,7 @@ UNPLANNED = {  # why -> the scripts that have no plan in 8 of 10 iterations afte
     "a sparse tensor has no storage": "sparse_embedding",
     "no two iterations are alike": "lbfgs lstm_packed",
     "the floor is above 60 %, as one op needs more": "orthogonal sdpa_math sdpa_flash conv_bn",
-    "other ops begin at the twelfth, as the model gets another type, and have a plan from the fourth of these on":
+    "other ops begin at the twelfth, as the model gets another type, and have a plan from the fourth of them on":
         "todtype_after",
 }
 
