@@ -45,7 +45,6 @@ def main():
                 learning_rate=2e-3,
                 lr_scheduler_type="cosine",
                 max_length=48,
-                optim="adamw_torch",
                 bf16=False,
                 logging_steps=1,
                 save_strategy="no",

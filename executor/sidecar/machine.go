@@ -269,13 +269,13 @@ func (m *Machine) handlePlanned(p *Planned) {
 	}
 }
 
-// ofAll are the ops of optimizers that work on all parameters at once.
-var ofAll = regexp.MustCompile(`aten\._(foreach|fused_(adam|adamw|sgd|adagrad))_`)
+// ofLists are the ops of optimizers that take several parameters, or one with its gradient and its state, at once.
+var ofLists = regexp.MustCompile(`aten\._(foreach|fused_(adam|adamw|sgd|adagrad))_`)
 
 // remedy is what else helps than a higher limit.
 func remedy(err error) string {
-	if ofAll.MatchString(err.Error()) {
-		return "make the optimizer with foreach=False (and not fused=True), so that it takes one parameter at a time"
+	if ofLists.MatchString(err.Error()) {
+		return "make the optimizer with foreach=False (and not fused=True), so that an op takes fewer tensors"
 	}
 	return "take a smaller batch"
 }

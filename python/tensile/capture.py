@@ -6,11 +6,13 @@ random numbers, runs it a second time on aliases of its arguments to see whether
 what it allocates beside its outputs. What changes between two ops is written by something that is not seen.
 """
 
+import copy
+
 import torch
 
 from .events import Events, Times, highest
 from .storages import (Unsupported, Weak, arguments, checksum, generators, identity, leaves, lies, random_state,
-                       resizable, restored, results, same_state, saved, set_random_state, storage_of, view)
+                       resizable, restored, results, same_state, saved, set_random_state, storage_of, view, written)
 
 
 class Seen:
@@ -32,7 +34,8 @@ class Record:
     """One op of the script: the storages of the tensors among its arguments and results, and what was found."""
 
     __slots__ = ("func", "ins", "outs", "shapes", "fresh", "writes", "random", "once", "empty", "overwrites",
-                 "scratch", "ns", "phase", "looks", "grad", "types")
+                 "scratch", "ns", "phase", "looks", "grad", "types", "cut",
+                 "probed")
 
     def took(self, ns):
         self.ns = ns
@@ -43,18 +46,6 @@ class Record:
 
     def aliases(self):
         return bool(self.outs) and not self.fresh and not self.writes and set(self.outs) <= set(self.ins)
-
-
-_written = {}  # op -> places and names of the arguments that its schema says it writes
-
-
-def written(func, args, kwargs):
-    places = _written.get(func)
-    if places is None:
-        places = [(i, a.name) for i, a in enumerate(func._schema.arguments) if a.alias_info and a.alias_info.is_write]
-        _written[func] = places
-    values = [args[i] if i < len(args) else kwargs.get(name) for i, name in places]
-    return leaves(values, [])
 
 
 _numbers = (bool, int, float, complex)
@@ -81,6 +72,7 @@ class Recorder:
         self.times = Times(device)
         self.lent = {}  # id -> Weak, of storages that something else reads or writes by their address
         self.known = {}  # id -> Seen, of those that live
+        self.awaited = {}  # and of those of ops that have played, until they are seen
         self.young = {}  # those of the last two cycles, which are polled before each op
         self.at = 0
         self.records = []
@@ -95,6 +87,9 @@ class Recorder:
         self.times.read()
         self.poll(self.known)
         records, begun, there = self.records, self.begun, self.there
+        for s in self.awaited.values():
+            s.died = self.at
+        self.awaited = {}
         self.records, self.there = [], list(self.known.values())
         self.young = {i: s for i, s in self.known.items() if s.born >= begun}
         self.begun = self.at
@@ -117,11 +112,52 @@ class Recorder:
             storage = s.weak.get() if s.weak and s.bytes and not (s.unseen or s.elsewhere) else None
             s.sum = checksum(storage) if storage is not None and storage.nbytes() == s.bytes else None
 
-    def resume(self, gradients):
-        """Begins a cycle after ops that were not recorded; what they have left are gradients, of what can be seen."""
+    def follow(self, player):
+        """Begins a cycle whose first ops have played: they did what they did when they were recorded."""
+        self._skip()
+        iteration = player.iteration
+        first, second, begun = iteration.made_of[:3]
+        played, began = (first, begun - len(first)) if iteration.alone else (second, begun)
+        played = played[:iteration.tail + player.pos]
+        self.at += 1  # of those before
+        self.begun, self.there = self.at, list(self.known.values())
+        now, ends = {}, began + len(played)
+        left = {s: player.left.get(iteration.slot_of[o].number, 0) for a, b in zip(first[:iteration.tail], second)
+                for s, o in zip(a.ins + a.outs, b.ins + b.outs) if o in iteration.slot_of}
+
+        def seen(s):
+            t = iteration.slot_of.get(s)
+            i = t is not None and player.bound[t.number] or left.get(s, 0)
+            known = self.known.get(i)
+            if s not in now and known is not None and t is not None and t.persistent:
+                now[s] = known
+            elif s not in now:
+                now[s] = o = copy.copy(s)
+                o.id, o.weak, o.sum, o.unseen = i, None, None, False
+                o.born = self.begun + max(s.born - began, -1)
+                o.died = self.begun + s.died - began if s.died is not None and s.died <= ends else None
+                o.bytes = player.size[t.number] if t is not None else s.bytes
+                if i and o.died is None:
+                    self.awaited[i] = o
+            return now[s]
+
+        self.records = []
+        for r in played:
+            r = copy.copy(r)
+            r.ins, r.outs = [seen(s) for s in r.ins], [seen(s) for s in r.outs]
+            r.fresh, r.writes = {seen(s) for s in r.fresh}, {seen(s) for s in r.writes}
+            self.records.append(r)
+        self.at += len(played)
+
+    def _skip(self):
+        """Ends a cycle that is of no interest."""
         self.times.forget()
         self.poll(self.known)
-        self.young = {}
+        self.young, self.awaited = {}, {}
+
+    def resume(self, gradients):
+        """Begins a cycle after ops that were not recorded; what they have left are gradients, of what can be seen."""
+        self._skip()
         for g in gradients:
             if g.layout == torch.strided:
                 self.see(g, False)
@@ -140,16 +176,22 @@ class Recorder:
         s = self.known.get(i)
         if s is None:
             storage = storage_of(tensor)
-            s = Seen(storage, self.at, made, not lies(storage, self.device))
+            s = self.awaited.pop(i, None)
+            if s is not None and s.bytes == storage.nbytes():
+                s.weak = Weak(storage)
+            else:
+                s = Seen(storage, self.at, made, not lies(storage, self.device))
             if i in self.lent and not self.lent[i].expired():
                 s.stays = s.unseen = True
             self.known[i] = self.young[i] = s
         return s
 
-    def run(self, func, args, kwargs, phase, probe):
+    def run(self, func, args, kwargs, phase, probe, cut=None):
+        """Runs an op, or a piece of one that is cut, and records it."""
         self.poll(self.young)
         r = Record()
-        r.func, r.phase, r.grad = func, phase, torch.is_grad_enabled()
+        r.func, r.phase, r.grad, r.cut = func, phase, torch.is_grad_enabled(), cut
+        r.probed = probe
         tensors = arguments(args, kwargs)
         try:
             r.ins = [self.see(t, False) for t in tensors]
@@ -182,6 +224,9 @@ class Recorder:
         tensors = results(out)
         try:
             old = {identity(t) for t in tensors} & self.known.keys()
+            for t in tensors:
+                if identity(t) not in old:
+                    self.awaited.pop(identity(t), None)  # that is gone
             r.outs = [self.see(t, True) for t in tensors]
         except NotImplementedError:
             raise Unsupported(f"{r.func} makes a tensor without a storage, such as a sparse one") from None

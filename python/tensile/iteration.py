@@ -43,7 +43,7 @@ class Iteration:
         everyone = dict.fromkeys(s for r in first + second for s in r.ins + r.outs)
         self._sizes(first, second)
         if alone:
-            self.tail = self._boundary(everyone, begun, n)  # ops between the step's end and the boundary
+            self.tail = self._boundary(everyone, begun, first)  # ops between the step's end and the boundary
             self.start, self.end = begun - n + self.tail, begun + self.tail
             # what was found by probing one cycle is true of both
             self.records = first[self.tail:] + second[:self.tail]
@@ -100,8 +100,10 @@ class Iteration:
                 self.size[x] = max(size, self.size.get(x, 0))
                 self.size[y] = max(size, self.size.get(y, 0))
 
-    def _boundary(self, everyone, begun, n):
-        """Returns how many ops after the end of a step the fewest bytes are alive; the earliest such place."""
+    def _boundary(self, everyone, begun, records):
+        """Returns how many ops after the end of a step the fewest bytes are alive; the earliest such place, between pieces
+        of no op."""
+        n = len(records)
         change = [0] * (n + 1)
         alive = 0
         for s in everyone:
@@ -116,7 +118,7 @@ class Iteration:
         best, place = alive, 0
         for p in range(1, n):
             alive += change[p]
-            if alive < best:
+            if alive < best and (records[p].cut is None or records[p].cut is not records[p - 1].cut):
                 best, place = alive, p
         return place
 
@@ -127,6 +129,7 @@ class Iteration:
                 r.empty, r.overwrites = a.empty or b.empty, a.overwrites or b.overwrites
                 r.looks = a.looks or b.looks
                 r.scratch = max(a.scratch, b.scratch)
+                r.probed = True
             written = {i for x in (a, b) for i, s in enumerate(x.ins) if s in x.writes}
             for r in a, b:
                 r.writes |= {r.ins[i] for i in written}

@@ -12,6 +12,7 @@ class Kinds:
     def __init__(self):
         self.runs = []  # the newest (kind, how many in a row)
         self.after = {}  # runs -> the kind that came after them the last time
+        self.single = set()  # kinds that never came twice in a row
 
     def _contexts(self):
         """Returns what may tell: one run alone does not, as what comes but once comes after some run, too."""
@@ -33,20 +34,21 @@ class Kinds:
             elif not went_on and told is not EITHER:
                 self.after[c] = kind
         if went_on:
+            self.single.discard(kind)
             self.runs[-1] = kind, self.runs[-1][1] + 1
         else:
             self.runs = [*self.runs[-RUNS + 1:], (kind, 1)]
 
     def next(self):
         """Returns the kind that comes next, most likely: where nothing tells, the same again. After one or two that are not
-        known, as the last of an epoch and the first of the next, the one before comes again."""
+        known, as the last of an epoch and the first of the next, the one before comes again, and after one that is single."""
         for c in sorted(self._contexts(), key=len, reverse=True):
             if self.after.get(c, EITHER) is not EITHER:
                 return self.after[c]
         if not self.runs:
             return None
         kind, times = self.runs[-1]
-        if kind is None and times <= 2 and len(self.runs) > 1:
+        if (kind in self.single or kind is None and times <= 2) and len(self.runs) > 1:
             return self.runs[-2][0]
         return kind
 
@@ -65,4 +67,5 @@ class Kinds:
             return [(other if k is kind else k, n) for k, n in runs]
 
         self.runs = new(self.runs)
+        self.single = {other if k is kind else k for k in self.single}
         self.after = {tuple(new(c)): other if k is kind else k for c, k in self.after.items()}

@@ -7,7 +7,7 @@ import torch
 from torch._C import _get_dispatch_stack_at, _len_torch_dispatch_stack
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
-from .storages import arguments, identity
+from .storages import arguments, identity, written
 
 
 @contextlib.contextmanager
@@ -66,7 +66,7 @@ def watched(session):
 
 
 class Watch(TorchDispatchMode):
-    """Sees the ops of another thread, and tells of the first on a storage that is known."""
+    """Sees the ops of another thread: those on storages that are known run while nothing moves."""
 
     supports_higher_order_operators = True
 
@@ -79,13 +79,17 @@ class Watch(TorchDispatchMode):
         return True
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if not self.session.off:
-            for t in arguments(args, kwargs):
-                try:
-                    known = self.session.knows(identity(t))
-                except NotImplementedError:  # a sparse one
-                    continue
-                if known:
-                    self.session.met(threading.current_thread().name)
-                    break
-        return func(*args, **(kwargs or {}))
+        session, kwargs = self.session, kwargs or {}
+        known = [] if session.off else [t for t in arguments(args, kwargs) if self._knows(t)]
+        if not known:
+            return func(*args, **kwargs)
+        with session.lock:
+            name = threading.current_thread().name
+            session.met(name, known, not hasattr(func, "_schema") or any(map(self._knows, written(func, args, kwargs))))
+            return func(*args, **kwargs)
+
+    def _knows(self, tensor):
+        try:
+            return self.session.knows(identity(tensor))
+        except NotImplementedError:  # a sparse one
+            return False

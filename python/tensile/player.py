@@ -20,15 +20,20 @@ class Differs(Exception):
     """The script does something else than in the recorded iteration."""
 
 
-class Larger(Exception):
-    """A storage has more bytes than the plan counts with."""
+class Changed(Exception):
+    """A storage has more bytes than the plan counts with, or another one has its place."""
 
 
 class Check:
-    """One op as playback expects it."""
+    """One op as playback expects it: one of the recorded, or all pieces of one."""
 
     __slots__ = ("func", "call", "ins", "types", "places", "moves", "came", "before", "touches", "save", "random",
-                 "fresh", "writes", "updates")
+                 "fresh", "writes", "updates", "cut", "span", "whole")
+
+    def __init__(self):
+        self.cut = None  # of the first piece of an op: how that is cut, so that it runs in pieces
+        self.span = 1  # recorded ops
+        self.whole = None  # of the first piece of an op: all pieces
 
 
 class Clock:
@@ -53,8 +58,8 @@ class Clock:
 class Player:
     """Plays one recorded iteration back. Other threads may end that for good, under the lock.
 
-    Storages that do not outlive the iteration may be smaller than they were. One that is larger has the player sleep until
-    the next iteration: it goes on comparing, and moves nothing.
+    Storages that do not outlive the iteration may be smaller than they were. One that is larger, or another one in place of
+    one that does, has the player sleep until the next iteration: it goes on comparing, and moves nothing.
     """
 
     other = None  # why what an op has made does not fit
@@ -82,6 +87,9 @@ class Player:
         self.saved = {}  # op of the graph -> its last arguments
         self.fixed = set()  # slots that turned out to be of one size for good
         self.carried = iteration.carried()
+        self.made = {self.iteration.slot_of[s].number: (k, leaf) for k, r in enumerate(iteration.made_of[1][:iteration.tail])
+                     for leaf, s in enumerate(r.outs) if s in r.fresh and s in iteration.slot_of}
+        self.left = {}  # slot -> id, of what ops between the end of a step and the boundary have made
         self.last = [0] * n
         for g in iteration.groups:
             for t, v in g.writes():
@@ -121,6 +129,11 @@ class Player:
         managed = program.managed if program else set()
         again = program.again if program else set()
         n = len(it.groups)
+        self.first = {}  # number of a slot -> the first op that has it
+        for p, r in enumerate(it.records):
+            for x in r.ins:
+                if it.size[x]:
+                    self.first.setdefault(it.slot_of[x].number, p)
         self.lasting = {self.bound[t.number] for t in it.slots if t.persistent}
         self.managed = {t.number for t in managed}
         self.managed.update(before for before, n in self.carried if n in self.managed)
@@ -186,9 +199,36 @@ class Player:
                 end += [self._compiled(program, done, a) for a in program.before[done]]
             self.steps += done < n
             done += 1
-        self.checks, self.end, self.ops = checks, tuple(end), len(checks)
-        self.usual, self.clocked = checks, None
+        self.pieces, self.end, self.ops = checks, tuple(end), len(checks)
+        self.checks = self.usual = self._joined(checks)
+        self.clocked = None
         self.step_of = step_of
+
+    def _joined(self, checks):
+        """Finds the pieces of ops, and returns the checks with one for all pieces where nothing moves between them."""
+        joined, records, p = list(checks), self.iteration.records, 0
+        while p < len(checks):
+            cut = records[p].cut
+            if cut is not None:
+                first, n = checks[p], len(cut.counts)
+                first.cut, first.whole = cut, self._whole(cut, checks[p:p + n])
+                if all(c.save is None and (c is first or not c.before) for c in checks[p:p + n]):
+                    joined[p] = first.whole
+            p += 1 if cut is None else n
+        return joined
+
+    def _whole(self, cut, pieces):
+        c, first = Check(), pieces[0]
+        c.func, c.call, c.random, c.before, c.moves = first.func, first.call, first.random, first.before, True
+        c.types = c.places = c.save = None
+        c.span = len(pieces)
+        c.ins = cut.whole([d.ins for d in pieces])
+        c.came = tuple((c.ins.index(n), n) for d in pieces for _, n in d.came)
+        c.touches = frozenset().union(*(d.touches or () for d in pieces)) or None
+        c.writes, c.updates = (tuple(x for d in pieces for x in getattr(d, name)) for name in ("writes", "updates"))
+        at = [sum(cut.counts[:k]) for k in range(len(pieces))]
+        c.fresh = tuple((at[k] + leaf, n, shape) for k, d in enumerate(pieces) for leaf, n, shape in d.fresh)
+        return c
 
     def _came(self, p):
         return [t.storage for t in self.iteration.arrivals[p]]
@@ -214,21 +254,28 @@ class Player:
 
     def opens(self, func, args, kwargs):
         """Reports whether an op may be the first of an iteration, by what is known of it before it has run."""
-        c, r = self.checks[0], self.iteration.records[0]
+        c, r = self.pieces[0].whole or self.pieces[0], self.iteration.records[0]
         if func is not c.func or torch.is_grad_enabled() != r.grad:
             return False
+        tensors = arguments(args, kwargs)
         try:
-            ids = [identity(t) for t in arguments(args, kwargs)]
+            ids = [identity(t) for t in tensors]
         except NotImplementedError:
             return False
-        return len(ids) == len(c.ins) and all(n < 0 or not self.iteration.slots[n].persistent or self.bound[n] == i
-                                              for i, n in zip(ids, c.ins))
+        return len(ids) == len(c.ins) and all(
+            n < 0 or not self.iteration.slots[n].persistent or self.bound[n] == i
+            or self._replaces(n, t, i, range(c.span)) for t, i, n in zip(tensors, ids, c.ins))
+
+    def came(self, k, out):
+        """Is told what an op between the end of a step and the boundary has made, which it does not play."""
+        made = results(out)
+        self.left.update((n, identity(made[leaf])) for n, (op, leaf) in self.made.items() if op == k and leaf < len(made))
 
     def clock(self, on):
         """Has the next iteration's steps measured, or no more."""
         if on and self.clocked is None:
             self.clocked = []
-            for c, g in zip(self.usual, self.iteration.group_at):
+            for c, g in zip(self.pieces, self.iteration.group_at):
                 if g is not None:
                     usual, c = c, Check()
                     for name in Check.__slots__:
@@ -262,6 +309,7 @@ class Player:
             if before is not None:
                 before.leave()
         else:
+            self.left = {n: self.bound[n] for n in self.made}
             weak = [(n, self.weak[before]) for before, n in self.carried if n in self.managed]
             for t in self.iteration.slots:
                 n = t.number
@@ -299,7 +347,8 @@ class Player:
         c = self.checks[self.pos]
         if func is not c.func:
             raise Differs(f"op {self.pos} is {func}, was {c.func}")
-        if not c.moves and c.types == tuple(map(type, args)):
+        if not c.moves and c.types == tuple(map(type, args)) and all(
+                self.bound[n] == identity(args[i]) for i, n in c.places):
             return self._plain(c, args, kwargs)
         tensors = []
         for a in args:
@@ -323,9 +372,11 @@ class Player:
         ins = c.ins
         if len(ids) != len(ins):
             raise Differs(f"op {self.pos}, {func}, has other operands")
-        for i, n in zip(ids, ins):
+        for t, i, n in zip(tensors, ids, ins):
             if n >= 0 and bound[n] != i:
-                raise Differs(f"op {self.pos}, {func}, has other operands")
+                if not self._replaces(n, t, i, range(self.pos, self.pos + c.span)):
+                    raise Differs(f"op {self.pos}, {func}, has other operands")
+                self._replace(n, t, i)
         if (c.before or c.touches) and not self.asleep:
             with self.lock:
                 if self.over:
@@ -348,7 +399,7 @@ class Player:
             self.calling = True
             out = c.call(*args, **kwargs)
         self.calling = False
-        self.pos += 1
+        self.pos += c.span
         try:
             made = ((out,) if isinstance(out, Tensor) else results(out)) if c.fresh else ()
             for leaf, n, shape in c.fresh:
@@ -386,9 +437,6 @@ class Player:
     def _plain(self, c, args, kwargs):
         """Runs an op, all of whose tensors are arguments of their own, and which touches nothing that moves."""
         bound = self.bound
-        for i, n in c.places:
-            if bound[n] != identity(args[i]):
-                raise Differs(f"op {self.pos}, {c.func}, has other operands")
         self.calling = True
         out = c.call(*args, **kwargs)
         self.calling = False
@@ -416,7 +464,7 @@ class Player:
             if size > max(self.iteration.slots[n].bytes, self.grown.get(n, 0)):
                 self.grown[n], self.grows = size, True
             if self.program is not None and not self.asleep:
-                self.broke = Larger()
+                self.broke = Changed()
 
     def _adopt(self, n, tensor):
         s = storage_of(tensor)
@@ -455,6 +503,25 @@ class Player:
             self.bound[n] = i
             if n in self.managed:
                 self._adopt(n, t)
+
+    def _replaces(self, n, tensor, i, ops):
+        """Reports whether another storage, by its id, may take the place of one that outlives iterations: it is as large,
+        nothing else, and none before these ops of the iteration has touched the other. So it is where a state was loaded, or
+        a parameter was given other data."""
+        s, slot = storage_of(tensor), self.iteration.slots[n]
+        return (slot.persistent and not slot.fixed and self.first[n] in ops and s.nbytes() == self.room[n]
+                and lies(s, self.device) and i not in self.lasting
+                and not any(b == i and w and not w.expired() for b, w in zip(self.bound, self.weak)))
+
+    def _replace(self, n, tensor, i):
+        """Lets a storage take the place of another one. Until the next iteration nothing moves."""
+        with self.lock:
+            if not self.asleep:
+                self.sleep()
+                self.broke = Changed()
+            self.lasting.discard(self.bound[n])
+            self.lasting.add(i)
+            self.bound[n], self.weak[n] = i, Weak(storage_of(tensor))
 
     def _save(self, c, func, args, kwargs):
         slots = self._slots_by_id(c)
@@ -701,11 +768,11 @@ class Player:
         if func is None:
             fits = p.pos == self.ops - mine.tail
         else:
-            fits = p.pos < self.ops and self.checks[p.pos].func is func
+            fits = p.pos < self.ops and self.pieces[p.pos].func is func
         if not fits or its.tail != mine.tail or digest(its.records[:p.pos]) != digest(mine.records[:p.pos]):
             return False
         of = {}  # slot of this one -> id
-        for c, d in zip(p.checks[:p.pos], self.checks[:p.pos]):
+        for c, d in zip(p.pieces[:p.pos], self.pieces[:p.pos]):
             made = {leaf: n for leaf, n, _ in c.fresh}
             for n, m in (*zip(c.ins, d.ins), *((made.get(leaf, -1), m) for leaf, m, _ in d.fresh)):
                 if n >= 0 and m >= 0:
@@ -716,7 +783,7 @@ class Player:
         self._all_home()
         for m, i in of.items():
             self.bound[m] = i
-        self.asleep, self.pos = True, p.pos
+        self.asleep, self.pos, self.checks = True, p.pos, self.pieces
         return True
 
     def sleep(self):

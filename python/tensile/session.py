@@ -10,22 +10,23 @@ import traceback
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import modes
-from .capture import Recorder, digest, first_difference, mark_fixed, written
+from . import modes, pieces
+from .capture import Recorder, digest, first_difference, mark_fixed
 from .copies import on_host
 from .events import Figures, Peaks
 from .iteration import Iteration
 from .kinds import Kinds
 from .load import load
-from .player import Differs, Larger, Player
+from .player import Changed, Differs, Player
 from .program import PlanError, Program
-from .storages import Unsupported, Untyped, Weak, arguments, identity, lent_storages, resizable, storage_of, view
+from .storages import (Unsupported, Untyped, Weak, arguments, identity, lent_storages, resizable, storage_of, view,
+                       written)
 
 
 TRIES = 2
 UNLIKE = 6  # recorded iterations in a row that were like none before, from which on it pauses before it looks again
 KEPT = 8  # newest recorded iterations that may come again, and as many kinds that are planned for
-STRANGE = 8  # backward passes, before each of which parameters had changed by no step, until it is passive
+STRANGE = 8  # backward passes, before each of which parameters had changed by no step, from which on these end iterations
 HIGHER = torch._ops.HigherOrderOperator
 STEADY = 6  # iterations in a row by a plan that moves nothing, after which ops are not looked at
 UNSEEN = 31  # iterations that are not looked at then, before the next that is
@@ -76,6 +77,8 @@ class Session(TorchDispatchMode):
         self.recorder = Recorder(self.device, self.figures)
         self.course = self._record
         self.probes = False  # the cycle that is recorded
+        self.waits = False  # what is recorded may still turn out to come before an iteration that is known
+        self.cut = None  # how the op is cut whose pieces run
         self.cycles = {}  # digest -> first op's number, records and whether it was probed, of those that may come again
         self.before = None  # records of the last one that was recorded
         self.unlike = 0  # how many in a row were like none before
@@ -98,6 +101,7 @@ class Session(TorchDispatchMode):
         self.trained = None  # ids of the parameters at the newest backward pass since a step
         self.foreign = False  # something else than a step has written one of them since
         self.strange = 0  # how often that was so before another backward pass
+        self.unstepped = False  # something else than steps trains them
         self.marked = True  # there was a step since the boundary
         self.touched = self.reserved = 0  # the most that the allocator had and kept, as last measured
         self.retries = 0  # allocations of the newest iteration that failed and were tried again
@@ -165,7 +169,7 @@ class Session(TorchDispatchMode):
         """Leaves the stack for some iterations where a plan moves nothing: each op costs nothing then."""
         p = self.player
         if (self.course == self._play and p.program is not None and not p.managed and not self.stepping
-                and p.followed >= STEADY and self.order.steady(p, STEADY) and modes.leave(self)):
+                and not self.unstepped and p.followed >= STEADY and self.order.steady(p, STEADY) and modes.leave(self)):
             self._events(False)
             self.course, self.unseen = self._unlooked, UNSEEN
 
@@ -192,11 +196,13 @@ class Session(TorchDispatchMode):
         return i in self.recorder.known or p is not None and any(
             p.bound[n] == i and p.weak[n] and not p.weak[n].expired() for n in p.managed)
 
-    def met(self, name):
-        """Another thread computes on what is known."""
-        with self.lock:
-            if not self.off:
-                self.stop(f"the thread {name} computes on what the script trains, beside the one that has joined")
+    def met(self, name, tensors, writes):
+        """Another thread, which has the lock, is about to compute on what is known: it finds that at home. That it writes
+        something nobody here would notice later."""
+        if not self.off and writes:
+            self.stop(f"the thread {name} writes what the script trains, beside the one that has joined")
+        for t in tensors:
+            self.home(t)
 
     def broken(self, e):
         """This package's own work has failed: it ends, and the script goes on."""
@@ -211,12 +217,31 @@ class Session(TorchDispatchMode):
             for t in written(func, args, kwargs):
                 self.foreign |= t.layout == torch.strided and identity(t) in self.trained
 
+    def _pieces(self, cut, func, args, kwargs):
+        """Runs an op in pieces, each as an op of its own."""
+        self.cut, outs = cut, []
+        try:
+            for part in cut.parts(args):
+                outs.append(func(*part, **kwargs) if self.off else self.course(func, part, kwargs))
+        finally:
+            self.cut = None
+        return pieces.joined(outs)
+
     def _record(self, func, args, kwargs):
         recorder = self.recorder
         recorder.running = False
         try:
-            self._look(func, args, kwargs)
-            return recorder.run(func, args, kwargs, self.phase, self.probes)
+            self.waits &= self.phase == "forward"
+            cut = None
+            if self.waits and self.player.opens(func, args, kwargs):
+                self.waits = False
+                self._boundary(True)
+                self.course = self._play
+            elif self.cut is None:
+                cut = pieces.cut(func, args, kwargs, self.device)
+            if cut is None and self.course == self._record:
+                self._look(func, args, kwargs)
+                return recorder.run(func, args, kwargs, self.phase, self.probes, self.cut)
         except Exception as e:
             if recorder.running:
                 raise
@@ -227,29 +252,31 @@ class Session(TorchDispatchMode):
             return recorder.ran[0] if recorder.ran else func(*args, **kwargs)
         finally:
             recorder.ran = None
+        return self._play(func, args, kwargs) if cut is None else self._pieces(cut, func, args, kwargs)
 
     def _play(self, func, args, kwargs):
-        p = self.player
+        p, cut = self.player, None
         p.calling = False
         try:
             if p.pos < p.ops or self._next(p, func):
                 p = self.player
                 p.calling = False
-                out = p.run(func, args, kwargs)
-                if p.broke is not None or p.other is not None:
-                    self._amiss(p)
-                return out
+                cut = p.checks[p.pos].cut
+                if cut is None or self.cut is not None or not cut.fits(func, args):
+                    out = p.run(func, args, kwargs)
+                    if p.broke is not None or p.other is not None:
+                        self._amiss(p)
+                    return out
         except Differs as e:
             if self._other(p, func):
                 return self._play(func, args, kwargs)
-            self._differs(str(e), func, args, kwargs)
-            return func(*args, **kwargs)
+            return self._differs(str(e), func, args, kwargs)
         except Exception as e:
             if p.calling:
                 raise
             self.broken(e)
             return func(*args, **kwargs)
-        return self._pass(func, args, kwargs)
+        return (self._pass if cut is None else functools.partial(self._pieces, cut))(func, args, kwargs)
 
     def _other(self, p, func=None):
         """Looks for another kind of iteration that the one that plays turns out to be, as an op comes, or the step ends."""
@@ -281,16 +308,16 @@ class Session(TorchDispatchMode):
 
     def _differs(self, why, func, args, kwargs):
         try:
-            self._lost(why)
-            self._look(func, args, kwargs)
+            self._lost(why, True)
         except Exception as e:
             self.broken(e)
+        return func(*args, **kwargs) if self.off else self.course(func, args, kwargs)
 
     def _amiss(self, p):
         """An op has run, and what it made is not what it was, or could not be looked at."""
         e, p.broke = p.broke, None
         try:
-            if p.other is None and isinstance(e, Larger):
+            if p.other is None and isinstance(e, Changed):
                 self.peaks.forget()
                 with self.lock:
                     p.sleep()
@@ -302,6 +329,7 @@ class Session(TorchDispatchMode):
             self.broken(e)
 
     def _pass(self, func, args, kwargs):
+        cut = None
         try:
             self._look(func, args, kwargs)
             if self.count >= 0:
@@ -309,10 +337,25 @@ class Session(TorchDispatchMode):
                 if self.count == p.iteration.tail or self.count > p.iteration.tail and p.opens(func, args, kwargs):
                     self._boundary(True)
                     self.course = self._play
-                self.count += 1
+                elif self.cut is None and self.count < p.iteration.tail:
+                    cut = p.pieces[p.ops - p.iteration.tail + self.count].cut
+                if cut is not None and not cut.fits(func, args):
+                    cut = None
+                self.count += cut is None
         except Exception as e:
             self.broken(e)
-        return func(*args, **kwargs) if self.off or self.course != self._play else self._play(func, args, kwargs)
+            cut = None
+        if cut is not None:
+            return self._pieces(cut, func, args, kwargs)
+        if not self.off and self.course == self._play:
+            return self._play(func, args, kwargs)
+        out = func(*args, **kwargs)
+        try:
+            if not self.off and 0 < self.count <= self.player.iteration.tail:
+                self.player.came(self.count - 1, out)
+        except Exception as e:
+            self.broken(e)
+        return out
 
     def _aside(self, func, args, kwargs):
         """Runs an op of a data loader, which is part of no iteration: what it touches stays where it is."""
@@ -359,6 +402,10 @@ class Session(TorchDispatchMode):
 
     def _boundary(self, first):
         """Begins an iteration of the kind that comes next, with its newest plan."""
+        with self.lock:
+            self._begin(first)
+
+    def _begin(self, first):
         p = self.player
         self.marked = False
         self.tried.clear()
@@ -477,9 +524,9 @@ class Session(TorchDispatchMode):
         whole = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
         torch.cuda.set_per_process_memory_fraction(min(1.0, limit / whole) if limit else 1.0)
 
-    def _lost(self, why):
-        """Ends playback. If no step has begun since the last one's end, the iteration may still begin: what came
-        instead was an evaluation, or the saving of a checkpoint."""
+    def _lost(self, why, rest=False):
+        """Ends playback, and may have the rest of the iteration recorded. If no step has begun since the last one's end, the
+        iteration may still begin: what came instead was an evaluation, or the saving of a checkpoint."""
         self.peaks.forget()
         p = self.player
         with self.lock:
@@ -489,6 +536,10 @@ class Session(TorchDispatchMode):
             self.tries -= 1
             self.count = p.iteration.tail + 1
         self.why = self.why or why
+        if rest and torch.is_grad_enabled() and p.pos < p.ops and len(self.kinds) < KEPT and self.unlike < UNLIKE:
+            self.course, self.waits = self._record, self.count >= 0
+            self.recorder.follow(p)
+            self._probe(bool(self.order.runs) and self.order.runs[-1][0] is None)
 
     def mark(self):
         """The optimizer has made a step."""
@@ -546,11 +597,9 @@ class Session(TorchDispatchMode):
                 self.order.add(p)
                 self._expect()
                 return
-            self._lost(f"the step ends at op {p.pos}, ended at op {p.ops - p.iteration.tail}")
+            with torch.enable_grad():
+                self._lost(f"the step ends at op {p.pos}, ended at op {p.ops - p.iteration.tail}", True)
         self.planner.iteration(self, 0, 0, wall)
-        if self.course == self._record:
-            self._recorded()
-            return
         self.tries = TRIES
         if self.why is not None:
             self.passive(self.why)
@@ -559,6 +608,9 @@ class Session(TorchDispatchMode):
                 self.said = True
                 say("an iteration was another than those that were recorded: it trained without a plan, and so do others "
                     f"until one like them has been recorded twice ({self.other}); this is said once")
+        if self.course == self._record:
+            self._recorded()
+            return
         self.order.add(None)
         self._expect()
 
@@ -579,14 +631,14 @@ class Session(TorchDispatchMode):
         """Lets an iteration pass that is of no kind that is known."""
         if self.course == self._play:
             self._lost("")
-        self.why, self.course, self.count = None, self._pass, -1
+        self.why, self.course, self.count, self.waits = None, self._pass, -1, False
 
     def _again(self):
         """Records from the next op on, after some that were not recorded."""
         self.unknown = False
         if self.course != self._record:
             self._let_pass()
-            self.course = self._record
+            self.course, self.waits = self._record, False
             self.recorder.resume([p.grad for p in self.parameters if p.grad is not None])
         self._probe(bool(self.kinds))
 
@@ -614,10 +666,11 @@ class Session(TorchDispatchMode):
 
     def _recorded(self):
         """A cycle was recorded. One that comes a second time, of which one was probed, is a kind of iteration from now on."""
+        self.waits = False
         if self.probes and self._unseen():
             return
         begun, records, there = self.recorder.cycle()
-        key, probed = digest(records), self.probes
+        key, probed = digest(records), all(r.probed for r in records)
         ids = {s.id for r in records for s in r.ins + r.outs}
         known = next((p for p in self.kinds if p.iteration.key == key and p.lasting <= ids), None)
         earlier = self.cycles.pop(key, None)
@@ -663,9 +716,12 @@ class Session(TorchDispatchMode):
         for i, p in enumerate(self.kinds):
             if p.iteration.tail:
                 self.kinds[i] = q = Player(p.iteration.among_others(), self.device, self.lock)
-                self.order.replace(p, q)  # sent when it comes again
+                self.order.replace(p, q)
+                self._send(q)
         player = Player(made, self.device, self.lock)
         self.kinds.append(player)
+        if self.order.runs and self.order.runs[-1][0] is not None:  # the one before came alone, as this one does
+            self.order.single.add(player)
         self._send(player)
         self._return(player)
 
@@ -731,7 +787,7 @@ class Session(TorchDispatchMode):
 
     def _anew(self):
         """Has iterations recorded anew from the next step on, without a plan until then."""
-        if self.course != self._record:
+        if self.course != self._record or self.waits:
             self._let_pass()
         self.coming, self.unknown = None, True
 
@@ -751,7 +807,9 @@ class Session(TorchDispatchMode):
                 "by torch.library (triton_op, custom_op) let a plan move them; this is said once")
 
     def rest(self):
-        """Takes from the device what is trained, with gradients and what the optimizer keeps; returns the copies."""
+        """Takes from the device what is trained, with gradients and what the optimizer keeps; returns the copies. Other
+        threads that compute on what is known wait until it wakes."""
+        self.lock.acquire()
         self.home()
         away = {}
         trained = {id(p): p for g in self.optimizer.param_groups for p in g["params"]}
@@ -775,10 +833,13 @@ class Session(TorchDispatchMode):
 
     def wake(self, away):
         """Brings back what rest has taken."""
-        with modes.own():
-            for s, copy in away.values():
-                s.resize_(copy.numel())
-                view(s).copy_(copy)
+        try:
+            with modes.own():
+                for s, copy in away.values():
+                    s.resize_(copy.numel())
+                    view(s).copy_(copy)
+        finally:
+            self.lock.release()
 
     def trains(self, module):
         """Reports whether a module has parameters of the model."""
@@ -794,10 +855,16 @@ class Session(TorchDispatchMode):
         """A backward pass begins at one tensor, or several: one number is a loss."""
         if not self.off and not self.stepping:
             self.strange += self.foreign
+            if self.unstepped and (self.foreign or self.course == self._play and not self.player.to_step()):
+                self.mark()  # what plays is not looked at: its writes are among its ops
+            elif self.strange == STRANGE:
+                self.unstepped = True
+                why = ("something else than the optimizer that joined trains the parameters: an iteration ends where a "
+                       "backward pass begins")
+                self.passive(why)
+                say(why)
+                self.mark()
             self.trained, self.foreign = {identity(p) for p in self.parameters}, False
-            if self.strange == STRANGE:
-                self.stop("something else than the optimizer that joined trains the parameters: join with the one "
-                          "whose steps end iterations")
         if isinstance(tensors, torch.Tensor) and tensors.numel() == 1 and not self.off:
             self.root = identity(tensors), Weak(storage_of(tensors))
 

@@ -103,6 +103,18 @@ def leaves(value, into):
     return into
 
 
+_written = {}  # op -> places and names of the arguments that its schema says it writes
+
+
+def written(func, args, kwargs):
+    places = _written.get(func)
+    if places is None:
+        places = [(i, a.name) for i, a in enumerate(func._schema.arguments) if a.alias_info and a.alias_info.is_write]
+        _written[func] = places
+    values = [args[i] if i < len(args) else kwargs.get(name) for i, name in places]
+    return leaves(values, [])
+
+
 def arguments(args, kwargs):
     into = leaves(args, [])
     if kwargs:

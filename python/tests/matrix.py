@@ -31,13 +31,10 @@ UNPLANNED = {  # why -> the scripts that have no plan in 8 of 10 iterations afte
         "compile_inductor_after compile_loss compile_opt cond_hop passive_then_compile",
     "training over several processes": "ddp fsdp2",
     "a sparse tensor has no storage": "sparse_embedding",
-    "another thread computes on what the script trains": "threads thread_reads bwd_other_thread",
-    "another optimizer than the one that has joined trains the parameters": "foreign_sgd",
     "no two iterations are alike": "lbfgs lstm_packed",
-    "one op needs more than 60 %":
-        "adamw_foreach adamw_fused sgd_fused sgd_foreach adagrad_fused tensor_lr_fused orthogonal sdpa_math sdpa_flash conv_bn",
-    "another kind of iteration begins within the ten, and has a plan from its sixth on":
-        "gradscaler_inf todtype_after save_load freeze_later module_data_swap",
+    "the floor is above 60 %, as one op needs more": "orthogonal sdpa_math sdpa_flash conv_bn",
+    "other ops begin at the twelfth, as the model gets another type, and have a plan from the fourth of them on":
+        "todtype_after",
 }
 
 # Runs one script in the server; as h.py does, and prints which of its iterations had a plan.

@@ -236,7 +236,7 @@ class Other(unittest.TestCase):
             self.assertIs(before, now)  # the same iteration, grown
 
     def test_other_parameters(self):
-        """The same ops on other memory are another graph."""
+        """The same ops on other memory are the same graph, which takes that for its own."""
         kept = []
 
         def between(run, i):
@@ -245,13 +245,13 @@ class Other(unittest.TestCase):
                     kept.append(q.data)
                     q.data = q.data * 0.5
         p = self.planned(scripts.plain, iterations=16, between=between)
-        self.assertEqual(len(p.graphs), 2)
-        self.assertEqual(p.iterations[-1][:2], (2, 2))
+        self.assertEqual(len(p.graphs), 1)
+        self.assertEqual([plan for _, plan, _ in p.iterations], [int(i > 2 and i != 6) for i in range(16)])
 
     def test_second_shape(self):
         """A second steady kind of iteration gets a plan of its own, and so does the first, which it follows now."""
         p = self.planned(scripts.plain, iterations=24, scale=lambda i, loss: loss * 1.5 if 6 <= i < 16 else loss)
-        self.assertEqual([bool(plan) for _, plan, _ in p.iterations], [i > 2 and i not in (6, 7, 8, 9, 10, 16) for i in range(24)])
+        self.assertEqual([bool(plan) for _, plan, _ in p.iterations], [i > 2 and i not in (6, 7, 16) for i in range(24)])
 
     def test_exception(self):
         """A script that catches an exception in the middle of a backward pass goes on with the same bits."""

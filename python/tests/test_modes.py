@@ -7,7 +7,7 @@ import unittest
 from unittest import mock
 
 import torch
-from scripts import Planner, Run, differs, execute
+from scripts import LONG, Planner, Run, differs, execute
 from test_bits import at_random
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -141,17 +141,49 @@ class Modes(unittest.TestCase):
         run.leave()
 
     def test_threads(self):
-        """A thread that computes on what is known ends planning before its first op has run; others do not."""
-        for name, options in {
-            "forward": {"forward": lambda i, model, x: in_thread(lambda: model(x)) if i >= 8 else model(x)},
-            "backward": {"backward": lambda i, loss: in_thread(loss.backward) if i >= 8 else loss.backward()},
-            "between": {"after": lambda i, model: in_thread(lambda: model[0].weight.sum().item()) if i >= 7 else None},
-        }.items():
+        """A thread finds at home what it reads; one that writes what is known ends planning before that op has run."""
+        other = r"an iteration was another than those that were recorded"
+        for name, line, want, options in (
+                ("forward", other, None, {"forward": lambda i, model, x: in_thread(lambda: model(x)) if i >= 8 else model(x)}),
+                ("backward", other, None, {"backward": lambda i, loss: in_thread(loss.backward) if i >= 8 else loss.backward()}),
+                ("between", None, [i >= 3 for i in range(14)],
+                 {"after": lambda i, model: in_thread(lambda: model[0].weight.sum().item()) if i >= 7 else None}),
+                ("write", "passive from now on: the thread Thread-", [3 <= i < 8 for i in range(14)],
+                 {"after": lambda i, model: in_thread(lambda: model[0].weight.data.mul_(0.5).sum().item()) if i >= 7 else None}),
+                ("nothing that is known", None, [i >= 3 for i in range(14)],
+                 {"after": lambda i, model: in_thread(lambda: torch.ones(3).sum().item())})):
             with self.subTest(name=name):
-                planned = self.trains("passive from now on: the thread Thread-", **options)
-                self.assertEqual(planned, [3 <= i < 8 for i in range(14)])
-        planned = self.trains(after=lambda i, model: in_thread(lambda: torch.ones(3).sum().item()))
-        self.assertEqual(planned, [i >= 3 for i in range(14)])
+                planned = self.trains(line, **options)
+                self.assertEqual(planned[:8], [3 <= i < 8 for i in range(8)])
+                self.assertEqual(planned, want or planned)
+
+    def test_beside_a_thread(self):
+        """A thread reads all that is trained, over and over, while plans move it."""
+        def around():
+            stop, seen = threading.Event(), []
+
+            def reads(found):
+                while not stop.is_set():
+                    for model in found:
+                        seen.append(sum(p.detach().isfinite().all().item() for p in model.parameters()))
+
+            found = []
+            thread = threading.Thread(target=reads, args=(found,))
+
+            def after(i, model):
+                if i == 2:
+                    found.append(model)
+                    thread.start()
+                if i == 13:
+                    stop.set()
+                    thread.join()
+                    self.assertEqual(set(seen), {len(list(model.parameters()))})
+            return after
+
+        for _ in range(5 if LONG else 1):
+            want, p = execute(script, after=around()), Planner(at_random(2, 0.6))
+            self.assertEqual(differs(want, execute(script, p, after=around())), "")
+            self.assertEqual([i > 2 for i in range(14)], [bool(plan) for _, plan, _ in p.iterations], p.lines)
 
     def test_faults_of_ours(self):
         """A fault while recording, after an op in it, at a step, while playing and after an op there."""

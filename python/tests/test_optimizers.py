@@ -52,21 +52,22 @@ class Optimizers(unittest.TestCase):
         self.assertEqual(p.errors, [])
         return p
 
-    def again(self, change):
-        """Expects that what comes from iteration 6 on is recorded and planned for, as what was before it was."""
+    def again(self, change, known=False):
+        """Expects that what comes from iteration 6 on is recorded and planned for, as what was before it was; or is known: it
+        does the same to other storages, and the plan is followed again once they have been seen."""
         p = self.joined(change)
         self.assertEqual(len(p.iterations), 20)
         self.assertTrue(p.iterations[5][1])
         graph, plan = p.iterations[-1][:2]  # what differs meanwhile may be a graph of its own
-        self.assertTrue(graph > 1 and plan > 1, p.iterations)
-        self.assertEqual([i[:2] for i in p.iterations[-3:]], [(graph, plan)] * 3, p.lines)
+        self.assertTrue((graph, plan) == (1, 1) if known else graph > 1 and plan > 1, p.iterations)
+        self.assertEqual([i[:2] for i in p.iterations[8 if known else -3:]], [(graph, plan)] * (12 if known else 3), p.lines)
 
     def test_replaced(self):
         """An optimizer that the script makes later takes the place of the one that joined."""
-        for make in (lambda model: torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9),
-                     lambda model: torch.optim.Adam(model.parameters(), **ADAM),
-                     lambda model: torch.optim.Adam(model[-1].parameters(), **ADAM)):
-            self.again(lambda i, model, o, make=make: make(model) if i == 6 else None)
+        for make, known in ((lambda model: torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9), False),
+                            (lambda model: torch.optim.Adam(model.parameters(), **ADAM), True),
+                            (lambda model: torch.optim.Adam(model[-1].parameters(), **ADAM), False)):
+            self.again(lambda i, model, o, make=make: make(model) if i == 6 else None, known)
 
     def test_old_reference(self):
         """Whoever still has the step of the first one may call it."""
@@ -95,12 +96,14 @@ class Optimizers(unittest.TestCase):
             if i == 6:
                 o.load_state_dict(o.state_dict())
 
-        for change in unfreeze, added, loaded:
+        def other(i, model, o):
+            if i in (6, 7):
+                for p in model.parameters():
+                    p.data = p.data.clone()
+
+        for change in unfreeze, added, loaded, other:
             with self.subTest(change=change.__name__):
-                if change is loaded:  # from then on into the tensors that are there
-                    self.assertEqual([i[:2] for i in self.joined(change).iterations[-3:]], [(1, 1)] * 3)
-                else:
-                    self.again(change)
+                self.again(change, known=change in (loaded, other))
 
     def test_rests(self):
         """A script that rests has nothing of its new optimizer on the device."""
@@ -125,7 +128,7 @@ class Optimizers(unittest.TestCase):
 
     @scripts.long
     def test_another(self):
-        """Another optimizer that was there before is noticed by what it does: the script is passive from then on."""
+        """Another optimizer that was there before is noticed by what it does: from then on backward passes end iterations."""
         def sgd(model):
             return torch.optim.SGD(model.parameters(), lr=0.01)
 
@@ -137,6 +140,8 @@ class Optimizers(unittest.TestCase):
                 with self.subTest(since=since, make=make.__name__, **first):
                     p = self.joined(lambda i, model, o, since=since: o if i >= since else None, before=make, **first)
                     self.assertEqual(len([w for w in p.lines if "something else than the optimizer" in w]), 1, p.lines)
+                    if not since:
+                        self.assertTrue(all(plan for _, plan, _ in p.iterations[-6:]), p.iterations)
 
     def test_many_backward_passes(self):
         """Nothing is wrong with many backward passes in a step, or between two."""
