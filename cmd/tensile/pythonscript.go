@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -98,7 +97,7 @@ func (s *pythonScript) findPython() error {
 	}
 	if err != nil {
 		if s.python, err = exec.LookPath("python3"); err != nil {
-			return s.refuse("there is no python3 in PATH: activate the environment that has PyTorch 2")
+			return s.refuse("there is no python3 in PATH: activate the environment that has PyTorch")
 		}
 	}
 	release, err := exec.Command(s.python, "-c", askTorch).Output()
@@ -109,10 +108,9 @@ func (s *pythonScript) findPython() error {
 	if text == "" {
 		return s.refuse("%s has no PyTorch: install torch, or activate the environment that has it", s.python)
 	}
-	major, _, _ := strings.Cut(text, ".")
-	if n, err := strconv.Atoi(major); err == nil && n < 2 {
-		return s.refuse("%s has PyTorch %s, whose optimizers do not tell of their steps: take PyTorch 2, or say "+
-			"tensile.join(model, optimizer) in the script and start it with tensile join", s.python, text)
+	var major, minor int
+	if n, _ := fmt.Sscanf(text, "%d.%d", &major, &minor); n == 2 && (major < 2 || major == 2 && minor < 6) {
+		return s.refuse("%s has PyTorch %s: take 2.6 or later", s.python, text)
 	}
 	return nil
 }
