@@ -1,7 +1,7 @@
 #!/bin/sh
 # Lists the Go lines of over 120 columns below the folders that are given, or below this one, and fails if there are any.
 # A tab counts 4 columns, a character of several bytes one.
-find "${@:-.}" -name '*.go' -exec env LC_ALL=C awk '
+find "${@:-.}" -name '*.go' -type f -exec env LC_ALL=C awk '
 	{
 		line = $0
 		gsub(/\t/, "    ", line)

@@ -28,10 +28,11 @@ func joinCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "join [flags] -- COMMAND...",
 		Short: "Train a PyTorch script as a job of a controller, or alone within a memory limit",
-		Long: `Start a PyTorch script (2.6 or later) and plan the memory of its training. The script needs no change: the
-first optimizer that makes a step joins. To choose another one, the script imports tensile and calls
-tensile.join(model, optimizer). It trains with its own ops, in its own process, with bit-identical results. Its first iterations are captured; later iterations run with a plan that is
-carried out between the ops.
+		Long: `Start a PyTorch script (2.6 or later) and plan the memory of its training. The script needs no change:
+the first optimizer that makes a step joins. To choose another one, the script imports tensile and calls
+tensile.join(model, optimizer). It trains with its own ops, in its own process, with bit-identical
+results. Its first iterations are captured; later iterations run with a plan that is carried out between
+the ops.
 
 If a controller runs, each process of the command that trains becomes one of its jobs: NAME, NAME-1 and so
 on, by LOCAL_RANK where that is set. The command starts when its initial memory is free: --memory, or a
