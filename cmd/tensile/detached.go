@@ -130,15 +130,37 @@ func (d *detached) ended(err error) error {
 		d.read.Wait()
 		d.stop = nil
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
+	}
+	if full := d.full(); full != nil {
+		err = fmt.Errorf("%w; what it prints finds no room: %w", err, full)
+	}
+	switch {
 	case d.restarts > 0:
 		return fmt.Errorf("%w; it is started again", err)
 	case d.again > 0:
 		return fmt.Errorf("%w; it has failed at all %d starts, and is not started again", err, d.again+1)
 	}
 	return fmt.Errorf("%w; it is not started again (submit it with --restart N)", err)
+}
+
+// full returns an error if the disk has no room for more of the log: then why a script has failed may not stand there.
+func (d *detached) full() error {
+	f, err := os.OpenFile(d.log, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	const keepSize, block = 1, 4096 // blocks beyond the end are the file's, which stays as long as it is
+	about, err := f.Stat()
+	if err == nil {
+		err = syscall.Fallocate(int(f.Fd()), keepSize, about.Size(), block)
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return &fs.PathError{Op: "write", Path: d.log, Err: err}
+	}
+	return nil // other errors are of file systems that cannot tell
 }
 
 // longestPause is the longest that a script that has failed waits until it is started again, and longestAway how long
