@@ -12,7 +12,7 @@ import (
 const (
 	maxAsked     = 128           // the most requests of one user that wait for their answers
 	maxAskedSize = 256 << 20     // the most bytes that these have, with their graphs unpacked
-	maxRefused   = 10 * maxAsked // refusals that one user is told of in a second; others get an empty answer
+	maxRefused   = 10 * maxAsked // refusals that one user is told of in a second: more answers would keep others back
 )
 
 // askers bounds the requests of each user, so that nobody's keep others from an answer. The zero value is ready, for
@@ -98,12 +98,10 @@ func (a *askers) beat() {
 func (r *runner) serve(user string, data []byte, reply func([]byte)) {
 	q, why := r.askers.enter(user, len(data))
 	if q == nil {
-		var text []byte // an answer it has to be: until it comes the server remembers who wants one
 		if why != "" {
 			r.logIgnored("requests of "+user, "a request is refused: "+why)
-			text = wire.Encode(wire.Answer{Error: why})
+			reply(wire.Encode(wire.Answer{Error: why}))
 		}
-		reply(text)
 		return
 	}
 	r.background.Go(func() {
