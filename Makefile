@@ -11,7 +11,7 @@ GPU = gpu
 WITH = $(SETTINGS)
 endif
 
-.PHONY: build gpu demo demo-page release wheel test test-all test-long test-gpu-fake test-torch gpu-check gpu-check-fake race lint golden ptx ptx-check onnx-cases bench fuzz chaos soak mutants upgrade-check clean
+.PHONY: build gpu demo demo-page release wheel test test-all test-long test-gpu-fake test-torch test-torch-all gpu-check gpu-check-fake race lint golden ptx ptx-check onnx-cases bench fuzz chaos soak mutants upgrade-check clean
 
 build: ## bin/tensile, on linux/amd64 with gcc with the CUDA device, which needs no GPU to build
 	@echo "building bin/tensile with all that it needs: two minutes the first time, seconds after that"
@@ -65,6 +65,15 @@ test-gpu-fake: ## what needs the tag gpu, on a driver without a GPU
 PYTHON ?= python3
 test-torch: ## the tests of python/tensile on the PyTorch of PYTHON; adds a row for its version to docs/pytorch.md
 	scripts/test-torch.sh $(PYTHON)
+
+TORCHES ?= 2.6.0 2.11.0 2.15.0
+VENVS = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tensile-torch-
+test-torch-all: ## test-torch on each PyTorch of TORCHES, in virtual environments of 6 GB in the user's cache
+	for version in $(TORCHES); do \
+		{ [ -d $(VENVS)$$version ] || $(PYTHON) -m venv $(VENVS)$$version; } && \
+		$(VENVS)$$version/bin/python3 -m pip install -q torch==$$version numpy && \
+		scripts/test-torch.sh $(VENVS)$$version/bin/python3 || exit 1; \
+	done
 
 gpu-check: ## bin/gpu-check.tar.xz, at most 45 MiB: all that the check of a machine with an NVIDIA GPU needs (docs/cuda.md)
 	$(SETTINGS) GO="$(GO)" scripts/gpu/pack.sh bin/gpu-check

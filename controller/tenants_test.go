@@ -319,7 +319,8 @@ func TestHeldForNobody(t *testing.T) {
 	d := m.ownDomain
 	d.ledger.lastTick = m.now - time.Second
 	d.ledger.accounts = map[string]*account{"bob": {debt: 2 * shopTurn, inRepayment: true}}
-	j := &job{domain: d, record: wire.Record{Spec: wire.Spec{Name: "a", Owner: "ada"}, Preempted: true}}
+	j := &job{domain: d, record: wire.Record{Spec: wire.Spec{Name: "a", Owner: "ada"}, Preempted: true,
+		State: wire.JobParking}}
 	m.jobs = []*job{j}
 	m.enqueue(j, "gave way to another tenant")
 	if d.requestDuePlans(); d.pending.admission || d.request != nil {

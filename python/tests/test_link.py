@@ -112,6 +112,11 @@ class Link(Sidecar):
         self.assertEqual([b.get("error") for k, b in said if k == "applied"], [None] * kinds.count("applied"))
         self.assertTrue([b for k, b in said if k == "iteration" and b["plan"] == 2 and b["touched_bytes"] > 0])
 
+    @long
+    def test_end(self):
+        """The sidecar has the script end, or is gone."""
+        alone, _ = self.run_script()
+
         def stopping(kind, body):
             if kind == "iteration" and body["iteration"] == 2:
                 yield "stop", {}
