@@ -12,6 +12,8 @@ import (
 type Drop struct {
 	// Job is the job whose record and log are dropped.
 	Job string `json:"job,omitzero"`
+	// Log is the job whose log is dropped, as another has its name.
+	Log string `json:"log,omitzero"`
 	// Result is the object of a result.
 	Result string       `json:"result,omitzero"`
 	Graph  graph.Digest `json:"graph,omitzero"`

@@ -423,6 +423,8 @@ func (r *runner) store(o Output) error {
 		return r.bus.Delete(r.ctx, wire.DeviceKey(o.Drop.Device))
 	case o.Drop != nil && o.Drop.Settings != "":
 		return r.bus.Remove(r.ctx, wire.Administration, o.Drop.Settings)
+	case o.Drop != nil && o.Drop.Log != "":
+		return r.bus.Clear(r.ctx, wire.LogSubject("*", o.Drop.Log))
 	case o.Drop != nil:
 		return errors.Join(r.bus.Delete(r.ctx, wire.RecordKey(o.Drop.Job)),
 			r.bus.Clear(r.ctx, wire.LogSubject("*", o.Drop.Job)))

@@ -635,6 +635,8 @@ func (s *script) do(outputs []Output) {
 		case o.Drop != nil && o.Drop.Job != "":
 			delete(s.records, o.Drop.Job)
 			fmt.Fprintf(&s.out, "drop %s\n", o.Drop.Job)
+		case o.Drop != nil && o.Drop.Log != "":
+			fmt.Fprintf(&s.out, "drop the log of %s\n", o.Drop.Log)
 		case o.Drop != nil && o.Drop.Settings != "":
 			s.set = nil
 			fmt.Fprintf(&s.out, "drop %s\n", o.Drop.Settings)

@@ -127,6 +127,7 @@ func (m *Machine) takeBatch(b *batch) {
 			old := m.jobs[before]
 			m.jobs = slices.Delete(m.jobs, before, before+1)
 			j.record.Held = old.record.Held
+			m.emit(Output{Drop: &Drop{Log: old.record.Spec.Name}})
 			m.dropResult(old)
 			m.dropGraph(old.record.Spec.Graph)
 		}

@@ -34,7 +34,7 @@ type detached struct {
 
 	told  bool          // Whoever has submitted the job knows that it is.
 	taken bool          // The controller has taken the present job.
-	at    int64         // How much of the file earlier jobs have read.
+	at    int64         // How much of the file was read.
 	stop  chan struct{} // Closed when the script has ended.
 	read  sync.WaitGroup
 }
@@ -71,6 +71,8 @@ func (d *detached) follow(log func(line string)) {
 		return
 	}
 	f, err := os.Open(d.log)
+	d.at = max(0, d.at-retold)
+	cut := d.at > 0 // within a line
 	if err == nil {
 		_, err = f.Seek(d.at, io.SeekStart)
 	}
@@ -93,8 +95,10 @@ func (d *detached) follow(log func(line string)) {
 				if !ok && !(last && len(rest) > 0) && len(rest) < maxLogged {
 					break
 				}
-				log(text.Line(string(line), maxLogged))
-				rest = after
+				if !cut {
+					log(text.Line(string(line), maxLogged))
+				}
+				cut, rest = false, after
 			}
 			if last || err != nil {
 				return
@@ -108,8 +112,12 @@ func (d *detached) follow(log func(line string)) {
 	})
 }
 
-// maxLogged is the limit of a line of the log in bytes.
-const maxLogged = 4000
+// maxLogged is the limit of a line of the log in bytes, and retold how much of what was printed before a script is
+// started again its log begins with: a job's log is its own, and why the former one has failed stands there.
+const (
+	maxLogged = 4000
+	retold    = 64 << 10
+)
 
 // ended reads the log to its end when the script has ended, and says in the error of a failed script whether it starts
 // again.
@@ -122,15 +130,37 @@ func (d *detached) ended(err error) error {
 		d.read.Wait()
 		d.stop = nil
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
+	}
+	if full := d.full(); full != nil {
+		err = fmt.Errorf("%w; what it prints finds no room: %w", err, full)
+	}
+	switch {
 	case d.restarts > 0:
 		return fmt.Errorf("%w; it is started again", err)
 	case d.again > 0:
-		return fmt.Errorf("%w; it was started again %d times, and is not once more", err, d.again)
+		return fmt.Errorf("%w; it has failed at all %d starts, and is not started again", err, d.again+1)
 	}
 	return fmt.Errorf("%w; it is not started again (submit it with --restart N)", err)
+}
+
+// full returns an error if the disk has no room for more of the log: then why a script has failed may not stand there.
+func (d *detached) full() error {
+	f, err := os.OpenFile(d.log, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	const keepSize, block = 1, 4096 // blocks beyond the end are the file's, which stays as long as it is
+	about, err := f.Stat()
+	if err == nil {
+		err = syscall.Fallocate(int(f.Fd()), keepSize, about.Size(), block)
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return &fs.PathError{Op: "write", Path: d.log, Err: err}
+	}
+	return nil // other errors are of file systems that cannot tell
 }
 
 // longestPause is the longest that a script that has failed waits until it is started again, and longestAway how long

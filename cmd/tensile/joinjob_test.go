@@ -155,7 +155,7 @@ func TestJoinJobLosesRanks(t *testing.T) {
 		return jobs["one"].State == wire.JobRunning && jobs["one"].Claim < graph.KiB/2
 	})
 	lose()
-	if r := c.in(wire.JobFailed, "one-1"); !strings.Contains(r.Reason, "gone without an end") {
+	if r := c.in(wire.JobFailed, "one-1"); !strings.Contains(r.Reason, "was killed") {
 		t.Errorf("it has failed: %s", r.Reason)
 	}
 	c.tell("park", "one")
@@ -212,7 +212,7 @@ func TestJoinJobRestartsWithoutController(t *testing.T) {
 	p.line("it cannot be started again now, and is tried again in ")
 	c := first.restart()
 	r := c.until("the script to be started again", func(jobs map[string]wire.Record) bool {
-		return jobs["one"].State == wire.JobFailed && strings.Contains(jobs["one"].Reason, "started again 1 times")
+		return jobs["one"].State == wire.JobFailed && strings.Contains(jobs["one"].Reason, "failed at all 2 starts")
 	})["one"]
 	if p.wait() == nil || !strings.Contains(r.Reason, "exit status 3") {
 		t.Errorf("it has failed: %s", r.Reason)

@@ -89,8 +89,7 @@ func (r *joinReport) table(out io.Writer, slower string) error {
 func (r *joinReport) tell(stderr io.Writer) error {
 	if len(r.processes) == 0 {
 		_, err := fmt.Fprintln(stderr, "tensile: the command has not joined: no optimizer of PyTorch 2 has made a "+
-			"step in it (python -I and -S hide Tensile; with PyTorch 1 the script has to say "+
-			"tensile.join(model, optimizer))")
+			"step in it (python -I and -S hide Tensile)")
 		return err
 	}
 	err := r.table(stderr, "-")

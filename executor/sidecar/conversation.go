@@ -245,6 +245,6 @@ func (t *conversation) handleEnd(e *external.End) {
 func (t *conversation) handleClosed() {
 	t.over = true
 	if t.device != nil {
-		t.addNote("the script has gone without an end")
+		t.addNote("the script was killed, has crashed or has called os._exit")
 	}
 }

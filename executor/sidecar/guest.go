@@ -466,7 +466,7 @@ func (g *Guest) endOf(e *Exit) error {
 	case g.summary.Error != "":
 		return errors.New(g.summary.Error)
 	case !g.summary.Ended:
-		return errors.New("it has gone without an end")
+		return errors.New("it was killed, has crashed or has called os._exit")
 	}
 	return nil
 }

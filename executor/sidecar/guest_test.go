@@ -106,7 +106,8 @@ func TestGuestIsLetIn(t *testing.T) {
 	}{
 		{external.End{Iteration: 1}, "ended after 0: <nil>"},
 		{external.End{Iteration: 1, Error: "KeyError"}, "ended after 0: the script has ended: KeyError"},
-		{external.Iteration{Iteration: 1}, "ended after 1: the script has ended: it has gone without an end"},
+		{external.Iteration{Iteration: 1},
+			"ended after 1: the script has ended: it was killed, has crashed or has called os._exit"},
 	} {
 		g := new(Guest)
 		walk(t, g, []any{hello, "", test.says, "", GuestInput{Exited: &Exit{Said: true}}, "",

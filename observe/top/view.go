@@ -373,8 +373,12 @@ func (m *Model) detailLines(height int) []string {
 	h := m.jobs[r.Spec.Name]
 	rate, left := report.Rate(r)
 	width := max(1, m.width-28)
+	iterations := fmt.Sprint(r.Iteration)
+	if of := r.Spec.Iterations; of > 0 { // else it is a script, which knows
+		iterations += fmt.Sprintf(" of %d  %s", of, progress(r, min(30, width)))
+	}
 	facts := [][2]string{
-		{"iteration", fmt.Sprintf("%d of %d  %s", r.Iteration, r.Spec.Iterations, progress(r, min(30, width)))},
+		{"iteration", iterations},
 		{"it/s", fmt.Sprintf("%-12s%s", rate, curve(h.rate, width))},
 		{"loss", fmt.Sprintf("%-12s%s", report.LastLoss(r), curve(h.loss, width))},
 		{"left", left},

@@ -241,8 +241,13 @@ func TestText(t *testing.T) {
 		Reason: "waits for 1MiB: it and the running jobs need 4MiB of 3MiB", Holders: []explain.Holder{},
 		Plans: []explain.Alternative{{Priority: 1, Error: "it is too large", Jobs: jobs[1:], Waiting: []string{"c"}},
 			{Budget: mib(9), Priority: 1, Jobs: faster}}}
+	claim := []explain.Outcome{{Job: "s", Arena: mib(30)}, jobs[1]}
+	records := explain.Job{Job: "s", Model: "train.py", Device: "cpu", State: "running", Iteration: 2, Budget: mib(512),
+		Taken: mib(230), Has: &explain.Plan{Epoch: 1, Stands: explain.InForce, Outcome: claim[0]},
+		Plans: []explain.Alternative{{Budget: mib(512), Priority: 1, Jobs: claim, Same: true},
+			{Budget: mib(384), Priority: 1, Jobs: claim, Same: true}}}
 	for name, x := range map[string]text{
-		"runs": &runs, "waits": &waits,
+		"runs": &runs, "waits": &waits, "records": &records,
 		"storage": &explain.Storage{Job: "b", Storage: "w", Role: graph.Parameter, Bytes: mib(64), Epoch: 3,
 			Stands: explain.InForce, Iteration: ms(80), Begins: true,
 			Events: []explain.Event{{What: explain.Dropped, Step: -1}, {What: explain.Returns, Step: 2, Start: ms(4),

@@ -20,7 +20,7 @@ type Job struct {
 	Reason string `json:"why,omitempty"`
 	// Iteration is how many iterations are complete.
 	Iteration int `json:"iteration"`
-	// Of is how many complete it.
+	// Of is how many complete it; 0: a script's own are not known.
 	Of int `json:"of"`
 	// Budget is the budget of all jobs in bytes; 0: no limit.
 	Budget graph.Bytes `json:"budget_bytes"`

@@ -28,7 +28,11 @@ func milliseconds(d time.Duration) string { return fmt.Sprintf("%.3f ms", float6
 // WriteText prints the answer as sentences.
 func (j *Job) WriteText(out io.Writer) error {
 	l := &lines{out: out}
-	l.add("Job %s (%s on %s) is %s, at iteration %d of %d.", j.Job, j.Model, j.Device, j.State, j.Iteration, j.Of)
+	of := ""
+	if j.Of > 0 {
+		of = fmt.Sprintf(" of %d", j.Of)
+	}
+	l.add("Job %s (%s on %s) is %s, at iteration %d%s.", j.Job, j.Model, j.Device, j.State, j.Iteration, of)
 	if j.Reason != "" {
 		l.add("%s", asSentence(j.Reason))
 	}
@@ -89,6 +93,10 @@ func (j *Job) writePlan(l *lines) {
 	does := "trains"
 	if p.Stands == ToCome {
 		does = "is to train"
+	}
+	if p.isClaim() {
+		l.add("\nIt %s without a plan, in %s.", does, &p.Outcome)
+		return
 	}
 	l.add("\nIt %s by plan %d: by the prediction of then it has %s", does, p.Epoch, &p.Outcome)
 	p.writeMeans(l)
@@ -163,7 +171,7 @@ func (j *Job) alternative(l *lines, a, base *Alternative) {
 		head = settingOf(a, base)
 	}
 	switch own := a.outcomeOf(j.Job); {
-	case own != nil && a.Same:
+	case own != nil && a.Same && !own.isClaim():
 		l.add("  %s, it keeps its plan, and has %s%s", head, own, compareWith(own, base.outcomeOf(j.Job), a == base))
 		own.writeMeans(l)
 	case own != nil:
@@ -207,8 +215,15 @@ func settingOf(a, base *Alternative) string {
 	}
 }
 
+// isClaim reports whether the job is a script of which the memory alone is known: it has recorded no iteration, or is
+// passive.
+func (o *Outcome) isClaim() bool { return o.Iteration == 0 }
+
 // String says what memory a job has and what that is worth.
 func (o *Outcome) String() string {
+	if o.isClaim() {
+		return o.Arena.String()
+	}
 	s := fmt.Sprintf("%s and takes %s an iteration", o.Arena, milliseconds(o.Iteration))
 	if o.Speed > 0 {
 		s += fmt.Sprintf(" (%.2f of its speed alone)", o.Speed)

@@ -331,7 +331,8 @@ func connectError(to Credentials, err, dialed error, timeout time.Duration) erro
 	case to.External && dialed != nil:
 		err, remedy = dialed, "start the servers, or correct --nats"
 	case dialed != nil:
-		err, remedy = dialed, "start a controller there (tensile controller --listen), or correct the URL"
+		err, remedy = dialed, "start a controller there (tensile controller, with --listen for "+
+			"other machines), or correct the URL"
 	case errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired):
 		err = fmt.Errorf("user %q is refused", to.User)
 		remedy = "use the credentials that the controller wrote into its state directory, or ask an administrator " +
