@@ -65,12 +65,16 @@ _KNOWN = ("aten.", "prims.", "prim.")
 _SEEDED = torch.Tag.nondeterministic_seeded
 
 
+LENT = 64  # storages beside those that live, at which the ones that are gone are forgotten
+
+
 class Recorder:
     def __init__(self, device, figures=None):
         self.device = device  # of the storages that are planned
         self.figures = figures  # of CUDA's allocator
         self.times = Times(device)
         self.lent = {}  # id -> Weak, of storages that something else reads or writes by their address
+        self.most = LENT  # of these, at which those that are gone are forgotten
         self.known = {}  # id -> Seen, of those that live
         self.awaited = {}  # and of those of ops that have played, until they are seen
         self.young = {}  # those of the last two cycles, which are polled before each op
@@ -163,6 +167,17 @@ class Recorder:
                 self.see(g, False)
         self.at += 1  # of those
         self.records, self.begun, self.there = [], self.at, list(self.known.values())
+
+    def lend(self, i, storage):
+        """Has a storage, by its id, stay where it is from now on, whether an op has touched it yet or not."""
+        s = self.known.get(i)
+        if s is not None:
+            s.stays = s.unseen = True
+        if len(self.lent) >= self.most:
+            for k in [k for k, w in self.lent.items() if w.expired()]:
+                del self.lent[k]
+            self.most = 2 * len(self.lent) + LENT
+        self.lent[i] = Weak(storage)
 
     def poll(self, among):
         gone = [s for s in among.values() if s.weak.expired()]

@@ -1,6 +1,7 @@
 """What the allocator does while something runs, and how long that takes."""
 
 import ctypes
+import threading
 import time
 
 import torch
@@ -89,6 +90,7 @@ class Peaks:
     of the next: an iteration may begin within a backward pass, and has parts of two such spans."""
 
     def __init__(self):
+        self.thread = threading.get_ident()
         self.events = None
         self.begun = []  # in this span: bytes at the start of each iteration, and what is told the most of it, or None
         self.now = self.most = 0  # of the iteration that began in a span before
@@ -104,7 +106,11 @@ class Peaks:
         return any(tell for _, tell in [(0, self.tell), *self.begun])
 
     def span(self, on):
-        """Ends a span at the end of a step, and begins the next."""
+        """Ends a span at the end of a step, and begins the next. Torch's profiler belongs to a thread, and what a node of a
+        backward pass does with it is undone: a span that comes to its end elsewhere goes on, and tells nothing."""
+        if not self._here() or torch._C._current_graph_task_id() != -1:
+            self.tell, self.begun = None, [(now, None) for now, _ in self.begun]
+            return
         if self.events is not None:
             for size in self.events.stop():
                 if size is None:
@@ -120,9 +126,12 @@ class Peaks:
         self.begun = []
         self.events = Events().start() if on else None
 
+    def _here(self):
+        return threading.get_ident() == self.thread
+
     def begin(self, now, tell):
         """An iteration begins; now is how many bytes there are, and tell is told the most that it has, after its end."""
-        if self.taken:
+        if self.taken and self._here():
             with torch.autograd.profiler.record_function(_BEGIN):
                 self.begun.append((now, tell))
 

@@ -58,6 +58,8 @@ def install(session):
 
         @functools.wraps(inner)
         def stepped(self, *args, **kwargs):
+            if self is not optimizer:  # a copy
+                return inner(self, *args, **kwargs)
             if id(self) not in restores:  # another has taken its place
                 return step(*args, **kwargs)
             session.phase, session.stepping = "optimize", True

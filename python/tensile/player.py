@@ -24,6 +24,10 @@ class Changed(Exception):
     """A storage has more bytes than the plan counts with, or another one has its place."""
 
 
+class Lent(Exception):
+    """A storage that would move was lent before it came here."""
+
+
 class Check:
     """One op as playback expects it: one of the recorded, or all pieces of one."""
 
@@ -66,8 +70,8 @@ class Player:
     broke = None  # an exception of the work that follows an op
     calling = False  # an op of the script's, whose exceptions are the script's too
 
-    def __init__(self, iteration, device, lock):
-        self.iteration, self.device, self.lock = iteration, device, lock
+    def __init__(self, iteration, device, lock, lends):
+        self.iteration, self.device, self.lock, self.lends = iteration, device, lock, lends
         self.over = False
         n = len(iteration.slots)
         self.graph, self.sizes = 0, {}  # number of the newest graph of it that was sent; number -> bytes of each slot
@@ -266,10 +270,18 @@ class Player:
             n < 0 or not self.iteration.slots[n].persistent or self.bound[n] == i
             or self._replaces(n, t, i, range(c.span)) for t, i, n in zip(tensors, ids, c.ins))
 
-    def came(self, k, out):
-        """Is told what an op between the end of a step and the boundary has made, which it does not play."""
-        made = results(out)
-        self.left.update((n, identity(made[leaf])) for n, (op, leaf) in self.made.items() if op == k and leaf < len(made))
+    def came(self, k, func, args, out):
+        """Is told what an op has made that it does not play, as the k-th at least since the end of a step; returns how many
+        recorded ops that was, of those up to the boundary."""
+        if k >= self.iteration.tail:
+            return 1
+        made, cut = results(out), self.pieces[self.ops - self.iteration.tail + k].cut
+        counts = cut.counts if cut is not None and cut.fits(func, args) else (len(made),)
+        for i, n in enumerate(counts):
+            mine, made = made[:n], made[n:]
+            self.left.update((m, identity(mine[leaf])) for m, (op, leaf) in self.made.items()
+                             if op == k + i and leaf < len(mine))
+        return len(counts)
 
     def clock(self, on):
         """Has the next iteration's steps measured, or no more."""
@@ -342,9 +354,18 @@ class Player:
                 self.bound[n], self.weak[n], self.strong[n] = 0, None, None
                 self.now[n] = self.on[n] = self.host[n] = -1
 
-    def run(self, func, args, kwargs):
-        """Runs the next op of the script; raises Differs, before it has run the op, if it is not the expected one."""
-        c = self.checks[self.pos]
+    def others(self, c, args, kwargs):
+        """Reports whether an op has others than the storages expected, of those that outlive iterations. As these may lie
+        otherwise, nothing tells what its pieces would do."""
+        slots = self.iteration.slots
+        try:
+            return any(n >= 0 and slots[n].persistent and self.bound[n] != identity(t)
+                       for t, n in zip(arguments(args, kwargs), c.ins))
+        except NotImplementedError:  # a sparse one
+            return True
+
+    def run(self, c, func, args, kwargs):
+        """Runs an op of the script; raises Differs, before it has run the op, if it is not the expected one."""
         if func is not c.func:
             raise Differs(f"op {self.pos} is {func}, was {c.func}")
         if not c.moves and c.types == tuple(map(type, args)) and all(
@@ -470,6 +491,13 @@ class Player:
         s = storage_of(tensor)
         self._sized(n, s)
         self._keep(n, s)
+        self._check_lent(n, s._cdata)
+
+    def _check_lent(self, n, i):
+        """Has a storage that something else than torch reads stay where it is: it may have been lent before it was seen."""
+        if i in self.lends and not self.lends[i].expired():
+            self.fixed.add(n)
+            self.broke = Lent()
 
     def _keep(self, n, s):
         """Has a slot's storage from now on, which is on the device."""
@@ -522,6 +550,8 @@ class Player:
             self.lasting.discard(self.bound[n])
             self.lasting.add(i)
             self.bound[n], self.weak[n] = i, Weak(storage_of(tensor))
+            if n in self.managed:
+                self._check_lent(n, i)
 
     def _save(self, c, func, args, kwargs):
         slots = self._slots_by_id(c)

@@ -17,7 +17,7 @@ from .events import Figures, Peaks
 from .iteration import Iteration
 from .kinds import Kinds
 from .load import load
-from .player import Changed, Differs, Player
+from .player import Changed, Differs, Lent, Player
 from .program import PlanError, Program
 from .storages import (Unsupported, Untyped, Weak, arguments, identity, lent_storages, resizable, storage_of, view,
                        written)
@@ -136,6 +136,8 @@ class Session(TorchDispatchMode):
     # ops
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if self.off and self.peaks.taken:  # another thread has ended all
+            self._events(False)
         if self.off or self.inside:
             return func(*args, **(kwargs or {}))
         if isinstance(func, HIGHER):
@@ -155,13 +157,13 @@ class Session(TorchDispatchMode):
         """Looks which storages something else than ops reads or writes already: these stay where they are."""
         try:
             with modes.own():
-                self.recorder.lent = lent_storages(self.parameters)
+                self.recorder.lent.update(lent_storages(self.parameters))
         except Exception as e:
             self.broken(e)
 
     def exit(self):
         """Leaves torch as it was, once no mode of the script is above this one, but for what tells of steps."""
-        if self.sees and not self.stepping and modes.leave(self):
+        if self.sees and not self.stepping and threading.get_ident() == self.thread and modes.leave(self):
             self.sees = False
             self.hooks.rest()
 
@@ -187,8 +189,7 @@ class Session(TorchDispatchMode):
         if not self.off:
             with self.lock:
                 self.stop("what torch compiles (torch.compile, torch.cond, flex_attention) has ops that cannot be seen")
-        if threading.get_ident() == self.thread:
-            self.exit()
+        self.exit()
 
     def knows(self, i):
         """Reports whether a storage is one that was recorded, or that a plan moves."""
@@ -261,9 +262,14 @@ class Session(TorchDispatchMode):
             if p.pos < p.ops or self._next(p, func):
                 p = self.player
                 p.calling = False
-                cut = p.checks[p.pos].cut
-                if cut is None or self.cut is not None or not cut.fits(func, args):
-                    out = p.run(func, args, kwargs)
+                c = p.checks[p.pos]
+                if c.cut is not None and self.cut is None:
+                    if p.asleep or p.others(c.whole, args, kwargs):
+                        c = c.whole
+                    elif c.cut.fits(func, args):
+                        cut = c.cut
+                if cut is None:
+                    out = p.run(c, func, args, kwargs)
                     if p.broke is not None or p.other is not None:
                         self._amiss(p)
                     return out
@@ -276,7 +282,7 @@ class Session(TorchDispatchMode):
                 raise
             self.broken(e)
             return func(*args, **kwargs)
-        return (self._pass if cut is None else functools.partial(self._pieces, cut))(func, args, kwargs)
+        return self._pass(func, args, kwargs) if cut is None else self._pieces(cut, func, args, kwargs)
 
     def _other(self, p, func=None):
         """Looks for another kind of iteration that the one that plays turns out to be, as an op comes, or the step ends."""
@@ -317,6 +323,9 @@ class Session(TorchDispatchMode):
         """An op has run, and what it made is not what it was, or could not be looked at."""
         e, p.broke = p.broke, None
         try:
+            if isinstance(e, Lent):
+                self._anew_without([p])
+                return
             if p.other is None and isinstance(e, Changed):
                 self.peaks.forget()
                 with self.lock:
@@ -329,7 +338,6 @@ class Session(TorchDispatchMode):
             self.broken(e)
 
     def _pass(self, func, args, kwargs):
-        cut = None
         try:
             self._look(func, args, kwargs)
             if self.count >= 0:
@@ -337,22 +345,14 @@ class Session(TorchDispatchMode):
                 if self.count == p.iteration.tail or self.count > p.iteration.tail and p.opens(func, args, kwargs):
                     self._boundary(True)
                     self.course = self._play
-                elif self.cut is None and self.count < p.iteration.tail:
-                    cut = p.pieces[p.ops - p.iteration.tail + self.count].cut
-                if cut is not None and not cut.fits(func, args):
-                    cut = None
-                self.count += cut is None
         except Exception as e:
             self.broken(e)
-            cut = None
-        if cut is not None:
-            return self._pieces(cut, func, args, kwargs)
         if not self.off and self.course == self._play:
             return self._play(func, args, kwargs)
         out = func(*args, **kwargs)
         try:
-            if not self.off and 0 < self.count <= self.player.iteration.tail:
-                self.player.came(self.count - 1, out)
+            if not self.off and self.count >= 0:
+                self.count += self.player.came(self.count, func, args, out)
         except Exception as e:
             self.broken(e)
         return out
@@ -715,10 +715,10 @@ class Session(TorchDispatchMode):
         made = Iteration(key, earlier[1], records, begun, there, [identity(p) for p in self.parameters], alone)
         for i, p in enumerate(self.kinds):
             if p.iteration.tail:
-                self.kinds[i] = q = Player(p.iteration.among_others(), self.device, self.lock)
+                self.kinds[i] = q = Player(p.iteration.among_others(), self.device, self.lock, self.recorder.lent)
                 self.order.replace(p, q)
                 self._send(q)
-        player = Player(made, self.device, self.lock)
+        player = Player(made, self.device, self.lock, self.recorder.lent)
         self.kinds.append(player)
         if self.order.runs and self.order.runs[-1][0] is not None:  # the one before came alone, as this one does
             self.order.single.add(player)
@@ -773,17 +773,19 @@ class Session(TorchDispatchMode):
             i = memory._cdata if isinstance(memory, Untyped) else identity(memory)
         except NotImplementedError:  # a sparse one, of which nothing moves
             return
-        s = self.recorder.known.get(i)
-        if s is not None:
-            s.stays = s.unseen = True
+        self.recorder.lend(i, memory if isinstance(memory, Untyped) else storage_of(memory))
         plays = self.player if self.course == self._play else None
-        for p in [p for p in self.kinds if p.lent(i, p is plays)]:
+        self._anew_without([p for p in self.kinds if p.lent(i, p is plays)])
+        self._stays(memory, f"{name}() gives its address away")
+
+    def _anew_without(self, kinds):
+        """Forgets kinds of iterations whose ops may read something else when they run again."""
+        for p in kinds:
             self.kinds.remove(p)
             self.order.forget(p)
-            if p is self.player or p is self.coming:  # with ops that may read something else when they run again
+            if p is self.player or p is self.coming:
                 with modes.own():
                     self._anew()
-        self._stays(memory, f"{name}() gives its address away")
 
     def _anew(self):
         """Has iterations recorded anew from the next step on, without a plan until then."""

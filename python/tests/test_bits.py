@@ -321,6 +321,38 @@ class Other(unittest.TestCase):
                 same = [np.array(a).tobytes() for a in first] == [np.array(a).tobytes() for a in seen]
                 self.assertTrue(same, "other numbers were read")
 
+    def test_memory_lent_before_it_comes(self):
+        """What was lent before an op has touched it stays, too: a batch of a loader, and what a parameter is given."""
+        def script(run, since, given, iterations=12):
+            model = torch.nn.Sequential(torch.nn.Linear(24, 32), torch.nn.Tanh(), torch.nn.Linear(32, 16))
+            o = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+            run.join(model, o)
+            lent = []
+
+            def collate(numbers):
+                x = torch.randn(16, 24)
+                if numbers[0] >= since and not given:
+                    lent[:] = [np.from_dlpack(x)]
+                return x
+            for i, x in enumerate(torch.utils.data.DataLoader(range(iterations), 1, collate_fn=collate)):
+                if i == since and given:
+                    other = model[2].weight.detach().clone()
+                    lent.append(np.from_dlpack(other))
+                    model[2].weight.data = other
+                o.zero_grad(set_to_none=True)
+                loss = model(x).pow(2).mean()
+                yield from (float(a.sum()) for a in lent)
+                loss.backward()
+                o.step()
+                yield from (float(a.sum()) for a in lent)
+                yield loss.item()
+        for since, given in (0, False), (6, False), (6, True):
+            with self.subTest(since=since, given=given):
+                want = execute(script, since=since, given=given)
+                p = Planner(at_random(1, 1.0))
+                self.assertEqual(differs(want, execute(script, p, since=since, given=given)), "")
+                self.assertTrue(p.iterations[5][1] and p.iterations[-1][1], p.iterations)
+
 
 if __name__ == "__main__":
     unittest.main()

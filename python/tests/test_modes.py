@@ -185,6 +185,34 @@ class Modes(unittest.TestCase):
             self.assertEqual(differs(want, execute(script, p, after=around())), "")
             self.assertEqual([i > 2 for i in range(14)], [bool(plan) for _, plan, _ in p.iterations], p.lines)
 
+    def test_steps_elsewhere(self):
+        """Steps in another thread end all, those within a backward pass do not. Neither leaves a profiler of torch on, which
+        belongs to where it began."""
+        def trains(run, last, hook=False, iterations=9):
+            model = torch.nn.Linear(24, 16)
+            o = torch.optim.SGD(model.parameters(), lr=0.1)
+            run.join(model, o)
+            for i in range(iterations):
+                o.zero_grad()
+                loss = model(torch.randn(8, 24)).pow(2).mean()
+                if hook and 5 <= i <= last:
+                    h = model.bias.register_post_accumulate_grad_hook(lambda p: o.step())
+                    loss.backward()
+                    h.remove()
+                elif 5 <= i <= last:
+                    loss.backward()
+                    in_thread(o.step)
+                else:
+                    loss.backward()
+                    o.step()
+                yield loss.item()
+
+        for last, hook in (5, False), (8, False), (8, True):
+            p = Planner(at_random(2, 0.6))
+            self.assertEqual(differs(execute(trains, last=last, hook=hook), execute(trains, p, last=last, hook=hook)), "")
+            self.assertEqual([3 <= i < 5 for i in range(6)], [bool(plan) for _, plan, _ in p.iterations[:6]], p.lines)
+            self.assertFalse(torch._C._autograd._profiler_enabled())
+
     def test_faults_of_ours(self):
         """A fault while recording, after an op in it, at a step, while playing and after an op there."""
         def fails(*args, **kwargs):

@@ -1,5 +1,6 @@
 """Optimizers that change after the script has joined."""
 
+import copy
 import sys
 import unittest
 from unittest import mock
@@ -104,6 +105,18 @@ class Optimizers(unittest.TestCase):
         for change in unfreeze, added, loaded, other:
             with self.subTest(change=change.__name__):
                 self.again(change, known=change in (loaded, other))
+
+    def test_copied(self):
+        """A copy trains what it has, though all that the optimizer has is copied."""
+        class Whole(torch.optim.SGD):
+            def __getstate__(self):
+                return self.__dict__
+
+        def copied(i, model, o):
+            if i == 4:
+                copy.deepcopy((model, o))[1].step()
+
+        self.joined(copied, first=lambda model: Whole(model.parameters(), lr=0.01, momentum=0.9), iterations=7)
 
     def test_rests(self):
         """A script that rests has nothing of its new optimizer on the device."""

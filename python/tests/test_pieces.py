@@ -1,6 +1,7 @@
 """Ops through lists of tensors, cut into pieces: to the bits of the whole, in every optimizer that makes them."""
 
 import contextlib
+import copy
 import importlib
 import itertools
 import random
@@ -14,8 +15,8 @@ from torch.nn import functional as F
 import scripts
 from plans import random_plan, shelved
 from scripts import Planner, differs, execute
-from tensile import pieces
-from tensile.storages import results
+from tensile import pieces, session
+from tensile.storages import identity, results
 
 CPU = torch.device("cpu")
 
@@ -103,10 +104,12 @@ class Ops(unittest.TestCase):
 
     def test_order(self):
         """Operands of pieces come back into the order of the whole."""
-        args = [list("abcde"), list("ABCDE")], "x"
-        how = pieces.Cut(None, (2, 1, 2), (True, True, False), (True, True, False))
-        parts = [[*p[0], *p[1], p[2]] for p in how.parts((*args[0], args[1]))]
-        self.assertEqual(how.whole(parts), list("abcdeABCDEx"))
+        args = list("abcde"), list("ABCDE"), "x", "y"
+        how = pieces.Cut(None, (2, 1, 2), (True, True, False, False), (True, True, False, False))
+        parts = [[*p[0], *p[1], *p[2:]] for p in how.parts(args)]
+        self.assertEqual(how.whole(parts), list("abcdeABCDExy"))
+        for n in 4, 6:
+            self.assertFalse(how.fits(None, (args[0], list("ABCDEF")[:n], *args[2:])))
 
     def test_not_parted(self):
         """Elements that share memory are in one piece, and a list of them is not cut."""
@@ -117,6 +120,12 @@ class Ops(unittest.TestCase):
             self.assertIsNone(pieces.cut(func, (list(flat.split(8)), 2.0), {}, CPU))
             self.assertIsNone(pieces.cut(func, ([torch.rand(8)], 2.0), {}, CPU))
             self.assertIsNone(pieces.cut(torch.ops.aten.mul.Tensor, (flat, flat), {}, CPU))
+            func = torch.ops.aten._foreach_add.List
+            a, b = [torch.rand(8) for _ in range(7)], [torch.rand(8) for _ in range(7)]
+            self.assertEqual(pieces.cut(func, (a, [a[4], *b[1:]]), {}, CPU).counts, (5, 1, 1))
+            self.assertEqual(pieces.cut(func, (a, [b[3], *b[1:]]), {}, CPU).counts, (4, 1, 1, 1))
+            self.assertIsNone(pieces.cut(func, (a, b[:6]), {}, CPU))
+            func = torch.ops.aten._foreach_mul_.Scalar
         self.assertIsNone(pieces.cut(func, ([torch.rand(8) for _ in range(9)], 2.0), {}, CPU))
 
     def test_one_way(self):
@@ -160,7 +169,7 @@ def capturable():
         yield
 
 
-def trains(run, name, options, scale=None, clip=False, mixed=False, iterations=9):
+def trains(run, name, options, scale=None, clip=False, mixed=False, between=None, iterations=9):
     """Trains two groups of parameters, in the rates of each; with a scaler some steps are left out."""
     model = torch.nn.Sequential(*[m for _ in range(4) for m in (torch.nn.Linear(16, 16), torch.nn.Tanh())])
     if mixed:
@@ -170,7 +179,7 @@ def trains(run, name, options, scale=None, clip=False, mixed=False, iterations=9
     o = getattr(torch.optim, name)([{"params": weights}, {"params": rest, "lr": options["lr"] * 2}], **options)
     scaler = torch.amp.GradScaler("cpu", init_scale=scale, growth_interval=3) if scale else None
     run.join(model, o)
-    for _ in range(iterations):
+    for i in range(iterations):
         x = torch.randn(8, 16)
         o.zero_grad(set_to_none=False)
         for m in model:
@@ -186,6 +195,8 @@ def trains(run, name, options, scale=None, clip=False, mixed=False, iterations=9
         else:
             o.step()
         yield loss.item()
+        if between:
+            between(run, i)
 
 
 class Optimizers(unittest.TestCase):
@@ -257,6 +268,80 @@ class Optimizers(unittest.TestCase):
                 self.assertEqual(differs(want, execute(counted, Planner(make), name="AdamW", options=chosen)), "")
                 self.assertTrue(ran and ran[-1])
                 self.assertEqual(all(c.span > 1 for c in ran[-1]), spans)
+
+    def test_whole_with_others(self):
+        """So it does where it has other storages than before, which may lie otherwise."""
+        def loaded(run):
+            run.optimizer.load_state_dict(copy.deepcopy(run.optimizer.state_dict()))
+
+        def given(run):
+            run.model[0].weight.data = run.model[0].weight.data.clone()
+
+        pieces_of, cuts, chosen = session.Session._pieces, [], {"lr": 1e-2, "foreach": True}
+
+        def counted(*args):
+            cuts[-1] += 1
+            return pieces_of(*args)
+
+        for change in loaded, given:
+            def between(run, i, change=change):
+                cuts.append(0)
+                if i == 5:
+                    change(run)
+
+            with self.subTest(change=change.__name__), small():
+                want = execute(trains, name="AdamW", options=chosen, between=between)
+                cuts[:] = [0]
+                p = Planner(lambda n, it: shelved(it))
+                with mock.patch.object(session.Session, "_pieces", counted):
+                    self.assertEqual(
+                        differs(want, execute(trains, p, name="AdamW", options=chosen, between=between)), "")
+                self.assertEqual([bool(plan) for _, plan, _ in p.iterations], [i not in (0, 1, 2, 6, 7) for i in range(9)])
+                self.assertEqual([n > 10 for n in cuts[3:6]] + cuts[7:], [True] * 3 + [1, cuts[5], 0])  # one is before that
+
+    def test_lists_of_the_script(self):
+        """Lists that the script has made itself: of batches, of what a layer makes, and after a step, for the next iteration.
+        A plan takes all that an op has away right before it."""
+        def script(run, iterations=9):
+            model = torch.nn.ModuleList([torch.nn.Linear(8, 8) for _ in range(5)])
+            o = torch.optim.SGD(model.parameters(), lr=0.1, foreach=True)
+            run.join(model, o)
+            pool = [[torch.randn(4, 8) for _ in model] for _ in range(3)]
+            kept = None
+            for i in range(iterations):
+                xs = torch._foreach_mul(pool[i % 3], [0.5, 1.0, 2.0, 3.0, 4.0])
+                hs = torch._foreach_tanh([m(x) for m, x in zip(model, xs)])
+                if kept:
+                    hs = torch._foreach_add(hs, kept)
+                loss = sum(h.pow(2).mean() for h in torch._foreach_exp(hs))
+                o.zero_grad()
+                loss.backward()
+                o.step()
+                kept = torch._foreach_mul([h.detach() for h in hs], 0.1)
+                if run.session and run.session.player:
+                    left.append(sorted(run.session.player.left.values()) == sorted(map(identity, kept)))
+                yield loss.item()
+
+        def away(number, it):
+            slots, do, p = it.planned(), [], 0
+            while p < len(it.records):
+                n = len(it.records[p].cut.counts) if it.records[p].cut is not None else 1
+                groups = [it.group_at[q] for q in range(p, p + n) if it.group_at[q] is not None]
+                if n > 1 and groups:
+                    made = {t for g in groups for t in it.groups[g].makes}
+                    had = {slots.index(t) for g in groups for t in it.groups[g].reads if t not in made}
+                    do.append({"before": groups[0], "do": [{"do": w, "storage": t} for t in had for w in ("out", "drop")]})
+                p += n
+            return {"limit_bytes": 0, "entry": [s for s, t in enumerate(slots) if t.persistent], "boundaries": do}
+
+        left = []
+        with small():
+            want = execute(script)
+            for make in away, lambda n, it: random_plan(it, random.Random(3), 0.8)[0]:
+                p = Planner(make)
+                self.assertEqual(differs(want, execute(script, p)), "")
+                self.assertEqual((p.errors, [bool(plan) for _, plan, _ in p.iterations]), ([], [False] * 3 + [True] * 6))
+        self.assertEqual(left[::7], [True] * 2)  # the first iteration of each that is followed and not played
 
 
 if __name__ == "__main__":
