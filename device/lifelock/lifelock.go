@@ -16,6 +16,7 @@ import (
 // Lock is a lock that this process holds.
 type Lock struct {
 	file *os.File
+	path string   // of the file, if Take has opened it
 	dead []string // the lives that held it before, the newest first
 	made bool     // by Take, and nobody has signed it
 }
@@ -46,7 +47,7 @@ func Take(folder, name string) (*Lock, error) {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return nil, err
 		}
-		f, err := os.OpenFile(path(folder, name), os.O_CREATE|os.O_RDWR, 0o600)
+		f, err := openLock(folder, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // another process has removed the folder again
 		} else if err != nil {
@@ -70,8 +71,33 @@ func Take(folder, name string) (*Lock, error) {
 			f.Close()
 			return nil, err
 		}
-		return &Lock{file: f, dead: dead, made: len(dead) == 0}, nil
+		return &Lock{file: f, path: path(folder, name), dead: dead, made: len(dead) == 0}, nil
 	}
+}
+
+// openLock opens the file of a lock. One that is made gets its name when it is locked: before, Lives would take it for
+// that of a process that has ended.
+func openLock(folder, name string) (*os.File, error) {
+	f, err := os.OpenFile(path(folder, name), os.O_RDWR, 0)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	if f, err = os.CreateTemp(folder, "."+name+"-*"); err != nil {
+		return nil, err
+	}
+	_, err = lock(f)
+	if err == nil {
+		err = os.Link(f.Name(), path(folder, name))
+	}
+	os.Remove(f.Name())
+	if err == nil {
+		return f, nil
+	}
+	f.Close()
+	if errors.Is(err, fs.ErrExist) { // another process has made it
+		return os.OpenFile(path(folder, name), os.O_RDWR, 0)
+	}
+	return nil, err
 }
 
 // Inherit returns the lock that the parent of this process took for it, by the number of its open file.
@@ -129,8 +155,8 @@ func (l *Lock) Sign(where string, since time.Time, life string) error {
 // Release gives the lock back. One that nobody ever signed leaves no file, and no empty folder.
 func (l *Lock) Release() {
 	if l.made {
-		os.Remove(l.file.Name())
-		os.Remove(filepath.Dir(l.file.Name())) // unless others have locks there
+		os.Remove(l.path)
+		os.Remove(filepath.Dir(l.path)) // unless others have locks there
 	}
 	l.file.Close()
 }

@@ -3,6 +3,7 @@ package lifelock
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -132,6 +133,32 @@ func TestLives(t *testing.T) {
 	must(t, Remove(folder, "a"))
 	must(t, Remove(folder, "a"))
 	wantLives(t, folder, false, false)
+}
+
+// Nobody who looks while a lock is taken for the first time takes it for that of a process that has ended.
+func TestFirstMoment(t *testing.T) {
+	folder := t.TempDir()
+	for i := range 1000 {
+		name := fmt.Sprint("x", i)
+		seen := make(chan bool)
+		go func() {
+			for {
+				if lives, known := Lives(folder, name); known {
+					seen <- lives
+					return
+				}
+			}
+		}()
+		l, err := Take(folder, name)
+		must(t, err)
+		if !<-seen {
+			t.Fatalf("lock %s is seen, and nobody holds it", name)
+		}
+		l.Release()
+	}
+	if left, err := os.ReadDir(folder); len(left) > 0 {
+		t.Errorf("left behind: %d files (%v)", len(left), err)
+	}
 }
 
 // A child that inherits a lock holds it after its parent has closed it, from before its first instruction.
