@@ -73,7 +73,7 @@ func MeasureReplans(ctx context.Context, jobs, batch int, budget graph.Bytes, sh
 		Sharing: facts.Sharing(), Budget: budget, MemorySharing: sharing, Page: on.Page, Policy: "tensile",
 		OneExecutor: true}
 	c := &crowd{machine: controller.NewMachine(config), now: time.Hour,
-		planner: controller.PlanWorker{Config: config, PlanDevice: config.SharedDevice(on)}}
+		planner: controller.PlanWorker{Device: config.SharedDevice(on), PlanSettings: config.PlanSettings()}}
 	graphs := make(map[string]*graph.Graph)
 	var list []controller.Submission
 	for i := range jobs {
@@ -209,7 +209,7 @@ func (c *crowd) step(ctx context.Context, in controller.Input) error {
 // status is what the executor says when it has done what it was told.
 func (c *crowd) status(executor string, o *wire.Orders) *wire.Status {
 	c.number++
-	s := &wire.Status{Executor: executor, Number: c.number, Life: "1", Device: c.planner.PlanDevice.Identity,
+	s := &wire.Status{Executor: executor, Number: c.number, Life: "1", Device: c.planner.Device.Identity,
 		Jobs: []wire.JobStatus{}}
 	if o == nil {
 		return s

@@ -71,7 +71,7 @@ func (s *stage) try(tasks []task.Task, c controller.Config) (*trial, error) {
 	}
 	d := s.device()
 	on := c.SharedDevice(planner.Describe(d, planner.Roofline(d.Facts())))
-	p := &controller.PlanWorker{Config: c, PlanDevice: on}
+	p := &controller.PlanWorker{PlanSettings: c.PlanSettings(), Device: on}
 	demanded := endless
 	if s.whole {
 		demanded = s.iterations

@@ -25,6 +25,15 @@ func ClaimOf(r *wire.Record) Claim {
 	return Claim{r.Base, r.Claim}
 }
 
+// wholePages is so many bytes in whole pages, as leases count. A page of 0 bytes: jobs share no memory, and the bytes
+// count as they are.
+func wholePages(bytes, page graph.Bytes) graph.Bytes {
+	if page == 0 {
+		return bytes
+	}
+	return (bytes + page - 1) / page * page
+}
+
 // union is the claim of a job that has the one or the other. Beside other jobs it takes what the worse of the two
 // would.
 func (c Claim) union(d Claim) Claim { return Claim{max(c.Base, d.Base), max(c.Arena, d.Arena)} }

@@ -84,6 +84,11 @@ type Config struct {
 	Horizon int `json:"horizon"`
 }
 
+// PlanSettings are the parts of the configuration on which plans depend.
+func (c *Config) PlanSettings() PlanSettings {
+	return PlanSettings{Policy: c.Policy, Options: c.Options, MemorySharing: c.MemorySharing, Page: c.Page}
+}
+
 // withDefaults returns the configuration with the recommended values for what was left zero.
 func (c Config) withDefaults() Config {
 	c.Silence = cmp.Or(c.Silence, 15*time.Second)

@@ -26,7 +26,7 @@ func TestPlansShareMemory(t *testing.T) {
 		c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile",
 			Page: 64 << rng.IntN(5), MemorySharing: [...]wire.Sharing{wire.Gates, wire.Slices}[seed%2]}
 		on := c.SharedDevice(planner.Device{Align: c.Align, Out: link, In: link, Profile: profile, Page: c.Page})
-		p := PlanWorker{Config: c, PlanDevice: on}
+		p := PlanWorker{PlanSettings: c.PlanSettings(), Device: on}
 		q := &PlanRequest{Ticket: 1}
 		for i := range 2 + rng.IntN(2) {
 			g := graphtest.New(rng, graphtest.Options{})
@@ -76,7 +76,7 @@ func TestReplicasHaveArenas(t *testing.T) {
 	for _, way := range []wire.Sharing{wire.Gates, wire.Zico, wire.Waterwave, wire.Slices} {
 		c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", Page: 4096, MemorySharing: way}
 		on := c.SharedDevice(planner.Device{Align: c.Align, Out: link, In: link, Profile: profile, Page: c.Page})
-		p := PlanWorker{Config: c, PlanDevice: on}
+		p := PlanWorker{PlanSettings: c.PlanSettings(), Device: on}
 		q := &PlanRequest{Ticket: 1}
 		for i, g := range []*graph.Graph{ordinary, ordinary, replica, replica} {
 			q.Jobs = append(q.Jobs, Candidate{Spec: wire.Spec{Name: string(rune('a' + i)), Graph: g.Digest()}, Epoch: 1,

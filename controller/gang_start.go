@@ -130,7 +130,7 @@ func (d *domain) gangNeverFits(e *openRequest, p *PlanResult) (j *job, why strin
 	}
 	return j, fmt.Sprintf("job %s cannot run here%s: %d of its %d replicas need %s%s and the budget%s is "+
 		"%s%s; try fewer --replicas, or a smaller --batch or --image", gangName(&j.record.Spec), beside, len(p.Jobs)+1,
-		j.record.Spec.Replica.Of, p.NoPlan.Need, of, on, p.NoPlan.Budget, contextSuffix(p.NoPlan.Contexts))
+		j.record.Spec.Replica.Of, p.NoPlan.Need, of, on, p.NoPlan.Budget, p.NoPlan.Contexts.Suffix())
 }
 
 // mayStartElsewhere reports whether a job may begin on another device than this one.

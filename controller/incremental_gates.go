@@ -183,16 +183,16 @@ func (w *planJob) expectedSpeeds(r *scheduler.Request, layouts []*ProvenLayout) 
 		if at < i {
 			courses[i] = courses[at]
 		} else {
-			courses[i] = w.PlanDevice.Course(l.program, program.Durations{Steps: stepTimes(&w.message.Jobs[i], l,
+			courses[i] = w.Device.Course(l.program, program.Durations{Steps: stepTimes(&w.message.Jobs[i], l,
 				j.Latency),
 				Out: r.Out, In: r.In})
 		}
 		courses[i].Alone, courses[i].Weight = l.unplannedTime(j.Latency), j.Worth()
 	}
 	if w.message.WantSlowdowns {
-		return w.PlanDevice.Rates(courses, r.Budget)
+		return w.Device.Rates(courses, r.Budget)
 	}
-	return w.PlanDevice.Guess(courses, r.Budget)
+	return w.Device.Guess(courses, r.Budget)
 }
 
 // sameProgram reports whether two layouts become the same program but for the names of their jobs.

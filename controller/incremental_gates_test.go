@@ -45,8 +45,8 @@ func (n *nearby) lose(percent float64) {
 	for i := range n.jobs {
 		if has := n.jobs[i].Current; has != nil {
 			l, of, reasons := *has, *has.Wire, *has.Wire.Reasons
-			took := program.Time(l.program, program.Durations{Steps: of.Plan.Made, Out: n.planner.Out,
-				In: n.planner.In})
+			took := program.Time(l.program, program.Durations{Steps: of.Plan.Made, Out: n.planner.Device.Out,
+				In: n.planner.Device.In})
 			reasons.Unplanned = time.Duration(float64(took.Iteration) / (1 + percent/100))
 			of.Reasons, l.Wire = &reasons, &of
 			n.jobs[i].Current = &l

@@ -6,10 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"tensile/graph"
-	"tensile/graph/cost"
 	"tensile/internal/long"
 	"tensile/models/graphtest"
 	"tensile/peak"
@@ -34,9 +32,7 @@ type nearby struct {
 
 // newNearby has so many jobs within a part of what they need without plans.
 func newNearby(t *testing.T, rng *rand.Rand, jobs int, sharing wire.Sharing) *nearby {
-	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
-	n := &nearby{t: t, planner: plannerOf(Config{Policy: "tensile", Device: "d", Align: 64, Out: link, In: link,
-		MemorySharing: sharing, Page: 64}, profile)}
+	n := &nearby{t: t, planner: newTestWorker(PlanSettings{Policy: "tensile", MemorySharing: sharing, Page: 64})}
 	n.planner.Known = func(r scheduler.Request) *planner.Planned {
 		n.asked = len(r.Jobs)
 		return nil
@@ -54,7 +50,7 @@ func newNearby(t *testing.T, rng *rand.Rand, jobs int, sharing wire.Sharing) *ne
 
 func (n *nearby) arrive(kind int) {
 	g := n.graphs[kind]
-	p, err := profile(g)
+	p, err := testProfile(g)
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -143,20 +143,10 @@ type layout struct {
 	traffic *traffic
 }
 
-func (l *ProvenLayout) epoch() int64 { return l.Wire.Plan.Epoch }
-
-// claim is what a job claims while it trains with the layout.
-func (l *ProvenLayout) claim() Claim {
-	if l.Claim == nil {
-		return exclusiveClaim(l.Wire.Arena)
-	}
-	return *l.Claim
-}
-
 // claimWith is what the job claims while it trains with a layout.
 func (j *job) claimWith(l *layout) Claim {
 	if j.record.Spec.Script {
-		c := exclusiveClaim(j.wholePages(l.Wire.Arena + l.scriptHeld + j.allocatorReserve()))
+		c := exclusiveClaim(wholePages(l.Wire.Arena+l.scriptHeld+j.allocatorReserve(), j.leasePage))
 		if j.isStale(l) { // the script does not keep to its former plan any more
 			c = c.union(exclusiveClaim(j.unplannedBytes()))
 		}

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/plan/compile"
-	"tensile/plan/program"
 	"tensile/scheduler/planner"
 	"tensile/wire"
 )
@@ -27,22 +25,6 @@ func (c *Config) SharedDevice(d planner.Device) planner.Device {
 		c.Page, c.Lease = 0, ""
 	}
 	return d
-}
-
-// claimOf is what a job claims that trains with a proven program. It depends on the program alone. nil: the job claims
-// its arena. A replica has its whole arena as base, in whole pages.
-func (c *Config) claimOf(p *program.Program) *Claim {
-	if !c.sharesMemory() {
-		return nil
-	}
-	claim := &Claim{Arena: (p.Arena + c.Page - 1) / c.Page * c.Page}
-	switch {
-	case p.Graph.Replicas() > 1:
-		claim.Base = claim.Arena
-	case c.MemorySharing.Gated():
-		claim.Base = c.Page * graph.Bytes(compile.Divide(p, c.Page, max(p.Arena, c.Page)).Base.Count())
-	}
-	return claim
 }
 
 // updateLease computes what leases have to give.

@@ -252,7 +252,7 @@ func (m *Machine) Trouble() string {
 	for _, d := range m.domains {
 		if held := d.takenBytes(); d.config.Budget > 0 && held > d.config.Budget && d.lastNoPlan != "" {
 			return fmt.Sprintf("jobs hold %s of %s%s, and cannot shrink that far: nothing else begins until some "+
-				"have ended or are parked", held, d.config.Budget, contextSuffix(d.contexts()))
+				"have ended or are parked", held, d.config.Budget, d.contexts().Suffix())
 		}
 	}
 	return ""

@@ -305,9 +305,9 @@ func (m *Machine) findMigrations() (options []migrationOption) {
 func (m *Machine) migrationPause(j *job) time.Duration {
 	flying := scaleTime(j.timeAlone(), j.plannedSlowdown())
 	pause := m.migrations.pause + flying + 2*j.checkpointTime()
-	if l := j.newestLayout(); l != nil && l.program != nil {
+	if l := j.newestLayout(); l != nil && l.isProven() {
 		c := &j.domain.config
-		pause += copyTime(&l.program.Epilogue, c.Out, c.In)
+		pause += l.leaveTime(c.Out, c.In)
 	}
 	return pause
 }
@@ -444,8 +444,8 @@ func (t *migration) gainAndCost() (gain, cost time.Duration, falls bool) {
 	takes(t.to, j, scaleTime(totalTime(t.fromOffer.domain.plannedLatencies(j)), j.plannedSlowdown()),
 		scaleTime(p.Alone, p.Slowdown))
 	pause := t.pause
-	if p.Layout != nil && p.Layout.program != nil {
-		pause += copyTime(&p.Layout.program.Prologue, t.to.config.Out, t.to.config.In)
+	if p.Layout != nil && p.Layout.isProven() {
+		pause += p.Layout.enterTime(t.to.config.Out, t.to.config.In)
 	}
 	costs += t.weight(j) * float64(pause)
 	return saturate(saves), saturate(costs), falling > 0

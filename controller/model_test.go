@@ -139,7 +139,7 @@ func (w *world) step(in Input) {
 func plannerOf(c Config, profile func(*graph.Graph) (planner.Profile, error)) *PlanWorker {
 	on := c.SharedDevice(planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In, Page: c.Page,
 		Profile: profile})
-	return &PlanWorker{Config: c, PlanDevice: on}
+	return &PlanWorker{PlanSettings: c.PlanSettings(), Device: on}
 }
 
 // plan answers a plan request of the present machine.

@@ -68,7 +68,7 @@ func profiled(device string) func(*graph.Graph) (planner.Profile, error) {
 
 func (l *lab) plan(p *PlanRequest) *PlanResult {
 	planner := plannerOf(l.config.ForDevice(p.Device), profiled(p.Device.Identity))
-	planner.PlanDevice.Sharing = p.Device.Facts.Sharing()
+	planner.Device.Sharing = p.Device.Facts.Sharing()
 	return planner.Plan(l.t.Context(), p)
 }
 

@@ -95,7 +95,7 @@ func (p *PlanCache) store(m *planSet) {
 // content, so that they are the same whether they are found or not.
 func (w *planJob) findOrMake(r scheduler.Request) (*planSet, error) {
 	own := func(c Candidate) bool { return c.Spec.Script || c.LastReport != nil }
-	if w.Plans == nil || slices.ContainsFunc(w.message.Jobs[:len(r.Jobs)], own) {
+	if w.Cache == nil || slices.ContainsFunc(w.message.Jobs[:len(r.Jobs)], own) {
 		m := w.planWithinBudget(r)
 		return m, m.err
 	}
@@ -108,9 +108,9 @@ func (w *planJob) findOrMake(r scheduler.Request) (*planSet, error) {
 	sorted := r
 	sorted.Jobs = nil
 	h := sha256.New()
-	fmt.Fprintf(h, "%s %d %v %v %v %v %v %d %s %d %d %d %v %v %v %+v", w.PlanDevice.Identity, w.PlanDevice.Align,
-		w.PlanDevice.Out, w.PlanDevice.In,
-		w.PlanDevice.Sharing, w.PlanDevice.Gates, w.PlanDevice.Turns, w.PlanDevice.Page, r.Policy, r.Budget,
+	fmt.Fprintf(h, "%s %d %v %v %v %v %v %d %s %d %d %d %v %v %v %+v", w.Device.Identity, w.Device.Align,
+		w.Device.Out, w.Device.In,
+		w.Device.Sharing, w.Device.Gates, w.Device.Turns, w.Device.Page, r.Policy, r.Budget,
 		r.HostBudget, len(r.Jobs), r.Together,
 		r.Reports, r.Explain, r.Options)
 	for _, i := range order {
@@ -118,12 +118,12 @@ func (w *planJob) findOrMake(r scheduler.Request) (*planSet, error) {
 		h.Write(keys[i][:])
 	}
 	k := key(h.Sum(nil))
-	if found := w.Plans.lookUp(k); found != nil {
+	if found := w.Cache.lookUp(k); found != nil {
 		return found.forRequest(r, order)
 	}
 	m := w.planWithinBudget(sorted)
 	if m.key = k; m.err == nil || errors.Is(m.err, scheduler.ErrNoPlan) {
-		w.Plans.store(m)
+		w.Cache.store(m)
 	}
 	if m.err != nil {
 		return nil, m.err
@@ -135,7 +135,7 @@ func (w *planJob) findOrMake(r scheduler.Request) (*planSet, error) {
 func (w *planJob) candidateKey(j *scheduler.Job, digest graph.Digest) key {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %d %v %d %d %d %v", digest, j.Worth(), j.MaxSwapRate, j.Held, j.Least, j.OnHost,
-		j.Measured && w.PlanDevice.Loaded != nil)
+		j.Measured && w.Device.Loaded != nil)
 	hashNumbers(h, j.Latency)
 	hashNumbers(h, j.Slack)
 	for _, variants := range j.Variants {

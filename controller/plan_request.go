@@ -357,7 +357,7 @@ func (d *domain) keepWaiting(j *job, why *NoPlan) {
 	case why.Need > 0:
 		j.record.Need = why.Need - why.Budget
 		j.record.Reason = fmt.Sprintf("waits for %s: %s %s of %s%s", j.record.Need, need, why.Need, why.Budget,
-			contextSuffix(why.Contexts))
+			why.Contexts.Suffix())
 	}
 	if len(d.m.domains) > 1 && why.Need > 0 {
 		j.record.Reason += " of device " + d.config.Name

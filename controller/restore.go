@@ -288,8 +288,8 @@ func (j *job) restoreLayouts(c *Config, layouts []*wire.Layout) error {
 		if err != nil {
 			return fmt.Errorf("layout %d is wrong: %w", w.Plan.Epoch, err)
 		}
-		l := &ProvenLayout{Wire: w, Peak: peak.Of(j.graph, w.Plan).Peak, Host: proven.Program().Host,
-			Claim: c.claimOf(proven.Program()), program: proven.Program()}
+		settings := c.PlanSettings()
+		l := settings.provenLayout(w, proven.Program(), peak.Of(j.graph, w.Plan).Peak)
 		j.layouts = append(j.layouts, &layout{ProvenLayout: *l, granted: true, delivered: true,
 			scriptHeld: j.record.Spec.Held})
 	}

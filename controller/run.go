@@ -438,10 +438,10 @@ const cachedCommands = 300_000
 // workerFor is a worker of the device that a request is for. Any goroutine may call it.
 func (r *runner) workerFor(p *PlanRequest) *PlanWorker {
 	if p == nil || p.Device == nil {
-		return &PlanWorker{Config: r.options.Config, PlanDevice: r.options.PlanDevice}
+		return &PlanWorker{PlanSettings: r.options.Config.PlanSettings(), Device: r.options.PlanDevice}
 	}
 	c := r.options.Config.ForDevice(p.Device)
-	return &PlanWorker{Config: c, PlanDevice: c.SharedDevice(r.describe(p.Device)), Plans: r.planCache}
+	return &PlanWorker{Device: c.SharedDevice(r.describe(p.Device)), PlanSettings: c.PlanSettings(), Cache: r.planCache}
 }
 
 // describe describes for plans a device that executors have registered. If it cannot be planned for, no job can run on

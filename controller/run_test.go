@@ -26,6 +26,7 @@ import (
 type office struct {
 	t         *testing.T
 	bus       *bustest.Bus
+	config    Config
 	planner   *PlanWorker
 	plans     chan *PlanRequest // that are being made
 	let       chan struct{}     // lets a plan be made
@@ -40,7 +41,7 @@ type office struct {
 func newOffice(t *testing.T) *office {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
 	c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", SettleReports: 1, Alpha: 1}
-	f := &office{t: t, bus: bustest.New(), planner: plannerOf(c, profile), plans: make(chan *PlanRequest, 1),
+	f := &office{t: t, bus: bustest.New(), config: c, planner: plannerOf(c, profile), plans: make(chan *PlanRequest, 1),
 		let:   make(chan struct{}),
 		ended: make(chan error, 1)}
 	f.begin(c)
@@ -52,7 +53,7 @@ func (f *office) begin(c Config) {
 	ctx, cancel := context.WithCancelCause(f.t.Context())
 	f.end = cancel
 	ready := make(chan struct{})
-	o := Options{Config: c, PlanDevice: f.planner.PlanDevice, Plan: f.plan, Ready: func() { close(ready) },
+	o := Options{Config: c, PlanDevice: f.planner.Device, Plan: f.plan, Ready: func() { close(ready) },
 		Log:       slog.New(slog.NewTextHandler(&f.lines, nil)),
 		Full:      func() string { return f.full },
 		Forgotten: func(name string) { f.forgotten = append(f.forgotten, name) },
@@ -167,7 +168,7 @@ func TestBudgetOutlives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newOffice(t)
 		defer f.close()
-		c := f.planner.Config
+		c := f.config
 		f.ask(wire.Request{Verb: wire.SetBudget, Budget: 4 * graph.MiB})
 		again := func(budget, want graph.Bytes, line string) {
 			t.Helper()

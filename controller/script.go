@@ -117,7 +117,7 @@ func (j *job) unplannedBytes() graph.Bytes {
 	if s := j.record.Script; s != nil && s.Plan == 0 {
 		need = max(need, s.Touched)
 	}
-	return j.wholePages(need)
+	return wholePages(need, j.leasePage)
 }
 
 // deviceExtra is what a script is to have on the device beside the arena of a new plan: what it holds, and the reserve
@@ -130,14 +130,6 @@ func (j *job) allocatorReserve() graph.Bytes {
 		return 0
 	}
 	return j.record.Script.Reserve
-}
-
-// wholePages is what a lease counts for so many bytes.
-func (j *job) wholePages(bytes graph.Bytes) graph.Bytes {
-	if j.leasePage == 0 {
-		return bytes
-	}
-	return (bytes + j.leasePage - 1) / j.leasePage * j.leasePage
 }
 
 // isStale reports whether a layout is for a graph that the job had before.

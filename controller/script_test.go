@@ -528,7 +528,7 @@ func (s *script) plannedJob(t *testing.T, line *datadriven.TestData, c *Candidat
 		if j.Slowdown, err = strconv.ParseFloat(slow, 64); err != nil {
 			line.Fatalf(t, "%v", err)
 		}
-		j.Alone = totalTime(j.details.Plan.Made)
+		j.Alone = totalTime(j.Layout.Wire.Plan.Made)
 	}
 	for name, to := range map[string]*time.Duration{"gain": &j.Gain, "transition": &j.Transition, "alone": &j.Alone} {
 		if value := word(t, line, name); value != "" {

@@ -110,7 +110,8 @@ func (t *training) config() controller.Config {
 
 // planner makes the controller's plans. The first ones are made already, where it asks for just these.
 func (t *training) planner() *controller.PlanWorker {
-	return &controller.PlanWorker{Config: t.config(), PlanDevice: t.device(),
+	c := t.config()
+	return &controller.PlanWorker{PlanSettings: c.PlanSettings(), Device: t.device(),
 		Known: func(r scheduler.Request) *planner.Planned {
 			r.Reports, r.Explain = false, false // nobody can ask for reasons
 			if reflect.DeepEqual(r, t.request) && !t.planned.Again {

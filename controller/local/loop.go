@@ -64,7 +64,7 @@ func newLoop(ctx context.Context, d device.Device, on planner.Device, tasks []ta
 	o.OneExecutor, o.Watched = true, true
 	on = o.SharedDevice(on)
 	if o.Plan == nil {
-		o.Plan = (&controller.PlanWorker{Config: o.Config, PlanDevice: on}).Plan
+		o.Plan = (&controller.PlanWorker{PlanSettings: o.Config.PlanSettings(), Device: on}).Plan
 	}
 	l := &loop{ctx: ctx, options: o, spec: spec, device: d, controller: controller.NewMachine(o.Config),
 		byName: make(map[string]*job), layouts: make(map[string]*wire.Layout), results: make(map[string]*wire.Result)}

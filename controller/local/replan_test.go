@@ -182,7 +182,7 @@ func swapping(t *testing.T, d *counted, w []task.Task, iterations int) (o Option
 		answer := &controller.PlanResult{Ticket: q.Ticket, NewProfiles: map[int]planner.Profile{}, WantsReports: true}
 		for i, c := range q.Jobs {
 			share := map[bool]graph.Bytes{true: large, false: small}[(q.Ticket+int64(len(c.Spec.Name))+int64(i))%2 == 0]
-			one := controller.PlanWorker{Config: controller.Config{Policy: "tensile"}, PlanDevice: on(d)}
+			one := controller.PlanWorker{PlanSettings: controller.PlanSettings{Policy: "tensile"}, Device: on(d)}
 			planned := one.Plan(ctx, &controller.PlanRequest{Ticket: q.Ticket, Jobs: []controller.Candidate{c},
 				Admitted: min(1, q.Admitted), Budget: share, Correction: q.Correction})
 			if len(planned.Jobs) != 1 {

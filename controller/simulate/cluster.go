@@ -182,7 +182,8 @@ func (c *cluster) step(in controller.Input) {
 // makePlans answers a plan request.
 func (c *cluster) makePlans(p *controller.PlanRequest) *controller.PlanResult {
 	config := c.config.ForDevice(p.Device)
-	planner := controller.PlanWorker{Config: config, PlanDevice: config.SharedDevice(c.world.planner), Plans: c.plans}
+	planner := controller.PlanWorker{Device: config.SharedDevice(c.world.planner), PlanSettings: config.PlanSettings(),
+		Cache: c.plans}
 	return planner.Plan(c.ctx, p)
 }
 

@@ -20,7 +20,7 @@ func (w *world) plan(p *controller.PlanRequest, m *controller.Machine) {
 		c, at = c.ForDevice(p.Device), w.site(p.Device.Name)
 	}
 	w.surely(func() {
-		planner := controller.PlanWorker{Config: c, PlanDevice: c.SharedDevice(at.planner())}
+		planner := controller.PlanWorker{Device: c.SharedDevice(at.planner()), PlanSettings: c.PlanSettings()}
 		switch {
 		case w.leaders != nil:
 			w.leaders.planned(m, func() *controller.PlanResult { return planner.Plan(w.t.Context(), p) })

@@ -7,7 +7,6 @@ import (
 
 	"tensile/graph"
 	"tensile/models/graphtest"
-	"tensile/plan"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 	"tensile/wire"
@@ -17,7 +16,7 @@ import (
 // not fit is told with the contexts.
 func TestPlannerContexts(t *testing.T) {
 	g := graphtest.New(rand.New(rand.NewPCG(1, 1)), graphtest.Options{Ops: 3})
-	p := plannerOf(Config{Policy: "none-live", Align: 64}, profile)
+	p := newTestWorker(PlanSettings{Policy: "none-live"})
 	ask := func(q PlanRequest, jobs int) (*PlanResult, []graph.Bytes) {
 		for i := range jobs {
 			q.Jobs = append(q.Jobs, Candidate{Spec: wire.Spec{Name: string('a' + rune(i)), Iterations: 1},
@@ -82,30 +81,12 @@ func TestPlannerLimit(t *testing.T) {
 	}
 }
 
-// Layouts that are taken back from a job before it has an executor are none that a controller after this one finds.
-func TestRevoke(t *testing.T) {
-	j := &job{}
-	for epoch := range int64(3) {
-		l := &ProvenLayout{Wire: &wire.Layout{Plan: &plan.Plan{Epoch: epoch + 1}}}
-		j.layouts = append(j.layouts, &layout{ProvenLayout: *l, granted: epoch < 2})
-	}
-	j.record.Granted = 2
-	j.revokeGrant()
-	if first, last := j.record.Epochs(); first <= last {
-		t.Errorf("the layouts from %d to %d may be in force, want none", first, last)
-	}
-	j.record.Granted = j.newestLayout().epoch()
-	if first, last := j.record.Epochs(); first != 3 || last != 3 {
-		t.Errorf("the layouts from %d to %d may be in force, want the third", first, last)
-	}
-}
-
 // What a job needs is above the budget that it does not fit, also where that is less than a page of the device, or a
 // few bytes more than some.
 func TestPlannerPages(t *testing.T) {
 	g := graphtest.New(rand.New(rand.NewPCG(1, 1)), graphtest.Options{Ops: 3})
 	for budget, page := range map[graph.Bytes]graph.Bytes{20 * graph.KiB: graph.MiB, 968: 512, 1000: 512} {
-		p := plannerOf(Config{Policy: "none-live", Align: 64, MemorySharing: wire.Slices, Page: page}, profile)
+		p := newTestWorker(PlanSettings{Policy: "none-live", MemorySharing: wire.Slices, Page: page})
 		got := p.Plan(t.Context(), &PlanRequest{Budget: budget, Contexts: wire.Contexts{Processes: 1, Each: 200},
 			Jobs: []Candidate{{Spec: wire.Spec{Name: "a", Iterations: 1}, Graph: g, Epoch: 1}}})
 		if got.NoPlan == nil || got.NoPlan.Need <= got.NoPlan.Budget {
