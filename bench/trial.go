@@ -13,6 +13,7 @@ import (
 
 	"tensile/controller"
 	"tensile/controller/local"
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/models/task"
 	"tensile/observe/report"
@@ -39,7 +40,7 @@ type trialJob struct {
 
 // planFigures are what a plan does in each iteration.
 type planFigures struct {
-	claim controller.Claim
+	claim memory.Claim
 	swaps graph.Bytes // copied both ways; inputs left out
 	again []int       // steps that execute an op once more
 }
@@ -162,7 +163,7 @@ func reworded(why string) string {
 // figuresOf works out what a plan does.
 func figuresOf(g *graph.Graph, l *controller.ProvenLayout) planFigures {
 	p := l.Wire.Plan
-	f := planFigures{claim: controller.Claim{Base: l.Wire.Arena, Arena: l.Wire.Arena}, swaps: swapped(g, p)}
+	f := planFigures{claim: memory.Claim{Base: l.Wire.Arena, Arena: l.Wire.Arena}, swaps: swapped(g, p)}
 	if l.Claim != nil { // jobs share memory
 		f.claim = *l.Claim
 	}
@@ -188,7 +189,7 @@ func swapped(g *graph.Graph, p *plan.Plan) (sum graph.Bytes) {
 
 // claimedBytes is what the jobs claim together that have trained, by the plans of their last iterations.
 func (t *trial) claimedBytes() graph.Bytes {
-	var sum controller.ClaimSum
+	var sum memory.Sum
 	for i := range t.jobs {
 		if j := &t.jobs[i]; len(j.iterations) > 0 {
 			sum = sum.Add(j.plans[j.iterations[len(j.iterations)-1].epoch].claim)
@@ -242,7 +243,7 @@ type figures struct {
 // figures compares the trial with one without a plan.
 func (t *trial) figures(phase string, vanilla *trial) figures {
 	var f figures
-	var claims controller.ClaimSum
+	var claims memory.Sum
 	known := true
 	for i := range t.jobs {
 		j, v := &t.jobs[i], &vanilla.jobs[i]

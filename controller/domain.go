@@ -358,7 +358,7 @@ func (m *Machine) vacateDevice(j *job) bool {
 	switch {
 	case j.record.State == wire.JobStopping || j.record.State == wire.JobUnknown:
 		return true // it gives its memory back anyway, or cannot be reached
-	case j.record.Spec.Checkpoint == wire.Interval{} && !(j.claim().isZero() && j.hostClaim() == 0):
+	case j.record.Spec.Checkpoint == wire.Interval{} && !(j.claim().IsZero() && j.hostClaim() == 0):
 		return false
 	}
 	if rests := j.record.State == wire.JobParked || j.record.State == wire.JobParking; !rests {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/graph/autodiff"
 	"tensile/graph/cost"
@@ -108,7 +109,7 @@ func TestReplicasHaveArenas(t *testing.T) {
 
 // claimed is what jobs claim together, and the sum of their arenas.
 func claimed(jobs []PlannedJob) (together, arenas graph.Bytes) {
-	var sum ClaimSum
+	var sum memory.Sum
 	for _, j := range jobs {
 		sum = sum.Add(j.Layout.claim())
 		arenas += j.Layout.Wire.Arena

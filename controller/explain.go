@@ -69,7 +69,7 @@ func (m *Machine) explainFacts(j *job) *explain.Job {
 		Reason: r.Reason, Iteration: r.Iteration, Of: r.Spec.Iterations, Budget: d.config.Budget, Taken: d.takenBytes(),
 		Shared: d.config.sharesMemory(), Holders: []explain.Holder{}, Plans: []explain.Alternative{}}
 	for _, other := range m.jobs {
-		if c := other.claim(); other.domain == d && !c.isZero() {
+		if c := other.claim(); other.domain == d && !c.IsZero() {
 			h := explain.Holder{Job: other.record.Spec.Name, State: string(other.record.State),
 				Priority: other.priority(), Bytes: c.Arena}
 			if e.Shared {

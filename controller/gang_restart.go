@@ -198,7 +198,7 @@ func (m *Machine) healGangs() {
 			switch s := o.record.State; {
 			case s.Over() || s == wire.JobStopping || s == wire.JobParking || s == wire.JobParked:
 				return s
-			case o.claim().isZero():
+			case o.claim().IsZero():
 				return wire.JobQueued
 			}
 			return wire.JobRunning

@@ -46,7 +46,7 @@ func (m *Machine) allowPacking(j *job) bool {
 // was chosen. nil: no gang is about to start.
 func (m *Machine) startingGang() []*job {
 	for _, j := range m.jobs {
-		if j.isReplica() && (j.record.State == wire.JobStarting && j.claim().isZero() ||
+		if j.isReplica() && (j.record.State == wire.JobStarting && j.claim().IsZero() ||
 			j.record.State == wire.JobQueued && j.deviceChosen) {
 			return m.gang(j)
 		}

@@ -112,7 +112,7 @@ func (d *domain) breakDeadlock() {
 			return // the job is about to give memory back, or to take what it was granted
 		case l == nil || l.granted:
 		case j.record.State == wire.JobRunning &&
-			(!j.claim().fitsIn(j.claimWith(l)) || j.hostClaim() > j.hostBytes(l)) &&
+			(!j.claim().FitsIn(j.claimWith(l)) || j.hostClaim() > j.hostBytes(l)) &&
 			tied == nil:
 			tied = j
 		default:

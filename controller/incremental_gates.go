@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/plan/program"
 	"tensile/scheduler"
@@ -159,7 +160,7 @@ func (w *planJob) planBeside(r scheduler.Request, layouts []*ProvenLayout, candi
 
 // fitTogether reports whether layouts fit the budgets together.
 func (w *planJob) fitTogether(r *scheduler.Request, layouts []*ProvenLayout) bool {
-	var claims ClaimSum
+	var claims memory.Sum
 	var host graph.Bytes
 	for i, l := range layouts {
 		claims, host = claims.Add(l.claim()), host+l.Host+w.message.Jobs[i].HostExtra

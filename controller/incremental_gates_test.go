@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/plan/program"
@@ -33,7 +34,7 @@ func (n *nearby) take(p *PlanResult) {
 
 // claims are what layouts take together of both memories.
 func (n *nearby) claims(layouts []*ProvenLayout) (device, host graph.Bytes) {
-	var claims ClaimSum
+	var claims memory.Sum
 	for _, l := range layouts {
 		claims, host = claims.Add(*l.Claim), host+l.Host
 	}
@@ -176,7 +177,7 @@ func TestNotNearByGates(t *testing.T) {
 // Layouts fit where the sum of their bases and their largest rest do, and what jobs have on the host.
 func TestFit(t *testing.T) {
 	w := planJob{message: &PlanRequest{Jobs: []Candidate{{HostExtra: 2}, {}}}}
-	layouts := []*ProvenLayout{{Claim: &Claim{10, 30}, Host: 3}, {Claim: &Claim{20, 25}, Host: 4}}
+	layouts := []*ProvenLayout{{Claim: &memory.Claim{10, 30}, Host: 3}, {Claim: &memory.Claim{20, 25}, Host: 4}}
 	for _, test := range []struct {
 		budget, host graph.Bytes
 		want         bool

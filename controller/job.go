@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/scheduler/planner"
 	"tensile/wire"
@@ -144,11 +145,11 @@ type layout struct {
 }
 
 // claimWith is what the job claims while it trains with a layout.
-func (j *job) claimWith(l *layout) Claim {
+func (j *job) claimWith(l *layout) memory.Claim {
 	if j.record.Spec.Script {
-		c := exclusiveClaim(wholePages(l.Wire.Arena+l.scriptHeld+j.allocatorReserve(), j.leasePage))
+		c := memory.Exclusive(memory.WholePages(l.Wire.Arena+l.scriptHeld+j.allocatorReserve(), j.leasePage))
 		if j.isStale(l) { // the script does not keep to its former plan any more
-			c = c.union(exclusiveClaim(j.unplannedBytes()))
+			c = c.Union(memory.Exclusive(j.unplannedBytes()))
 		}
 		return c
 	}
@@ -179,16 +180,16 @@ func (j *job) newestLayout() *layout {
 // claim is what the job counts with: the largest arena that it may have now, or may come to have by what it was
 // granted. Where gates share memory, a job that cannot be reached counts with its whole arena, which it may have for as
 // long as that lasts.
-func (j *job) claim() Claim {
+func (j *job) claim() memory.Claim {
 	c := j.grantedClaim()
 	if j.record.State == wire.JobUnknown {
-		return exclusiveClaim(c.Arena)
+		return memory.Exclusive(c.Arena)
 	}
 	return c
 }
 
 // grantedClaim is what the job may have by what it was granted.
-func (j *job) grantedClaim() (c Claim) {
+func (j *job) grantedClaim() (c memory.Claim) {
 	if j.record.State.Over() {
 		return c
 	}
@@ -196,11 +197,11 @@ func (j *job) grantedClaim() (c Claim) {
 		return c
 	}
 	if j.damage != "" {
-		return exclusiveClaim(j.record.Claim) // the executor goes on with the memory that it has
+		return memory.Exclusive(j.record.Claim) // the executor goes on with the memory that it has
 	}
 	for _, l := range j.layouts {
 		if l.granted {
-			c = c.union(j.claimWith(l))
+			c = c.Union(j.claimWith(l))
 		}
 	}
 	return c

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/scheduler/planner"
 	"tensile/wire"
@@ -50,10 +51,10 @@ func (d *domain) updateLease() {
 
 // grantedBytes is what leases need for all that jobs were granted, and for what executors out of reach may have.
 func (d *domain) grantedBytes() graph.Bytes {
-	var sum ClaimSum
+	var sum memory.Sum
 	for j := range d.jobs() {
 		sum = sum.Add(j.grantedClaim())
 	}
 	held, _ := d.reservations()
-	return sum.Add(exclusiveClaim(held)).Bytes()
+	return sum.Add(memory.Exclusive(held)).Bytes()
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/plan/proof"
 	"tensile/scheduler"
@@ -45,7 +46,7 @@ type planSet struct {
 	key     key
 	planned *planner.Planned
 	// claims has one claim per job. nil: the job claims its arena.
-	claims []*Claim
+	claims []*memory.Claim
 	// err unwraps to scheduler.ErrNoPlan where it is kept. nil: there are plans.
 	err error
 }
@@ -166,7 +167,7 @@ func (m *planSet) forRequest(r scheduler.Request, order []int) (*planSet, error)
 		return nil, m.err
 	}
 	p := *m.planned
-	own := &planSet{planned: &p, claims: make([]*Claim, len(order))}
+	own := &planSet{planned: &p, claims: make([]*memory.Claim, len(order))}
 	p.Jobs, p.Programs = make([]scheduler.Scheduled, len(order)), make([]proof.Proven, len(order))
 	if p.Expected != nil {
 		expected := *p.Expected
@@ -202,7 +203,7 @@ func (w *planJob) planWithinBudget(r scheduler.Request) *planSet {
 			return &planSet{err: err}
 		}
 		m := &planSet{planned: p}
-		var sum ClaimSum
+		var sum memory.Sum
 		for i := range p.Programs {
 			m.claims = append(m.claims, w.claimOfCandidate(i, p.Programs[i].Program()))
 			if c := m.claims[i]; c != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/plan/program"
@@ -153,7 +154,7 @@ type ProvenLayout struct {
 	// Host is what its slots take on the host, in bytes.
 	Host graph.Bytes `json:"host_bytes"`
 	// Claim is what a job claims with it. nil: its arena.
-	Claim *Claim `json:"claim,omitempty"`
+	Claim *memory.Claim `json:"claim,omitempty"`
 	// program is nil where the layout comes from a recording, or is of a script's former graph and was granted by a
 	// controller before this one.
 	program *program.Program
@@ -166,9 +167,9 @@ func (l *ProvenLayout) isProven() bool { return l.program != nil }
 func (l *ProvenLayout) epoch() int64 { return l.Wire.Plan.Epoch }
 
 // claim is what a job claims while it trains with the layout.
-func (l *ProvenLayout) claim() Claim {
+func (l *ProvenLayout) claim() memory.Claim {
 	if l.Claim == nil {
-		return exclusiveClaim(l.Wire.Arena)
+		return memory.Exclusive(l.Wire.Arena)
 	}
 	return *l.Claim
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -449,7 +450,7 @@ func (d *domain) keepOldPlans(e *openRequest, why *NoPlan) {
 // may never fit the present budget.
 func (d *domain) requeueAllAdmitted(reason string) (any bool) {
 	for _, j := range d.activeJobs() {
-		if j.record.State == wire.JobStarting && j.claim().isZero() {
+		if j.record.State == wire.JobStarting && j.claim().IsZero() {
 			d.requeueAdmitted(j, reason)
 			any = true
 		}
@@ -494,7 +495,7 @@ func (d *domain) adopt(plans []adoption, e Event) {
 // isOverfull reports whether the newest plans of all jobs do not fit the budget together, which was larger when they
 // were made.
 func (d *domain) isOverfull() bool {
-	var sum ClaimSum
+	var sum memory.Sum
 	for _, j := range d.reachableJobs() {
 		if l := j.newestLayout(); l != nil {
 			sum = sum.Add(j.claimWith(l))

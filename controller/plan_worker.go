@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/plan/compile"
@@ -49,11 +50,11 @@ func (s *PlanSettings) sharesMemory() bool { return s.MemorySharing != wire.NoSh
 
 // claimOf is what a job claims that trains with a proven program. It depends on the program alone. nil: the job claims
 // its arena. A replica has its whole arena as base, in whole pages.
-func (s *PlanSettings) claimOf(p *program.Program) *Claim {
+func (s *PlanSettings) claimOf(p *program.Program) *memory.Claim {
 	if !s.sharesMemory() {
 		return nil
 	}
-	claim := &Claim{Arena: wholePages(p.Arena, s.Page)}
+	claim := &memory.Claim{Arena: memory.WholePages(p.Arena, s.Page)}
 	switch {
 	case p.Graph.Replicas() > 1:
 		claim.Base = claim.Arena
@@ -229,12 +230,12 @@ func (w *planJob) planTogether(r scheduler.Request) ([]PlannedJob, error) {
 }
 
 // claimOfCandidate is what a candidate claims by a program. nil: it claims its arena.
-func (w *planJob) claimOfCandidate(candidate int, p *program.Program) *Claim {
+func (w *planJob) claimOfCandidate(candidate int, p *program.Program) *memory.Claim {
 	c := &w.message.Jobs[candidate]
 	if !c.Spec.Script || !w.sharesMemory() {
 		return w.claimOf(p)
 	}
-	all := exclusiveClaim(wholePages(p.Arena+c.DeviceExtra, w.Page))
+	all := memory.Exclusive(memory.WholePages(p.Arena+c.DeviceExtra, w.Page))
 	return &all
 }
 
@@ -366,7 +367,7 @@ func (w *planJob) explainNoPlan(err error) *NoPlan {
 	if over, ok := errors.AsType[*scheduler.OverBudgetError](err); ok {
 		n.Need, n.Budget = over.Need, over.Budget
 		if c := w.contexts(w.failedCount); c.Sum() > 0 {
-			need := wholePages(over.Need, w.Page) // the budget is in whole pages
+			need := memory.WholePages(over.Need, w.Page) // the budget is in whole pages
 			n.Contexts, n.Need, n.Budget = c, need+c.Sum(), max(0, w.message.Budget-w.message.Reserved)
 			n.Why += fmt.Sprintf(" (the budget but for %s)", c)
 		}

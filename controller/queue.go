@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -238,7 +239,7 @@ func (m *Machine) parkJob(j *job, to wire.Place) error {
 // sendGangHome has a job leave the device, and its peers too.
 func (m *Machine) sendGangHome(j *job, to wire.Place) {
 	g := m.gangOrSelf(j)
-	trains := func(o *job) bool { return !o.claim().isZero() }
+	trains := func(o *job) bool { return !o.claim().IsZero() }
 	if j.isReplica() && j.record.State != wire.JobParking && slices.ContainsFunc(g, trains) {
 		m.chooseRestPoint(g, false)
 	}
@@ -251,7 +252,7 @@ func (m *Machine) sendGangHome(j *job, to wire.Place) {
 // sendHome has one job leave the device. A job that no executor has, or that was granted nothing where it is, leaves at
 // once; another one when it has come Home.
 func (m *Machine) sendHome(j *job, to wire.Place) {
-	if j.hasExecutor() && !j.record.Spec.Script && j.claim().isZero() && j.hostClaim() == 0 {
+	if j.hasExecutor() && !j.record.Spec.Script && j.claim().IsZero() && j.hostClaim() == 0 {
 		m.detachJob(j)
 	}
 	if !j.hasExecutor() {
@@ -290,7 +291,7 @@ func (m *Machine) recordParked(j *job) {
 
 // resumeJob has a parked job wait for its turn.
 func (m *Machine) resumeJob(j *job) error {
-	if j.record.State == wire.JobParking && j.claim().isZero() { // it already rests in memory, and was to leave
+	if j.record.State == wire.JobParking && j.claim().IsZero() { // it already rests in memory, and was to leave
 		j.enter(wire.JobParked, "")
 		j.record.Park, j.record.Preempted = wire.InMemory, false
 	}
@@ -424,14 +425,14 @@ func (d *domain) contextFreedBy(j *job) graph.Bytes {
 
 // freedWithout is how many bytes of the device would be free without some jobs.
 func (d *domain) freedWithout(jobs ...*job) graph.Bytes {
-	var left ClaimSum
+	var left memory.Sum
 	for j := range d.jobs() {
 		if !slices.Contains(jobs, j) {
 			left = left.Add(j.claim())
 		}
 	}
 	held, _ := d.reservations()
-	left = left.Add(exclusiveClaim(held))
+	left = left.Add(memory.Exclusive(held))
 	return d.totalClaims().Bytes() - left.Bytes()
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/graph/text"
 	"tensile/scheduler/planner"
@@ -117,7 +118,7 @@ func (j *job) unplannedBytes() graph.Bytes {
 	if s := j.record.Script; s != nil && s.Plan == 0 {
 		need = max(need, s.Touched)
 	}
-	return wholePages(need, j.leasePage)
+	return memory.WholePages(need, j.leasePage)
 }
 
 // deviceExtra is what a script is to have on the device beside the arena of a new plan: what it holds, and the reserve

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tensile/controller"
+	"tensile/controller/memory"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/device/sim"
@@ -32,7 +33,7 @@ func (s *submission) suggestBatch(ctx context.Context, conn wire.Bus, names []st
 	if err != nil {
 		return refused
 	}
-	most := s.roomiest(controller.Devices(&a))
+	most := s.roomiest(memory.Devices(&a))
 	if most == nil {
 		return refused
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tensile/controller"
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -193,7 +194,7 @@ func (s series) deviceSeries(devices []wire.DeviceState, i int) series {
 
 func (s series) addAll(v *controller.View) {
 	s.add(s.trouble, boolValue(v.Trouble != ""))
-	devices := controller.Devices(&v.Answer)
+	devices := memory.Devices(&v.Answer)
 	for i := range devices[:min(len(devices), maxDevices)] {
 		s.deviceSeries(devices, i).ofDevice(v, devices, i)
 	}
@@ -218,7 +219,7 @@ func (s series) addAll(v *controller.View) {
 		}
 		owners[l.Owner].add(r, l)
 		if shown++; shown <= maxJobs {
-			s.deviceSeries(devices, controller.DeviceIndex(devices, r)).ofJob(r, l)
+			s.deviceSeries(devices, memory.DeviceIndex(devices, r)).ofJob(r, l)
 		}
 	}
 	s.add(s.collector.device.jobsLeftOut, float64(max(0, shown-maxJobs)))

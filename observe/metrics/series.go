@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tensile/controller"
+	"tensile/controller/memory"
 	"tensile/wire"
 )
 
@@ -17,7 +18,7 @@ var states = []wire.JobState{wire.JobQueued, wire.JobStarting, wire.JobRunning, 
 // ofDevice are the series of one of the devices.
 func (s series) ofDevice(v *controller.View, devices []wire.DeviceState, i int) {
 	f, d := &s.collector.device, &devices[i]
-	claims, held := controller.DeviceClaims(&v.Answer, devices, i)
+	claims, held := memory.DeviceClaims(&v.Answer, devices, i)
 	s.add(f.used, float64(d.Used))
 	s.add(f.contexts, float64(max(0, d.Used-claims.Bytes()-held)))
 	s.add(f.hostUsed, float64(d.HostUsed))
@@ -39,7 +40,7 @@ func (s series) ofDevice(v *controller.View, devices []wire.DeviceState, i int) 
 func (s series) jobs(v *controller.View, devices []wire.DeviceState, on int) {
 	counts := make(map[wire.JobState]int)
 	for i := range v.Jobs {
-		if controller.DeviceIndex(devices, &v.Jobs[i]) == on {
+		if memory.DeviceIndex(devices, &v.Jobs[i]) == on {
 			counts[v.Jobs[i].State]++
 		}
 	}

@@ -1,4 +1,4 @@
-package controller
+package memory
 
 import (
 	"math/rand/v2"
@@ -16,8 +16,8 @@ func TestTogether(t *testing.T) {
 		base := graph.Bytes(rng.IntN(6))
 		return Claim{base, base + graph.Bytes(rng.IntN(6))}
 	}
-	sum := func(claims ...Claim) ClaimSum {
-		var s ClaimSum
+	sum := func(claims ...Claim) Sum {
+		var s Sum
 		for _, c := range claims {
 			s = s.Add(c)
 		}
@@ -39,11 +39,11 @@ func TestTogether(t *testing.T) {
 		}
 		c, d := random(), random()
 		worse := max(sum(others...).Add(c).Bytes(), sum(others...).Add(d).Bytes())
-		if got := sum(others...).Add(c.union(d)).Bytes(); got != worse {
+		if got := sum(others...).Add(c.Union(d)).Bytes(); got != worse {
 			t.Fatalf("%v beside %v or %v take %d, the worse of the two is %d", others, c, d, got, worse)
 		}
-		if c.fitsIn(d) != (sum(others...).Add(c.union(d)) == sum(others...).Add(d) && c.union(d) == d) {
-			t.Fatalf("%v within %v: %v", c, d, c.fitsIn(d))
+		if c.FitsIn(d) != (sum(others...).Add(c.Union(d)) == sum(others...).Add(d) && c.Union(d) == d) {
+			t.Fatalf("%v within %v: %v", c, d, c.FitsIn(d))
 		}
 	}
 }
