@@ -14,6 +14,7 @@ import (
 	"tensile/controller"
 	"tensile/controller/local"
 	"tensile/controller/memory"
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/models/task"
 	"tensile/observe/report"
@@ -72,13 +73,13 @@ func (s *stage) try(tasks []task.Task, c controller.Config) (*trial, error) {
 	}
 	d := s.device()
 	on := c.SharedDevice(planner.Describe(d, planner.Roofline(d.Facts())))
-	p := &controller.PlanWorker{PlanSettings: c.PlanSettings(), Device: on}
+	p := &plans.Worker{Settings: c.PlanSettings(), Device: on}
 	demanded := endless
 	if s.whole {
 		demanded = s.iterations
 	}
 	run, err := local.Train(ctx, d, on, tasks, local.Options{Config: c, Iterations: demanded,
-		Plan: func(ctx context.Context, q *controller.PlanRequest) *controller.PlanResult {
+		Plan: func(ctx context.Context, q *plans.Request) *plans.Result {
 			runtime.LockOSThread()
 			since := threadTime()
 			planned := p.Plan(ctx, q)
@@ -126,7 +127,7 @@ func (s *stage) try(tasks []task.Task, c controller.Config) (*trial, error) {
 }
 
 // refusal says why jobs that have come cannot be trained together; "": they can.
-func refusal(q *controller.PlanRequest, p *controller.PlanResult) string {
+func refusal(q *plans.Request, p *plans.Result) string {
 	if q.Admitted == len(q.Jobs) {
 		return "" // all train: these were to be better plans
 	}
@@ -145,7 +146,7 @@ func refusal(q *controller.PlanRequest, p *controller.PlanResult) string {
 // why".
 func reworded(why string) string {
 	if _, rest, ok := strings.Cut(why, "even alone: "); ok {
-		why = strings.TrimSuffix(rest, "; "+controller.SmallerHint) // the rest is about any job
+		why = strings.TrimSuffix(rest, "; "+plans.SmallerHint) // the rest is about any job
 		if need, rest, ok := strings.Cut(why, " and the budget is "); ok {
 			_, because, _ := strings.Cut(rest, "; ")
 			return strings.TrimSuffix(strings.TrimPrefix(need, "it ")+": "+because, ": ")
@@ -161,7 +162,7 @@ func reworded(why string) string {
 }
 
 // figuresOf works out what a plan does.
-func figuresOf(g *graph.Graph, l *controller.ProvenLayout) planFigures {
+func figuresOf(g *graph.Graph, l *plans.ProvenLayout) planFigures {
 	p := l.Wire.Plan
 	f := planFigures{claim: memory.Claim{Base: l.Wire.Arena, Arena: l.Wire.Arena}, swaps: swapped(g, p)}
 	if l.Claim != nil { // jobs share memory

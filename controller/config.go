@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/scheduler"
@@ -84,9 +85,9 @@ type Config struct {
 	Horizon int `json:"horizon"`
 }
 
-// PlanSettings are the parts of the configuration on which plans depend.
-func (c *Config) PlanSettings() PlanSettings {
-	return PlanSettings{Policy: c.Policy, Options: c.Options, MemorySharing: c.MemorySharing, Page: c.Page}
+// plans.Settings are the parts of the configuration on which plans depend.
+func (c *Config) PlanSettings() plans.Settings {
+	return plans.Settings{Policy: c.Policy, Options: c.Options, MemorySharing: c.MemorySharing, Page: c.Page}
 }
 
 // withDefaults returns the configuration with the recommended values for what was left zero.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/scheduler/explain"
 	"tensile/wire"
 )
@@ -26,20 +27,20 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 		m.reply(from, fmt.Errorf("job %s %s: plans explain it once it has a device", q.Job, j.record.Reason))
 		return
 	}
-	o := &ExplainRequest{To: from, Request: *q, Job: m.explainFacts(j), At: -1, Graph: j.graph, Profile: j.profile}
-	o.Latency = slices.Clone(j.latency)
+	o := &plans.ExplainRequest{To: from, Request: *q, Job: m.explainFacts(j), At: -1, Graph: j.graph,
+		Profile: j.profile, Latency: slices.Clone(j.latency)}
 	if l := j.newestLayout(); l != nil && !j.isStale(l) {
 		o.Current, o.Stands = &l.ProvenLayout, explain.ToCome
 	}
 	for _, l := range j.deliveredLayouts() {
-		if l.epoch() == j.record.Applied {
+		if l.Epoch() == j.record.Applied {
 			o.Current, o.Stands = &l.ProvenLayout, explain.InForce
 		}
 	}
-	if o.Current != nil && !o.Current.isProven() { // it is a script's, of its former graph
+	if o.Current != nil && !o.Current.IsProven() { // it is a script's, of its former graph
 		o.Current = nil
 	}
-	if o.Current != nil && j.lastReport != nil && j.lastReport.Epoch == o.Current.epoch() {
+	if o.Current != nil && j.lastReport != nil && j.lastReport.Epoch == o.Current.Epoch() {
 		o.LastReport = j.lastReport
 	}
 	d := j.domain
@@ -95,7 +96,7 @@ const maxExplanations = 16
 const explainTime = 45 * time.Second
 
 // explain answers an explain request on a goroutine of its own.
-func (r *runner) explain(q *ExplainRequest) {
+func (r *runner) explain(q *plans.ExplainRequest) {
 	answer := r.answers[q.To]
 	delete(r.answers, q.To)
 	if answer == nil {

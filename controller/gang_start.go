@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tensile/controller/plans"
 	"tensile/wire"
 )
 
@@ -110,7 +111,7 @@ func (d *domain) dropPartialGangs(begun []*job) (whole, cut []*job) {
 
 // gangNeverFits returns a replica, and why its gang cannot start on the one device that may take it, even when the gang
 // is alone, but for what executors out of reach may have. why "": it may start.
-func (d *domain) gangNeverFits(e *openRequest, p *PlanResult) (j *job, why string) {
+func (d *domain) gangNeverFits(e *openRequest, p *plans.Result) (j *job, why string) {
 	if e.admitted > 0 || len(e.jobs) == 0 || p.NoPlan == nil || p.NoPlan.Need == 0 || !d.memoryUnchanged(e) {
 		return nil, ""
 	}
@@ -234,9 +235,9 @@ func (m *Machine) startGang() {
 	}
 	for _, j := range g {
 		l := j.newestLayout()
-		j.record.Granted, j.record.Park, j.record.At = l.epoch(), "", 0
+		j.record.Granted, j.record.Park, j.record.At = l.Epoch(), "", 0
 		j.replica.resting, j.replica.margin, j.replica.iterationsBegun, j.replica.running = false, 0, 0, true
-		m.emitEvent(Event{Kind: Granted, Job: j.record.Spec.Name, Epoch: l.epoch(), Bytes: l.Wire.Arena})
+		m.emitEvent(Event{Kind: Granted, Job: j.record.Spec.Name, Epoch: l.Epoch(), Bytes: l.Wire.Arena})
 	}
 	g[0].replica.checkpointOrdered = m.now
 	for _, d := range m.domains { // other gangs may start now

@@ -24,8 +24,8 @@ func (d *domain) grant() {
 				continue
 			}
 			l.granted = true
-			j.record.Granted, j.record.Park = l.epoch(), ""
-			d.m.emitEvent(Event{Kind: Granted, Job: j.record.Spec.Name, Epoch: l.epoch(), Bytes: l.Wire.Arena})
+			j.record.Granted, j.record.Park = l.Epoch(), ""
+			d.m.emitEvent(Event{Kind: Granted, Job: j.record.Spec.Name, Epoch: l.Epoch(), Bytes: l.Wire.Arena})
 		}
 	}
 	for _, j := range d.activeJobs() {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tensile/controller/memory"
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/scheduler/planner"
 	"tensile/wire"
@@ -133,7 +134,7 @@ type job struct {
 
 // layout is a plan with offsets with which a job may train.
 type layout struct {
-	ProvenLayout
+	plans.ProvenLayout
 	// granted says that the job may train with it; it never becomes false but for a grant that no executor has.
 	granted bool
 	// delivered says that it was stored where the job's executor finds it.
@@ -153,7 +154,7 @@ func (j *job) claimWith(l *layout) memory.Claim {
 		}
 		return c
 	}
-	return l.claim()
+	return l.ClaimOrArena()
 }
 
 // isActive reports whether the job is planned for.
@@ -210,7 +211,7 @@ func (j *job) grantedClaim() (c memory.Claim) {
 // mayApply reports whether the layout of an epoch was granted and is not superseded. An executor that names another
 // epoch is mistaken, and no reason to forget layouts.
 func (j *job) mayApply(epoch int64) bool {
-	return slices.ContainsFunc(j.layouts, func(l *layout) bool { return l.granted && l.epoch() == epoch })
+	return slices.ContainsFunc(j.layouts, func(l *layout) bool { return l.granted && l.Epoch() == epoch })
 }
 
 // recordApplied records that the layout of an epoch is in force, and forgets older ones. It returns those that nobody
@@ -224,16 +225,16 @@ func (j *job) recordApplied(epoch int64) (useless []*layout) {
 	}
 	j.layouts = slices.DeleteFunc(j.layouts, func(l *layout) bool {
 		switch {
-		case l.epoch() >= epoch:
+		case l.Epoch() >= epoch:
 			return false
-		case l.epoch() == was:
+		case l.Epoch() == was:
 			j.formerLayout = l
 		default:
 			useless = append(useless, l)
 		}
 		return true
 	})
-	if at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == epoch }); at >= 0 {
+	if at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.Epoch() == epoch }); at >= 0 {
 		j.record.Arena, j.record.SlotPeak = j.layouts[at].Wire.Arena, j.layouts[at].Peak
 	}
 	return useless
@@ -248,22 +249,22 @@ func (j *job) deliveredLayouts() []*layout {
 }
 
 // addLayout makes a layout the newest. The newest before it is forgotten if it was not granted.
-func (j *job) addLayout(l *ProvenLayout, reason string) {
+func (j *job) addLayout(l *plans.ProvenLayout, reason string) {
 	if last := j.newestLayout(); last != nil && !last.granted {
 		j.layouts = j.layouts[:len(j.layouts)-1]
 	}
 	if j.record.Granted == 0 {
-		j.record.Cleared = l.epoch() - 1 // a revoked layout may still be stored for the executor
+		j.record.Cleared = l.Epoch() - 1 // a revoked layout may still be stored for the executor
 	}
 	j.layouts = append(j.layouts, &layout{ProvenLayout: *l, scriptHeld: j.record.Spec.Held})
-	j.record.Epoch = l.epoch()
+	j.record.Epoch = l.Epoch()
 	j.record.PlansMade, j.record.PlanReason, j.record.Unplanned = j.record.PlansMade+1, reason, ""
 }
 
 // revokeGrant takes back the grant of a job that no executor has.
 func (j *job) revokeGrant() {
 	if l := j.newestLayout(); l != nil {
-		l.granted, j.layouts, j.record.Granted, j.record.Cleared = false, []*layout{l}, 0, l.epoch()-1
+		l.granted, j.layouts, j.record.Granted, j.record.Cleared = false, []*layout{l}, 0, l.Epoch()-1
 	}
 }
 

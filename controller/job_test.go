@@ -3,6 +3,7 @@ package controller
 import (
 	"testing"
 
+	"tensile/controller/plans"
 	"tensile/plan"
 	"tensile/wire"
 )
@@ -11,7 +12,7 @@ import (
 func TestRevoke(t *testing.T) {
 	j := &job{}
 	for epoch := range int64(3) {
-		l := &ProvenLayout{Wire: &wire.Layout{Plan: &plan.Plan{Epoch: epoch + 1}}}
+		l := &plans.ProvenLayout{Wire: &wire.Layout{Plan: &plan.Plan{Epoch: epoch + 1}}}
 		j.layouts = append(j.layouts, &layout{ProvenLayout: *l, granted: epoch < 2})
 	}
 	j.record.Granted = 2
@@ -19,7 +20,7 @@ func TestRevoke(t *testing.T) {
 	if first, last := j.record.Epochs(); first <= last {
 		t.Errorf("the layouts from %d to %d may be in force, want none", first, last)
 	}
-	j.record.Granted = j.newestLayout().epoch()
+	j.record.Granted = j.newestLayout().Epoch()
 	if first, last := j.record.Epochs(); first != 3 || last != 3 {
 		t.Errorf("the layouts from %d to %d may be in force, want the third", first, last)
 	}

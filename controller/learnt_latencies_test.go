@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/models"
 	"tensile/plan"
@@ -156,7 +157,7 @@ func TestWarmUpTeachesNothing(t *testing.T) {
 	k := restoreLearnt("x", nil)
 	profile := &planner.Profile{Signatures: []graph.Signature{"a", "b", "a"}}
 	j := &job{profile: profile, record: wire.Record{Incarnation: 1}}
-	l := &layout{ProvenLayout: ProvenLayout{Wire: &wire.Layout{Plan: &plan.Plan{
+	l := &layout{ProvenLayout: plans.ProvenLayout{Wire: &wire.Layout{Plan: &plan.Plan{
 		Steps: []plan.Step{{Op: 0}, {Op: 1, Variant: "another"}, {Op: 2}}}}}}
 	hear := func(took time.Duration) { k.learnFrom(j, l, []time.Duration{took, took, 3 * took}) }
 	hear(time.Second)
@@ -206,7 +207,7 @@ func TestLearntBounds(t *testing.T) {
 		rounds := 40
 		for round := range rounds {
 			j := &job{profile: &planner.Profile{}, warmIncarnation: 1, record: wire.Record{Incarnation: 1}}
-			l := &layout{ProvenLayout: ProvenLayout{Wire: &wire.Layout{Plan: new(plan.Plan)}}}
+			l := &layout{ProvenLayout: plans.ProvenLayout{Wire: &wire.Layout{Plan: new(plan.Plan)}}}
 			r := new(wire.Report)
 			from := rng.IntN(universe)
 			for op := range 1 + rng.IntN(wire.MaxLearnt/2) {

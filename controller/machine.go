@@ -142,7 +142,7 @@ func NewMachine(c Config) *Machine {
 }
 
 // Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. It
-// never makes plans: Output.PlanRequest asks for them, and Input.PlanResult brings them.
+// never makes plans: Output.plans.Request asks for them, and Input.plans.Result brings them.
 func (m *Machine) Step(now time.Duration, in Input) []Output {
 	m.beginStep(now)
 	switch {

@@ -3,6 +3,7 @@ package controller
 import (
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -23,9 +24,9 @@ type Input struct {
 	Report *wire.Report `json:"report,omitzero"`
 	// Ended tells of the end of an executor's process.
 	Ended *ExecutorEnd `json:"gone,omitzero"`
-	// PlanResult answers an Output.PlanRequest.
-	PlanResult *PlanResult `json:"planned,omitzero"`
-	Tick       *Tick       `json:"tick,omitzero"`
+	// plans.Result answers an Output.plans.Request.
+	PlanResult *plans.Result `json:"planned,omitzero"`
+	Tick       *Tick         `json:"tick,omitzero"`
 }
 
 // Submission is a new job.
@@ -80,10 +81,10 @@ type Output struct {
 	Tenants  *wire.Tenants  `json:"tenants,omitzero"`
 	// Drop names what is to be removed.
 	Drop *Drop `json:"drop,omitzero"`
-	// PlanRequest is to be answered by an Input.PlanResult.
-	PlanRequest *PlanRequest `json:"plan,omitzero"`
+	// plans.Request is to be answered by an Input.plans.Result.
+	PlanRequest *plans.Request `json:"plan,omitzero"`
 	// Explain is to be answered to whoever asks; the machine does not hear the answer.
-	Explain *ExplainRequest `json:"ask,omitzero"`
+	Explain *plans.ExplainRequest `json:"ask,omitzero"`
 	// Cancel is the ticket of a plan request whose answer would be ignored.
 	Cancel int64 `json:"cancel,omitzero"`
 	// Event is for the log.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
@@ -39,13 +40,13 @@ type offer struct {
 	// index is where the job is among the jobs of request.
 	index int
 	// answer is nil until the plans have come.
-	answer *PlanResult
+	answer *plans.Result
 }
 
 // prospect is a device with the job of a search, as it was when it was first looked at: all that plans depend on.
 type prospect struct {
 	// jobs are those that are planned for, the job of the search last.
-	jobs []Candidate
+	jobs []plans.Candidate
 	// slowdowns are the present ones of the other jobs.
 	slowdowns []float64
 	// demands are those of jobs.
@@ -184,7 +185,7 @@ func (d *domain) prospectFor(j *job, weight func(*job) float64) *prospect {
 		}
 		needs = append(needs, d.largestWorkingSet(o, c.Profile))
 	}
-	s.timeAlone, s.tooSmall = totalTime(s.jobs[len(jobs)-1].Latency), d.isTooSmall(needs)
+	s.timeAlone, s.tooSmall = plans.TotalTime(s.jobs[len(jobs)-1].Latency), d.isTooSmall(needs)
 	return s
 }
 
@@ -244,7 +245,7 @@ func (a *offer) isAlike(b *offer) bool {
 }
 
 // sameCandidate reports whether two jobs get the same plans.
-func sameCandidate(c, e Candidate) bool {
+func sameCandidate(c, e plans.Candidate) bool {
 	return c.LastReport == nil && e.LastReport == nil && c.Spec.Graph == e.Spec.Graph &&
 		c.Spec.Priority == e.Spec.Priority &&
 		c.Spec.SwapRate == e.Spec.SwapRate && c.Spec.Least == e.Spec.Least && c.Measured == e.Measured &&
@@ -254,7 +255,7 @@ func sameCandidate(c, e Candidate) bool {
 }
 
 // takeSearchResult takes the plans of the search on a device.
-func (m *Machine) takeSearchResult(d *domain, p *PlanResult) {
+func (m *Machine) takeSearchResult(d *domain, p *plans.Result) {
 	for _, a := range m.search.offers {
 		if a.domain == d {
 			a.answer = p
@@ -348,7 +349,7 @@ func (m *Machine) abandonSearch() {
 }
 
 // jobPlan is the plan for the job of the search. nil: the job does not fit there now.
-func (a *offer) jobPlan() *PlannedJob {
+func (a *offer) jobPlan() *plans.PlannedJob {
 	if len(a.answer.NeverFit) > 0 || a.index >= len(a.answer.Jobs) {
 		return nil
 	}

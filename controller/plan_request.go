@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tensile/controller/memory"
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -30,7 +31,7 @@ type openRequest struct {
 	jobs     []*job
 	admitted int
 	// message is the request as it was sent.
-	message *PlanRequest
+	message *plans.Request
 	// mandatory says that the plans are to be adopted whatever they gain.
 	mandatory bool
 	// incremental says that jobs have come or gone since the present plans were made, and most may keep theirs.
@@ -111,8 +112,8 @@ func (d *domain) sendRequest(e *openRequest) {
 
 // planRequestFor is the message that asks for plans for jobs, of which the first ones, as many as admitted says, are
 // admitted.
-func (d *domain) planRequestFor(jobs []*job, admitted int) *PlanRequest {
-	p := &PlanRequest{Device: d.registered, WantSlowdowns: len(d.m.domains) > 1, Admitted: admitted,
+func (d *domain) planRequestFor(jobs []*job, admitted int) *plans.Request {
+	p := &plans.Request{Device: d.registered, WantSlowdowns: len(d.m.domains) > 1, Admitted: admitted,
 		Budget: d.config.Budget, Reserved: d.reservedBytes(), Correction: d.lineOrEqual(),
 		HostMemory: d.config.HostMemory, HostReserved: d.hostReserved(jobs), Contexts: d.stayingContexts()}
 	starts := d.needExecutors(jobs)
@@ -133,8 +134,8 @@ func (d *domain) planRequestFor(jobs []*job, admitted int) *PlanRequest {
 }
 
 // candidateFor is a job as workers take it.
-func (d *domain) candidateFor(j *job) Candidate {
-	c := Candidate{Spec: j.record.Spec, Epoch: j.record.Epoch + 1, Graph: j.graph, LastReport: j.policyReport,
+func (d *domain) candidateFor(j *job) plans.Candidate {
+	c := plans.Candidate{Spec: j.record.Spec, Epoch: j.record.Epoch + 1, Graph: j.graph, LastReport: j.policyReport,
 		Unchecked: j.unchecked,
 		Remaining: d.config.Horizon, DeviceExtra: j.deviceExtra()}
 	if e, known := d.expectationOf(j); known {
@@ -178,7 +179,7 @@ func (d *domain) cancelRequest() {
 }
 
 // takeResult takes the answer to a plan request. An answer to another request than the open one of a device is ignored.
-func (m *Machine) takeResult(p *PlanResult) {
+func (m *Machine) takeResult(p *plans.Result) {
 	for _, d := range m.domains {
 		if d.request != nil && d.request.ticket == p.Ticket {
 			for i, profile := range p.NewProfiles {
@@ -207,7 +208,7 @@ func (d *domain) isSearching() bool {
 
 // applyResult adopts the plans of the open request. The present state counts, not the one in which the request was
 // sent: plans of jobs that are over are ignored.
-func (d *domain) applyResult(p *PlanResult) {
+func (d *domain) applyResult(p *plans.Result) {
 	e := d.request
 	d.request, d.m.changed = nil, true
 	d.driftNotBefore = d.m.now + coolDownFactor*(d.m.now-e.sentAt)
@@ -268,7 +269,7 @@ func (d *domain) rejectImpossible(e *openRequest, why map[int]string) {
 
 // admitPlanned admits queued jobs, with plans for them and for the jobs that were admitted already. The others go on
 // waiting, each with the reason. No job overtakes another that waits for memory.
-func (d *domain) admitPlanned(e *openRequest, p *PlanResult) {
+func (d *domain) admitPlanned(e *openRequest, p *plans.Result) {
 	if j, why := d.gangNeverFits(e, p); why != "" {
 		only := d.reservedBytes() == 0 && (len(d.m.domains) == 1 || j.record.Spec.Device != "") // it can never fit
 		if j.batch != nil && only {
@@ -300,7 +301,7 @@ func (d *domain) admitPlanned(e *openRequest, p *PlanResult) {
 	}
 	why := p.NoPlan
 	for _, j := range cut {
-		d.keepWaiting(j, cmp.Or(why, &NoPlan{Why: "waits for the other replicas"}))
+		d.keepWaiting(j, cmp.Or(why, &plans.NoPlan{Why: "waits for the other replicas"}))
 	}
 	for i, j := range stillQueued(e.jobs[fits:]) {
 		if d.m.allowPacking(j) {
@@ -314,7 +315,7 @@ func (d *domain) admitPlanned(e *openRequest, p *PlanResult) {
 			j.record.Reason += ", but for what executors may have that cannot be reached"
 			j.blocked, d.pending.admission = true, true // others may begin before it
 		}
-		why = &NoPlan{Why: fmt.Sprintf("job %s is before it in the queue", e.jobs[fits].record.Spec.Name)}
+		why = &plans.NoPlan{Why: fmt.Sprintf("job %s is before it in the queue", e.jobs[fits].record.Spec.Name)}
 	}
 	if len(begun) == 0 { // none fits, or those that fit were stopped: others would shrink in vain
 		if d.pending.replan.isZero() {
@@ -342,7 +343,7 @@ func stillQueued(jobs []*job) []*job {
 }
 
 // keepWaiting records why a job goes on waiting.
-func (d *domain) keepWaiting(j *job, why *NoPlan) {
+func (d *domain) keepWaiting(j *job, why *plans.NoPlan) {
 	before, need := j.record.Reason, "it and the running jobs need"
 	if slices.ContainsFunc(d.m.gang(j), func(o *job) bool { return o != j && o.domain == d }) {
 		need = "it, its other replicas and the running jobs need" // this holds also where nothing runs
@@ -372,12 +373,12 @@ func (d *domain) keepWaiting(j *job, why *NoPlan) {
 // adoption is a plan that an admitted job may change to.
 type adoption struct {
 	job *job
-	PlannedJob
+	plans.PlannedJob
 }
 
 // admittedPlans are the plans of a request whose jobs are admitted. A job that was told to stop or to park keeps its
 // plan, and changes to its new share of the link only.
-func (d *domain) admittedPlans(e *openRequest, plans []PlannedJob) []adoption {
+func (d *domain) admittedPlans(e *openRequest, plans []plans.PlannedJob) []adoption {
 	var list []adoption
 	for i, p := range plans {
 		j := e.jobs[i]
@@ -395,7 +396,7 @@ func (d *domain) admittedPlans(e *openRequest, plans []PlannedJob) []adoption {
 
 // adoptIfBetter adopts plans for the admitted jobs if they are worth the time of the transitions, or if jobs have no
 // plan or have to shrink.
-func (d *domain) adoptIfBetter(e *openRequest, jobs []PlannedJob) {
+func (d *domain) adoptIfBetter(e *openRequest, jobs []plans.PlannedJob) {
 	d.lastNoPlan = ""
 	plans := d.admittedPlans(e, jobs)
 	if d.isOverfull() {
@@ -425,7 +426,7 @@ func (d *domain) adoptIfBetter(e *openRequest, jobs []PlannedJob) {
 
 // keepOldPlans goes on when a request had no plans. Where jobs have to shrink, or have no plan, those that have no
 // memory yet wait again.
-func (d *domain) keepOldPlans(e *openRequest, why *NoPlan) {
+func (d *domain) keepOldPlans(e *openRequest, why *plans.NoPlan) {
 	if (d.isOverfull() || d.hasUnplannedJob()) && d.requeueAllAdmitted(e.reason.text) {
 		d.pending.replan, d.pending.admission = e.reason, true
 		return
@@ -478,7 +479,7 @@ func (d *domain) adopt(plans []adoption, e Event) {
 		if d.config.Limited {
 			j.record.Link = wire.Rates{Out: p.Out.Rate, In: p.In.Rate}
 		}
-		if p.Layout != nil && p.Layout.epoch() > j.record.Epoch {
+		if p.Layout != nil && p.Layout.Epoch() > j.record.Epoch {
 			j.record.Latencies = p.Latencies
 			j.addLayout(p.Layout, e.Reason)
 			d.m.addCount(j, func(t *Counters) { t.countPlan(e.Cause) })

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/peak"
 	"tensile/plan/compile"
@@ -276,7 +277,7 @@ func (j *job) restoreLayouts(c *Config, layouts []*wire.Layout) error {
 		if w.Plan.Epoch < first || w.Plan.Epoch > last || !j.isActive() {
 			continue
 		}
-		if l := (&layout{ProvenLayout: ProvenLayout{Wire: w}, granted: true, delivered: true}); j.isStale(l) {
+		if l := (&layout{ProvenLayout: plans.ProvenLayout{Wire: w}, granted: true, delivered: true}); j.isStale(l) {
 			// The layout counts until the executor says that another is in force. What the script held beside it is
 			// part of the claim.
 			l.scriptHeld = max(0, j.record.Claim-w.Arena-j.allocatorReserve())
@@ -289,10 +290,10 @@ func (j *job) restoreLayouts(c *Config, layouts []*wire.Layout) error {
 			return fmt.Errorf("layout %d is wrong: %w", w.Plan.Epoch, err)
 		}
 		settings := c.PlanSettings()
-		l := settings.provenLayout(w, proven.Program(), peak.Of(j.graph, w.Plan).Peak)
+		l := settings.NewLayout(w, proven.Program(), peak.Of(j.graph, w.Plan).Peak)
 		j.layouts = append(j.layouts, &layout{ProvenLayout: *l, granted: true, delivered: true,
 			scriptHeld: j.record.Spec.Held})
 	}
-	slices.SortFunc(j.layouts, func(a, b *layout) int { return int(a.epoch() - b.epoch()) })
+	slices.SortFunc(j.layouts, func(a, b *layout) int { return int(a.Epoch() - b.Epoch()) })
 	return nil
 }

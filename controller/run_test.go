@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/models/graphtest"
@@ -27,9 +28,9 @@ type office struct {
 	t         *testing.T
 	bus       *bustest.Bus
 	config    Config
-	planner   *PlanWorker
-	plans     chan *PlanRequest // that are being made
-	let       chan struct{}     // lets a plan be made
+	planner   *plans.Worker
+	plans     chan *plans.Request // that are being made
+	let       chan struct{}       // lets a plan be made
 	forgotten []string
 	lines     strings.Builder // of the log
 	recording bytes.Buffer
@@ -41,8 +42,8 @@ type office struct {
 func newOffice(t *testing.T) *office {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
 	c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", SettleReports: 1, Alpha: 1}
-	f := &office{t: t, bus: bustest.New(), config: c, planner: plannerOf(c, profile), plans: make(chan *PlanRequest, 1),
-		let:   make(chan struct{}),
+	f := &office{t: t, bus: bustest.New(), config: c, planner: plannerOf(c, profile),
+		plans: make(chan *plans.Request, 1), let: make(chan struct{}),
 		ended: make(chan error, 1)}
 	f.begin(c)
 	return f
@@ -82,7 +83,7 @@ func TestFullIsTold(t *testing.T) {
 }
 
 // plan is a planner that waits until it is let on, or nobody wants its plan any more.
-func (f *office) plan(ctx context.Context, p *PlanRequest) *PlanResult {
+func (f *office) plan(ctx context.Context, p *plans.Request) *plans.Result {
 	f.plans <- p
 	select {
 	case <-f.let:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tensile/controller/memory"
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/graph/text"
 	"tensile/scheduler/planner"
@@ -95,7 +96,7 @@ func (m *Machine) recordAllocated(j *job, a *wire.Allocated) {
 }
 
 // recordUnplanned records that there is no plan for what a script has recorded: it trains on without one.
-func (m *Machine) recordUnplanned(j *job, why *NoPlan) {
+func (m *Machine) recordUnplanned(j *job, why *plans.NoPlan) {
 	last := j.newestLayout()
 	if last == nil || !j.isStale(last) || !j.canChangePlan() {
 		return
@@ -143,7 +144,7 @@ func (j *job) isStale(l *layout) bool {
 func (j *job) orderedSpec() wire.Spec {
 	spec := j.record.Spec
 	for _, l := range j.layouts {
-		if l.epoch() == j.record.Granted && j.isStale(l) {
+		if l.Epoch() == j.record.Granted && j.isStale(l) {
 			spec.Graph = l.Wire.Plan.Graph
 		}
 	}

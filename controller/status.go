@@ -443,7 +443,7 @@ func (m *Machine) applyReport(r *wire.Report) {
 		m.recordIteration(j, r)
 	}
 	d := j.domain
-	at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == r.Epoch && !j.isStale(l) })
+	at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.Epoch() == r.Epoch && !j.isStale(l) })
 	if at < 0 || len(r.Steps) != len(j.layouts[at].Wire.Plan.Steps) {
 		m.countReport(j, r, nil)
 		return // the plan is no longer in use

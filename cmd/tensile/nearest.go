@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"tensile/controller"
 	"tensile/controller/memory"
+	"tensile/controller/plans"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/device/sim"
@@ -22,7 +22,7 @@ import (
 // would fit, alone on the device with the most memory. That is found by plans made here; after some seconds it stays
 // unsaid.
 func (s *submission) suggestBatch(ctx context.Context, conn wire.Bus, names []string, refused error) error {
-	why := strings.ReplaceAll(refused.Error(), "; "+controller.SmallerHint, "")
+	why := strings.ReplaceAll(refused.Error(), "; "+plans.SmallerHint, "")
 	if why == refused.Error() || len(names) != 1 {
 		return refused
 	}

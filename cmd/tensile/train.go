@@ -15,6 +15,7 @@ import (
 
 	"tensile/controller"
 	"tensile/controller/local"
+	"tensile/controller/plans"
 	"tensile/executor"
 	"tensile/executor/timeline"
 	"tensile/graph"
@@ -109,9 +110,9 @@ func (t *training) config() controller.Config {
 }
 
 // planner makes the controller's plans. The first ones are made already, where it asks for just these.
-func (t *training) planner() *controller.PlanWorker {
+func (t *training) planner() *plans.Worker {
 	c := t.config()
-	return &controller.PlanWorker{PlanSettings: c.PlanSettings(), Device: t.device(),
+	return &plans.Worker{Settings: c.PlanSettings(), Device: t.device(),
 		Known: func(r scheduler.Request) *planner.Planned {
 			r.Reports, r.Explain = false, false // nobody can ask for reasons
 			if reflect.DeepEqual(r, t.request) && !t.planned.Again {

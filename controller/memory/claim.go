@@ -1,3 +1,5 @@
+// Package memory counts what jobs may have of a device and of its host: claims and their sums, and what answers of a
+// controller say of them.
 package memory
 
 import (

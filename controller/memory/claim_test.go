@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 )
 
 // Claims take the sum of their bases and the largest of their rests; one can be taken out again; and a job that has one
@@ -23,7 +24,7 @@ func TestTogether(t *testing.T) {
 		}
 		return s
 	}
-	for range 2000 {
+	for range long.Rounds(2000, 20000) {
 		claims := make([]Claim, 1+rng.IntN(5))
 		var bases, rest graph.Bytes
 		for i := range claims {

@@ -1,4 +1,4 @@
-package controller
+package plans
 
 import (
 	"bytes"
@@ -18,9 +18,9 @@ import (
 	"tensile/scheduler/planner"
 )
 
-// PlanCache keeps plans, so that they are made once for equal jobs on equal devices, whatever the jobs' names and the
+// Cache keeps plans, so that they are made once for equal jobs on equal devices, whatever the jobs' names and the
 // order in which they came. Any goroutine may use it.
-type PlanCache struct {
+type Cache struct {
 	// limit is how many commands all programs may have together.
 	limit int
 	// mu protects the fields below.
@@ -32,10 +32,10 @@ type PlanCache struct {
 	size int
 }
 
-// NewPlanCache returns a store of plans of up to so many commands together, each of which takes some hundred bytes. The
+// NewCache returns a store of plans of up to so many commands together, each of which takes some hundred bytes. The
 // plans that were not asked for for the longest time are dropped first.
-func NewPlanCache(commands int) *PlanCache {
-	return &PlanCache{limit: commands, entries: make(map[key]*list.Element), recent: list.New()}
+func NewCache(commands int) *Cache {
+	return &Cache{limit: commands, entries: make(map[key]*list.Element), recent: list.New()}
 }
 
 // key is a digest of all that plans depend on.
@@ -65,7 +65,7 @@ func (m *planSet) countCommands() (n int) {
 }
 
 // lookUp finds what became of an equal request. nil: none was made.
-func (p *PlanCache) lookUp(k key) *planSet {
+func (p *Cache) lookUp(k key) *planSet {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := p.entries[k]
@@ -77,7 +77,7 @@ func (p *PlanCache) lookUp(k key) *planSet {
 }
 
 // store keeps what became of a request.
-func (p *PlanCache) store(m *planSet) {
+func (p *Cache) store(m *planSet) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.entries[m.key] != nil {

@@ -1,4 +1,11 @@
-package controller
+// Package plans makes the plans that the controller requests. A [Worker] answers a [Request] for some jobs of one
+// device by a [Result]: it profiles the graphs that are new, has the planner schedule the jobs together, proves the plans, and
+// finds how many of the jobs that wait fit.
+//
+//	Request: candidates, budgets --> profile --> cache, or keep most plans (incremental.go), or planner --> Result
+//
+// A worker is pure, and slow: it knows nothing of a controller but what a request says.
+package plans
 
 import (
 	"encoding/json"
@@ -15,8 +22,8 @@ import (
 	"tensile/wire/recording"
 )
 
-// PlanRequest asks for plans for jobs together, which take seconds to make. A device has one request open at a time.
-type PlanRequest struct {
+// Request asks for plans for jobs together, which take seconds to make. A device has one request open at a time.
+type Request struct {
 	// Ticket is the number of the request, which the answer repeats.
 	Ticket int64 `json:"ticket"`
 	// Device is what plans are made for. nil: the controller's own device.
@@ -83,8 +90,8 @@ type Candidate struct {
 	LastReport *wire.Report `json:"-"`
 }
 
-// PlanResult answers a [PlanRequest].
-type PlanResult struct {
+// Result answers a [Request].
+type Result struct {
 	Ticket int64 `json:"ticket"`
 	// Jobs are the plans for the first candidates, as many as fit.
 	Jobs []PlannedJob `json:"jobs"`
@@ -160,14 +167,14 @@ type ProvenLayout struct {
 	program *program.Program
 }
 
-// isProven reports whether the program of the layout is known here.
-func (l *ProvenLayout) isProven() bool { return l.program != nil }
+// IsProven reports whether the program of the layout is known here.
+func (l *ProvenLayout) IsProven() bool { return l.program != nil }
 
-// epoch is that of the plan.
-func (l *ProvenLayout) epoch() int64 { return l.Wire.Plan.Epoch }
+// Epoch is that of the plan.
+func (l *ProvenLayout) Epoch() int64 { return l.Wire.Plan.Epoch }
 
-// claim is what a job claims while it trains with the layout.
-func (l *ProvenLayout) claim() memory.Claim {
+// ClaimOrArena is what a job claims while it trains with the layout.
+func (l *ProvenLayout) ClaimOrArena() memory.Claim {
 	if l.Claim == nil {
 		return memory.Exclusive(l.Wire.Arena)
 	}
@@ -189,7 +196,7 @@ func (c Candidate) MarshalJSON() ([]byte, error) {
 		Starts: c.StartsProcess}
 	form.Reckons = recording.Digest([]any{c.Profile, c.Latency, c.Slack, c.LastReport})
 	if c.Current != nil {
-		form.Has = c.Current.epoch()
+		form.Has = c.Current.Epoch()
 	}
 	return json.Marshal(form)
 }

@@ -1,4 +1,4 @@
-package controller
+package plans
 
 import (
 	"math/rand/v2"
@@ -12,9 +12,9 @@ import (
 )
 
 // newTestWorker returns a worker for a small device.
-func newTestWorker(s PlanSettings) *PlanWorker {
+func newTestWorker(s Settings) *Worker {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
-	return &PlanWorker{PlanSettings: s, Device: planner.Device{Identity: "d", Align: 64, Out: link, In: link, Page: s.Page,
+	return &Worker{Settings: s, Device: planner.Device{Identity: "d", Align: 64, Out: link, In: link, Page: s.Page,
 		Profile: testProfile, Gates: s.MemorySharing.Gated(), Turns: s.MemorySharing == wire.Slices}}
 }
 

@@ -1,4 +1,4 @@
-package controller
+package plans
 
 import (
 	"slices"
@@ -57,7 +57,7 @@ func (w *planJob) replanByGates(r scheduler.Request) []PlannedJob {
 			p.Latencies = scheduler.Updated
 		}
 		if w.message.WantSlowdowns {
-			p.Alone = totalTime(j.Latency)
+			p.Alone = TotalTime(j.Latency)
 			takes := float64(l.unplannedTime(j.Latency)) / max(1e-9, rates[i])
 			p.Slowdown = takes / float64(max(1, p.Alone))
 		}
@@ -95,7 +95,7 @@ func (w *planJob) losesTime(r *scheduler.Request, layouts []*ProvenLayout) bool 
 // sum of the steps.
 func (l *ProvenLayout) unplannedTime(steps []time.Duration) time.Duration {
 	if l.Wire.Reasons == nil {
-		return totalTime(steps)
+		return TotalTime(steps)
 	}
 	return l.Wire.Reasons.Unplanned
 }
@@ -139,7 +139,7 @@ func (w *planJob) planBeside(r scheduler.Request, layouts []*ProvenLayout, candi
 	sub.Jobs = r.Jobs[candidate : candidate+1]
 	for i, l := range layouts {
 		if l != nil {
-			sub.Budget -= l.claim().Base
+			sub.Budget -= l.ClaimOrArena().Base
 			sub.HostBudget -= l.Host + w.message.Jobs[i].HostExtra
 		}
 	}
@@ -163,7 +163,7 @@ func (w *planJob) fitTogether(r *scheduler.Request, layouts []*ProvenLayout) boo
 	var claims memory.Sum
 	var host graph.Bytes
 	for i, l := range layouts {
-		claims, host = claims.Add(l.claim()), host+l.Host+w.message.Jobs[i].HostExtra
+		claims, host = claims.Add(l.ClaimOrArena()), host+l.Host+w.message.Jobs[i].HostExtra
 	}
 	return claims.Bytes() <= r.Budget && (r.HostBudget == 0 || host <= r.HostBudget)
 }

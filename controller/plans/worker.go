@@ -1,4 +1,4 @@
-package controller
+package plans
 
 import (
 	"context"
@@ -19,10 +19,10 @@ import (
 	"tensile/wire"
 )
 
-// PlanWorker makes the plans that a [Machine] requests. It is pure, and slow: whoever runs a machine has it work on a
+// Worker makes the plans that a [Machine] requests. It is pure, and slow: whoever runs a machine has it work on a
 // goroutine of its own.
-type PlanWorker struct {
-	PlanSettings
+type Worker struct {
+	Settings
 	// Device describes the device that is planned for.
 	Device planner.Device
 
@@ -31,11 +31,11 @@ type PlanWorker struct {
 	Known func(scheduler.Request) *planner.Planned
 
 	// Cache keeps the plans that were made. nil: all are made anew.
-	Cache *PlanCache
+	Cache *Cache
 }
 
-// PlanSettings are the parts of a controller's configuration on which plans depend.
-type PlanSettings struct {
+// Settings are the parts of a controller's configuration on which plans depend.
+type Settings struct {
 	// Policy names the policy that makes plans, and Options are its settings.
 	Policy  string
 	Options scheduler.Options
@@ -46,11 +46,11 @@ type PlanSettings struct {
 }
 
 // sharesMemory reports whether jobs share memory.
-func (s *PlanSettings) sharesMemory() bool { return s.MemorySharing != wire.NoSharing }
+func (s *Settings) sharesMemory() bool { return s.MemorySharing != wire.NoSharing }
 
 // claimOf is what a job claims that trains with a proven program. It depends on the program alone. nil: the job claims
 // its arena. A replica has its whole arena as base, in whole pages.
-func (s *PlanSettings) claimOf(p *program.Program) *memory.Claim {
+func (s *Settings) claimOf(p *program.Program) *memory.Claim {
 	if !s.sharesMemory() {
 		return nil
 	}
@@ -64,14 +64,14 @@ func (s *PlanSettings) claimOf(p *program.Program) *memory.Claim {
 	return claim
 }
 
-// provenLayout is the layout of a proven program, of which peak is the largest footprint of a slot, in bytes.
-func (s *PlanSettings) provenLayout(l *wire.Layout, p *program.Program, peak graph.Bytes) *ProvenLayout {
+// NewLayout is the layout of a proven program, of which peak is the largest footprint of a slot, in bytes.
+func (s *Settings) NewLayout(l *wire.Layout, p *program.Program, peak graph.Bytes) *ProvenLayout {
 	return &ProvenLayout{Wire: l, Peak: peak, Host: p.Host, Claim: s.claimOf(p), program: p}
 }
 
 // Plan answers a plan request. Once ctx is done it returns soon, and what it returns is worth nothing.
-func (p *PlanWorker) Plan(ctx context.Context, q *PlanRequest) *PlanResult {
-	w := planJob{PlanWorker: p, ctx: ctx, message: q, result: &PlanResult{Ticket: q.Ticket},
+func (p *Worker) Plan(ctx context.Context, q *Request) *Result {
+	w := planJob{Worker: p, ctx: ctx, message: q, result: &Result{Ticket: q.Ticket},
 		profiles: make(map[graph.Digest]*planner.Profile)}
 	if w.profileCandidates(); len(w.result.NeverFit) > 0 {
 		return w.result
@@ -93,13 +93,13 @@ func (p *PlanWorker) Plan(ctx context.Context, q *PlanRequest) *PlanResult {
 
 // planJob is one plan request that a worker is answering.
 type planJob struct {
-	*PlanWorker
+	*Worker
 	// Device is the worker's, as the candidates that are planned for share its memory: see setSharing.
 	Device planner.Device
 	// ctx ends the work when nobody wants the plans any more.
 	ctx     context.Context
-	message *PlanRequest
-	result  *PlanResult
+	message *Request
+	result  *Result
 	// profiles are those that were made for the request.
 	profiles map[graph.Digest]*planner.Profile
 	// jobs are the candidates as the scheduler takes them.
@@ -112,7 +112,7 @@ type planJob struct {
 // arena back within an iteration. A replica must not: it would wait for memory with others that have some and wait for
 // it. So beside one of them each job has an arena for itself.
 func (w *planJob) setSharing(candidates []Candidate) {
-	w.Device = w.PlanWorker.Device
+	w.Device = w.Worker.Device
 	alone := func(c Candidate) bool { return c.Spec.Script || c.Graph.Replicas() > 1 }
 	if slices.ContainsFunc(candidates, alone) {
 		w.Device = w.Device.Unshared()
@@ -126,7 +126,7 @@ func (w *planJob) profileCandidates() {
 		if c.Profile == nil {
 			p := w.profiles[c.Spec.Graph]
 			if p == nil {
-				made, err := w.PlanWorker.Device.Profile(c.Graph)
+				made, err := w.Worker.Device.Profile(c.Graph)
 				if err != nil {
 					w.markNeverFits(i, fmt.Sprintf("job %s cannot run here: %v", c.Spec.Name, err))
 					continue
@@ -139,7 +139,7 @@ func (w *planJob) profileCandidates() {
 			}
 			w.result.NewProfiles[i] = *p
 			c.Profile = p
-			c.Latency, c.Slack, c.Measured = expectedLatencies(c.Graph, p, w.message.Correction, w.learntLatency)
+			c.Latency, c.Slack, c.Measured = ExpectedLatencies(c.Graph, p, w.message.Correction, w.learntLatency)
 			if c.Measured {
 				c.Slack = nil
 			}
@@ -155,7 +155,7 @@ func (w *planJob) profileCandidates() {
 
 // reportOf is the last report of a candidate as policies take it. nil: there is none.
 func reportOf(c *Candidate) *scheduler.Report {
-	if c.LastReport == nil || c.Current == nil || c.LastReport.Epoch != c.Current.epoch() {
+	if c.LastReport == nil || c.Current == nil || c.LastReport.Epoch != c.Current.Epoch() {
 		return nil
 	}
 	r := &scheduler.Report{Plan: c.Current.Wire.Plan, Steps: c.LastReport.Steps}
@@ -218,7 +218,7 @@ func (w *planJob) planTogether(r scheduler.Request) ([]PlannedJob, error) {
 		jobs[i] = PlannedJob{Latencies: s.Latencies, Out: s.Out, In: s.In, Speed: speed,
 			details: &planDetails{s, planned.Programs[i].Program()}}
 		if w.message.WantSlowdowns {
-			jobs[i].Alone = totalTime(w.jobs[i].Latency)
+			jobs[i].Alone = TotalTime(w.jobs[i].Latency)
 			jobs[i].Slowdown = w.Device.Slowdown(planned, i, jobs[i].Alone)
 		}
 		if c.Current == nil || !sameLayout(c.Current.Wire, l.Wire) {
@@ -400,15 +400,15 @@ func gainOf(c *Candidate, l *ProvenLayout, latency []time.Duration, out, in cost
 	weight := time.Duration(max(1, c.Spec.Priority))
 	gain = weight * time.Duration(c.Remaining) * (iterationTime(c, c.Current, latency, out, in) - iterationTime(c, l,
 		latency, out, in))
-	return gain, weight * (c.Current.leaveTime(out, in) + l.enterTime(out, in))
+	return gain, weight * (c.Current.LeaveTime(out, in) + l.EnterTime(out, in))
 }
 
-// enterTime is how long the copies take with which a job leaves Home for the layout, and leaveTime how long those take
+// EnterTime is how long the copies take with which a job leaves Home for the layout, and LeaveTime how long those take
 // with which it comes back.
-func (l *ProvenLayout) enterTime(out, in cost.Link) time.Duration {
+func (l *ProvenLayout) EnterTime(out, in cost.Link) time.Duration {
 	return copyTime(&l.program.Prologue, out, in)
 }
-func (l *ProvenLayout) leaveTime(out, in cost.Link) time.Duration {
+func (l *ProvenLayout) LeaveTime(out, in cost.Link) time.Duration {
 	return copyTime(&l.program.Epilogue, out, in)
 }
 
@@ -426,8 +426,8 @@ func copyTime(s *program.Section, out, in cost.Link) time.Duration {
 	return sum
 }
 
-// totalTime is how long all ops of a graph take.
-func totalTime(latency []time.Duration) (sum time.Duration) {
+// TotalTime is how long all ops of a graph take.
+func TotalTime(latency []time.Duration) (sum time.Duration) {
 	for _, took := range latency {
 		sum += took
 	}
@@ -440,10 +440,10 @@ func (w *planJob) learntLatency(s graph.Signature) (latency time.Duration, ok bo
 	return latency, ok
 }
 
-// expectedLatencies are the latencies of a graph's ops. An op has what other jobs have taught, or else its profile,
+// ExpectedLatencies are the latencies of a graph's ops. An op has what other jobs have taught, or else its profile,
 // corrected by the line. slack is by how much each may be off: 0 where it was learnt; nil if the profile does not say.
 // measured says that all of them were learnt.
-func expectedLatencies(g *graph.Graph, p *planner.Profile, line correct.Line,
+func ExpectedLatencies(g *graph.Graph, p *planner.Profile, line correct.Line,
 	learnt func(graph.Signature) (time.Duration, bool)) (latency, slack []time.Duration, measured bool) {
 	latency = make([]time.Duration, len(p.Latency))
 	if p.Slack != nil {

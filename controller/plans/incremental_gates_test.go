@@ -1,4 +1,4 @@
-package controller
+package plans
 
 import (
 	"math/rand/v2"
@@ -26,7 +26,7 @@ func newNearbyByGates(t *testing.T, rng *rand.Rand, jobs int, part float64) *nea
 }
 
 // take gives the jobs what plans have for them.
-func (n *nearby) take(p *PlanResult) {
+func (n *nearby) take(p *Result) {
 	for i, l := range n.layouts(p) {
 		n.jobs[i].Current, n.jobs[i].Epoch = l, l.Wire.Plan.Epoch+1
 	}
@@ -176,8 +176,9 @@ func TestNotNearByGates(t *testing.T) {
 
 // Layouts fit where the sum of their bases and their largest rest do, and what jobs have on the host.
 func TestFit(t *testing.T) {
-	w := planJob{message: &PlanRequest{Jobs: []Candidate{{HostExtra: 2}, {}}}}
-	layouts := []*ProvenLayout{{Claim: &memory.Claim{10, 30}, Host: 3}, {Claim: &memory.Claim{20, 25}, Host: 4}}
+	w := planJob{message: &Request{Jobs: []Candidate{{HostExtra: 2}, {}}}}
+	layouts := []*ProvenLayout{{Claim: &memory.Claim{Base: 10, Arena: 30}, Host: 3},
+		{Claim: &memory.Claim{Base: 20, Arena: 25}, Host: 4}}
 	for _, test := range []struct {
 		budget, host graph.Bytes
 		want         bool

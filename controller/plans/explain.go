@@ -1,4 +1,4 @@
-package controller
+package plans
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 	"tensile/wire"
 )
 
-// ExplainRequest is what tensile explain asks of a job. It is answered by plans, as a [PlanRequest] is, but its answer
+// ExplainRequest is what tensile explain asks of a job. It is answered by plans, as a [Request] is, but its answer
 // changes nothing.
 type ExplainRequest struct {
 	// To is Input.From of whoever asks.
@@ -28,7 +28,7 @@ type ExplainRequest struct {
 	At int `json:"at"`
 	// Plan is the request for plans for the admitted jobs and those that wait, up to the job. nil: the job is not
 	// planned for.
-	Plan *PlanRequest `json:"plan,omitempty"`
+	Plan *Request `json:"plan,omitempty"`
 	// Ranks are those of the candidates. Those that wait are in the order of these.
 	Ranks []int64 `json:"ranks"`
 
@@ -47,7 +47,7 @@ type ExplainRequest struct {
 
 // Explain answers an explain request. The answer says which plans are missing because ctx was done before they were
 // made.
-func (p *PlanWorker) Explain(ctx context.Context, q *ExplainRequest) wire.Answer {
+func (p *Worker) Explain(ctx context.Context, q *ExplainRequest) wire.Answer {
 	e := &explaining{planner: p, ctx: ctx, ExplainRequest: q}
 	if q.Request.Storage != "" {
 		life, err := e.explainStorage()
@@ -61,7 +61,7 @@ func (p *PlanWorker) Explain(ctx context.Context, q *ExplainRequest) wire.Answer
 
 // explaining is an explain request that is being answered.
 type explaining struct {
-	planner *PlanWorker
+	planner *Worker
 	ctx     context.Context
 	*ExplainRequest
 }
@@ -73,7 +73,7 @@ func (e *explaining) explainJob() *explain.Job {
 	if e.Current != nil && e.LastReport != nil && e.Profile != nil {
 		e.addTimes(&j)
 	}
-	var base *PlanResult
+	var base *Result
 	if e.Plan != nil {
 		var first explain.Alternative
 		first, base = e.alternative(e.Plan.Budget, 0)
@@ -115,7 +115,7 @@ func (e *explaining) currentPlan() *explain.Plan {
 		return nil
 	}
 	r := e.Current.Wire.Reasons
-	return &explain.Plan{Epoch: e.Current.epoch(), Stands: e.Stands,
+	return &explain.Plan{Epoch: e.Current.Epoch(), Stands: e.Stands,
 		Outcome: outcomeOf(e.Job.Job, e.Current.program, r.Out, r.In, r.Unplanned, r.Speed)}
 }
 
@@ -149,7 +149,7 @@ func (e *explaining) linkShare() (out, in cost.Link) {
 
 // alternative plans within a budget and, if priority is not 0, with another priority of the job. It also returns the
 // result; nil if there is none.
-func (e *explaining) alternative(budget graph.Bytes, priority int) (explain.Alternative, *PlanResult) {
+func (e *explaining) alternative(budget graph.Bytes, priority int) (explain.Alternative, *Result) {
 	own := &e.Plan.Jobs[e.At].Spec
 	q := *e.Plan
 	q.Budget, q.Jobs = budget, slices.Clone(e.Plan.Jobs)
@@ -191,7 +191,7 @@ func (e *explaining) alternative(budget graph.Bytes, priority int) (explain.Alte
 
 // whyNoPlan says why a candidate has no plan. before is how many others without a plan come before it, and first is the
 // name of the first of them.
-func whyNoPlan(p *PlanResult, candidate int, first string, before int) string {
+func whyNoPlan(p *Result, candidate int, first string, before int) string {
 	if never := p.NeverFit[candidate]; never != "" {
 		return never
 	}

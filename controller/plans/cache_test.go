@@ -1,4 +1,4 @@
-package controller
+package plans
 
 import (
 	"fmt"
@@ -13,13 +13,13 @@ import (
 )
 
 // kept is a planner with a store of plans of two jobs, and how often it was asked for plans that the store has not.
-func kept(t *testing.T, commands int) (*PlanWorker, func(names []string, of []*graph.Graph) *PlanResult, *int) {
+func kept(t *testing.T, commands int) (*Worker, func(names []string, of []*graph.Graph) *Result, *int) {
 	d := &wire.Device{Name: "d0"}
-	p, made := newTestWorker(PlanSettings{Policy: "tensile", MemorySharing: wire.Gates, Page: 64}), 0
-	p.Cache = NewPlanCache(commands)
+	p, made := newTestWorker(Settings{Policy: "tensile", MemorySharing: wire.Gates, Page: 64}), 0
+	p.Cache = NewCache(commands)
 	p.Known = func(scheduler.Request) *planner.Planned { made++; return nil }
-	return p, func(names []string, of []*graph.Graph) *PlanResult {
-		q := &PlanRequest{Device: d, WantSlowdowns: true, Admitted: len(of), Budget: 100_000}
+	return p, func(names []string, of []*graph.Graph) *Result {
+		q := &Request{Device: d, WantSlowdowns: true, Admitted: len(of), Budget: 100_000}
 		for i, g := range of {
 			q.Jobs = append(q.Jobs, Candidate{Spec: wire.Spec{Name: names[i], Graph: g.Digest()}, Graph: g,
 				Remaining: 100,
@@ -78,13 +78,13 @@ func TestPlansAreDropped(t *testing.T) {
 	if len(p.Cache.entries) == 6 {
 		t.Error("nothing was dropped")
 	}
-	p.Cache = NewPlanCache(1000)
+	p.Cache = NewCache(1000)
 	var needs []graph.Bytes
 	before := *made
 	for i := range 3 {
-		w := planJob{PlanWorker: p, ctx: t.Context(), result: &PlanResult{},
+		w := planJob{Worker: p, ctx: t.Context(), result: &Result{},
 			profiles: map[graph.Digest]*planner.Profile{},
-			message: &PlanRequest{Device: &wire.Device{Name: "d0"}, Budget: 64,
+			message: &Request{Device: &wire.Device{Name: "d0"}, Budget: 64,
 				Jobs: []Candidate{{Graph: graphs[0],
 					Spec: wire.Spec{Name: fmt.Sprint("job", i), Graph: graphs[0].Digest()}}}}}
 		w.profileCandidates()
