@@ -156,7 +156,7 @@ func (m *Machine) retryAdmission(d *domain) {
 	m.needsPlacement = true
 	m.wakeMigrations()
 	for _, j := range m.jobs {
-		j.noRoom, j.packed, j.overtakable = false, false, false
+		j.found = findings{}
 	}
 }
 

@@ -30,12 +30,14 @@ func (d *domain) grant() {
 	}
 	for _, j := range d.activeJobs() {
 		if l := j.newestLayout(); j.record.State == wire.JobStarting && l != nil {
-			j.record.Reason, j.record.Need = d.describeStart(j), 0
-			if !l.granted {
-				j.record.Reason = d.describeWait(j, l) + d.speedSuffix(j)
-			}
-			if !l.granted && j.isReplica() && d.hasRoom(j, l) {
-				j.record.Reason = "waits for the other replicas, as all begin together"
+			switch {
+			case l.granted:
+				j.waitFor(wire.Wait{For: wire.WaitExecutor}, d.describeStart(j))
+			case j.isReplica() && d.hasRoom(j, l):
+				j.waitFor(wire.Wait{For: wire.WaitReplicas}, "waits for the other replicas, as all begin together")
+			default:
+				w, why := d.describeWait(j, l)
+				j.waitFor(w, why+d.speedSuffix(j))
 			}
 		}
 	}
@@ -79,7 +81,8 @@ func (d *domain) assignExecutors() {
 			}
 			if !d.hasRoomForExecutor(j) {
 				j.revokeGrant()
-				j.record.Reason = fmt.Sprintf("its executor waits for %s that others are giving back", d.config.Context)
+				j.waitFor(wire.Wait{For: wire.WaitMemory, Bytes: d.config.Context},
+					fmt.Sprintf("its executor waits for %s that others are giving back", d.config.Context))
 				continue
 			}
 			if j.record.SetExecutor(d.executorFor(j)); j.record.Park == wire.OnDisk {

@@ -70,33 +70,18 @@ type job struct {
 	damage string
 	// configMismatch is the part of damage that another configuration of the controller mends. "": there is none.
 	configMismatch string
-	// throttled says that the Queued job does not begin because other tenants are owed time of its devices.
-	throttled bool
 	// pinned says that the job does not migrate: it was to leave, and its checkpoint could not be written. It counts
 	// until a newer checkpoint was written.
 	pinned bool
-	// noRoom says that a placement search has found no device that the Queued job fits now. It counts until something
-	// changes on a device (retryAdmission).
-	noRoom bool
-	// packed says that a Queued replica may share a device with its peers, because it fits none of the devices that
-	// have fewest of them. It counts until something changes on a device (retryAdmission).
-	packed bool
+	// found is what was found out about a place for the Queued job. It counts until something changes on a device
+	// (retryAdmission).
+	found findings
 	// batch is the submission with which the job came, as long as it is neither taken nor refused. nil: it is taken.
 	batch *batch
 	// unchecked says that it is not known yet whether the Queued job fits the budget even when it is alone.
 	unchecked bool
 	// onceFitted says that plans have shown that the job can run here. Then it waits where another job would fail.
 	onceFitted bool
-	// overtakable says that the Queued job does not fit although nothing trains on its device, so that others may begin
-	// before it. It counts until something changes on a device (retryAdmission).
-	overtakable bool
-	// blocked says that the Queued job waits for a larger budget, or for what unreachable executors have. Others may
-	// begin before it. It counts until there is more memory (unblock).
-	blocked bool
-	// hostLack is how many bytes of host memory the Queued job lacks by the newest plans. 0: it lacks none.
-	hostLack graph.Bytes
-	// notBefore is when a Queued job may begin at the earliest, after its executor was lost. 0: at any time.
-	notBefore time.Duration
 	// trainingSince is when the job began to train or went on; for one that trained when the controller was started,
 	// that moment. 0: it has not trained.
 	trainingSince time.Duration
@@ -130,6 +115,18 @@ type job struct {
 	progress progress
 	// queuedSince is since when the job is Queued, as far as this controller knows. 0: it is not.
 	queuedSince time.Duration
+}
+
+// findings are what was found out about a place for a queued job.
+type findings struct {
+	// noRoom says that a placement search has found no device that the job fits now.
+	noRoom bool
+	// packed says that a replica may share a device with its peers, because it fits none of the devices that have
+	// fewest of them.
+	packed bool
+	// overtakable says that the job does not fit although nothing trains on its device, so that others may begin before
+	// it.
+	overtakable bool
 }
 
 // layout is a plan with offsets with which a job may train.

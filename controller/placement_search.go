@@ -283,7 +283,7 @@ func (m *Machine) decideSearch() {
 		return
 	}
 	for _, j := range m.gangOrSelf(t.job) {
-		j.noRoom = true
+		j.found.noRoom = true
 	}
 	if nearest := t.nearestOffer(); nearest != nil {
 		m.chooseDevice(t, nearest)
@@ -305,11 +305,10 @@ func (m *Machine) chooseDevice(t *placementSearch, on *offer) {
 		}
 	}
 	m.bindDevice(j, on.domain)
-	if j.deviceChosen = !j.noRoom; j.deviceChosen {
-		j.blocked = false
-	}
+	j.deviceChosen = !j.found.noRoom
+	j.unchecked = j.unchecked || j.deviceChosen && j.isBlocked()
 	with := m.gang(j)
-	if b := j.batch; b != nil && b.hasUnplaced() || !j.noRoom && m.hasUnplacedPeer(j) {
+	if b := j.batch; b != nil && b.hasUnplaced() || !j.found.noRoom && m.hasUnplacedPeer(j) {
 		on.release()
 		return
 	} else if b != nil {
@@ -447,8 +446,8 @@ func (m *Machine) largerUnavailable(j *job, d *domain) *domain {
 
 // waitForLarger is for a job that can run on none of the devices that may take it now, of which d is the largest. The
 // job waits for a larger device that is out of reach or drained, or for a larger budget if it fitted once; otherwise it
-// fails. It reports whether the job waits.
-func (m *Machine) waitForLarger(j *job, d *domain, text string) bool {
+// fails.
+func (m *Machine) waitForLarger(j *job, d *domain, text string) {
 	why, away := "waits for a larger budget: ", m.largerUnavailable(j, d)
 	if away == nil {
 		text += m.largerDeviceHint(d)
@@ -460,12 +459,11 @@ func (m *Machine) waitForLarger(j *job, d *domain, text string) bool {
 		why = fmt.Sprintf("waits for device %s, which is out of reach and larger: ", away.recordName())
 	case !j.onceFitted:
 		m.endJob(j, wire.JobFailed, text, nil)
-		return false
+		return
 	}
 	if j.batch != nil {
 		m.takeBatch(j.batch)
 	}
-	j.record.Need, j.record.Reason = 0, why+text
-	m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Reason})
-	return true
+	j.unchecked = false
+	m.announceWait(j, wire.Wait{For: wire.WaitBudget}, why+text)
 }

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -259,7 +258,7 @@ func (d *domain) rejectImpossible(e *openRequest, why map[int]string) {
 		case j.deviceChosen && j.onceFitted: // another device may take it
 			j.deviceChosen, d.m.needsPlacement = false, true
 		case j.batch == nil || d.m.findJob(j.record.Spec.Name) == j:
-			j.blocked = d.m.waitForLarger(j, d, text)
+			d.m.waitForLarger(j, d, text)
 		}
 	}
 	if d.pending.replan.isZero() {
@@ -292,7 +291,7 @@ func (d *domain) admitPlanned(e *openRequest, p *plans.Result) {
 	for _, j := range begun {
 		j.enter(wire.JobStarting, "")
 		j.record.Preempted = false
-		j.deviceChosen, j.noRoom = false, false
+		j.deviceChosen, j.found.noRoom = false, false
 		for _, o := range d.m.gang(j) { // the peers are to follow
 			if d.m.needsPlacement = true; o.record.State == wire.JobQueued && o.domain != nil {
 				o.domain.pending.admission = true
@@ -301,22 +300,13 @@ func (d *domain) admitPlanned(e *openRequest, p *plans.Result) {
 	}
 	why := p.NoPlan
 	for _, j := range cut {
-		d.keepWaiting(j, cmp.Or(why, &plans.NoPlan{Why: "waits for the other replicas"}))
-	}
-	for i, j := range stillQueued(e.jobs[fits:]) {
-		if d.m.allowPacking(j) {
-			continue
+		if why == nil {
+			d.keepWaiting(j, wire.Wait{For: wire.WaitReplicas}, "waits for the other replicas")
+		} else {
+			d.keepWaitingForPlan(j, why)
 		}
-		switch d.keepWaiting(j, why); {
-		case i > 0 || fits > 0 || why.Need == 0 || d.reservedBytes() == 0:
-		case !d.memoryUnchanged(e):
-			d.m.retryAdmission(d) // the memory has changed: it may fit by now
-		default:
-			j.record.Reason += ", but for what executors may have that cannot be reached"
-			j.blocked, d.pending.admission = true, true // others may begin before it
-		}
-		why = &plans.NoPlan{Why: fmt.Sprintf("job %s is before it in the queue", e.jobs[fits].record.Spec.Name)}
 	}
+	d.keepQueued(e, fits, why)
 	if len(begun) == 0 { // none fits, or those that fit were stopped: others would shrink in vain
 		if d.pending.replan.isZero() {
 			d.pending.replan = e.reason
@@ -337,37 +327,62 @@ func (d *domain) admitPlanned(e *openRequest, p *plans.Result) {
 	}
 }
 
+// keepQueued records why the jobs of a request go on waiting that have no plans: the first, after those that fit, for
+// lack of plans, and the others for it.
+func (d *domain) keepQueued(e *openRequest, fits int, why *plans.NoPlan) {
+	for i, j := range stillQueued(e.jobs[fits:]) {
+		switch {
+		case d.m.allowPacking(j):
+			continue
+		case why == nil:
+			d.keepWaiting(j, wire.Wait{For: wire.WaitTurn},
+				fmt.Sprintf("job %s is before it in the queue", e.jobs[fits].record.Spec.Name))
+			continue
+		}
+		switch d.keepWaitingForPlan(j, why); {
+		case i > 0 || fits > 0 || why.Need == 0 || d.reservedBytes() == 0:
+		case !d.memoryUnchanged(e):
+			d.m.retryAdmission(d) // the memory has changed: it may fit by now
+		default: // others may begin before it
+			w := wire.Wait{For: wire.WaitBudget, Bytes: j.record.Wait.DeviceBytes()}
+			j.waitFor(w, j.record.Reason+", but for what executors may have that cannot be reached")
+			d.pending.admission = true
+		}
+		why = nil
+	}
+}
+
 // stillQueued are those of some jobs that are still Queued.
 func stillQueued(jobs []*job) []*job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.record.State != wire.JobQueued })
 }
 
-// keepWaiting records why a job goes on waiting.
-func (d *domain) keepWaiting(j *job, why *plans.NoPlan) {
-	before, need := j.record.Reason, "it and the running jobs need"
+// keepWaitingForPlan records that a job goes on waiting, as there is no plan with it.
+func (d *domain) keepWaitingForPlan(j *job, why *plans.NoPlan) {
+	need, on := "it and the running jobs need", ""
 	if slices.ContainsFunc(d.m.gang(j), func(o *job) bool { return o != j && o.domain == d }) {
 		need = "it, its other replicas and the running jobs need" // this holds also where nothing runs
 	}
-	d.m.needsPlacement = d.m.needsPlacement || j.deviceChosen // it may fit another device
-	j.deviceChosen = false
-	j.record.Need, j.hostLack, j.record.Reason = 0, 0, why.Why
+	if len(d.m.domains) > 1 && why.Need > 0 {
+		on = " of device " + d.config.Name
+	}
+	w, text := wire.Wait{For: wire.WaitMemory}, why.Why
 	switch {
 	case why.OnHost:
-		j.hostLack = why.Need - why.Budget
-		j.record.Reason = fmt.Sprintf("waits for %s of host memory: %s %s of %s", j.hostLack, need, why.Need,
-			why.Budget)
+		w = wire.Wait{For: wire.WaitHostMemory, Bytes: why.Need - why.Budget}
+		text = fmt.Sprintf("waits for %s of host memory: %s %s of %s", w.Bytes, need, why.Need, why.Budget)
 	case why.Need > 0:
-		j.record.Need = why.Need - why.Budget
-		j.record.Reason = fmt.Sprintf("waits for %s: %s %s of %s%s", j.record.Need, need, why.Need, why.Budget,
-			why.Contexts.Suffix())
+		w.Bytes = why.Need - why.Budget
+		text = fmt.Sprintf("waits for %s: %s %s of %s%s", w.Bytes, need, why.Need, why.Budget, why.Contexts.Suffix())
 	}
-	if len(d.m.domains) > 1 && why.Need > 0 {
-		j.record.Reason += " of device " + d.config.Name
-	}
-	if j.record.Reason == before {
-		return
-	}
-	d.m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Bytes: j.record.Need, Reason: j.record.Reason})
+	d.keepWaiting(j, w, text+on)
+}
+
+// keepWaiting records that a job goes on waiting.
+func (d *domain) keepWaiting(j *job, w wire.Wait, why string) {
+	d.m.needsPlacement = d.m.needsPlacement || j.deviceChosen // it may fit another device
+	j.deviceChosen = false
+	d.m.announceWait(j, w, why)
 }
 
 // adoption is a plan that an admitted job may change to.
@@ -452,7 +467,7 @@ func (d *domain) keepOldPlans(e *openRequest, why *plans.NoPlan) {
 func (d *domain) requeueAllAdmitted(reason string) (any bool) {
 	for _, j := range d.activeJobs() {
 		if j.record.State == wire.JobStarting && j.claim().IsZero() {
-			d.requeueAdmitted(j, reason)
+			d.requeueAdmitted(j, wire.Wait{For: wire.WaitMemory}, reason)
 			any = true
 		}
 	}
@@ -460,9 +475,10 @@ func (d *domain) requeueAllAdmitted(reason string) (any bool) {
 }
 
 // requeueAdmitted has an admitted job wait again that has no memory yet.
-func (d *domain) requeueAdmitted(j *job, why string) {
+func (d *domain) requeueAdmitted(j *job, w wire.Wait, why string) {
 	d.m.dropDelivered(j, j.deliveredLayouts(), j.record.Park == "" && !j.record.Spec.Script)
 	j.enter(wire.JobQueued, why)
+	j.waitFor(w, why)
 	j.layouts, j.unchecked = nil, true
 	if j.record.Park == "" && !j.record.Spec.Script {
 		j.record.Executor = ""

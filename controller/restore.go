@@ -245,7 +245,7 @@ func (d *domain) replanForBudget() {
 	d.m.emitEvent(Event{Kind: BudgetChanged, Reason: change})
 	d.pending.replan = newReason(Memory, "%s", change)
 	for _, j := range live {
-		j.record.Budget, j.blocked = d.config.Budget, false
+		j.record.Budget = d.config.Budget
 		j.unchecked = j.unchecked || j.record.State == wire.JobQueued // it may never fit the new budget
 	}
 }

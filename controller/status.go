@@ -266,6 +266,7 @@ func (m *Machine) applyTick(t *Tick) {
 	m.takeLateBatches()
 	// What executors said while this process was suspended has not arrived yet.
 	deaf := t.Deaf || m.now-m.lastTick > maxTick
+	before := m.lastTick
 	m.lastTick = m.now
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		x := m.executors[name]
@@ -295,8 +296,7 @@ func (m *Machine) applyTick(t *Tick) {
 		}
 	}
 	for _, j := range m.jobs {
-		if j.notBefore > 0 && j.notBefore <= m.now {
-			j.notBefore = 0
+		if until := j.record.Wait.Until; before < until && until <= m.now { // its pause has ended
 			m.retryAdmission(j.domain)
 			for _, d := range m.domains {
 				d.pending.admission = d.pending.admission || len(d.waitingJobs()) > 0 // jobs behind it may begin

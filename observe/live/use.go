@@ -34,7 +34,7 @@ func useOf(a *wire.Answer) (u Use) {
 			u.Parked++
 		case r.State == wire.JobQueued:
 			u.Waiting++
-			u.Need = cmp.Or(u.Need, r.Need)
+			u.Need = cmp.Or(u.Need, r.Wait.DeviceBytes())
 		case !r.State.Over():
 			u.Running++
 		}

@@ -87,7 +87,7 @@ func (s series) ofJob(r *wire.Record, l *controller.Live) {
 	s.add(j.swapped, float64(l.Swapped), job, owner)
 	s.add(j.host, float64(r.Host), job, owner)
 	s.add(j.target, float64(r.Spec.Iterations-r.Iteration), job, owner)
-	s.add(j.waits, float64(r.Need), job, owner)
+	s.add(j.waits, float64(r.Wait.DeviceBytes()), job, owner)
 	s.add(j.iterations, float64(l.Iterations), job, owner)
 	s.add(j.stall, l.Stall.Seconds(), job, owner)
 	s.add(j.gate, l.Gate.Seconds(), job, owner)

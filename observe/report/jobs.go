@@ -65,7 +65,7 @@ func BudgetLine(a wire.Answer) string {
 			parked++
 		case r.State == wire.JobQueued:
 			waiting++
-			need = cmp.Or(need, r.Need)
+			need = cmp.Or(need, r.Wait.DeviceBytes())
 		case !r.State.Over():
 			running++
 		}

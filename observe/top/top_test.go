@@ -102,7 +102,7 @@ func answer(second int) wire.Answer {
 				Executor: "x2", Claim: 2 * graph.GiB, Base: graph.GiB / 2, Sharing: wire.Gates, Arena: 2 * graph.GiB,
 				Pace: 40 * time.Millisecond, Loss: loss(math.NaN()), Submitted: at + 1e9, Plans: 1, Speed: 0.53},
 			{Spec: spec("a-network-with-a-name-that-is-long", "mlp", "ada", 1, 10), State: wire.JobQueued,
-				Reason: "waits for 3GiB: it and the running jobs need 11GiB of 8GiB", Need: 3 * graph.GiB,
+				Reason: "waits for 3GiB: it and the running jobs need 11GiB of 8GiB", Wait: wire.Wait{For: wire.WaitMemory, Bytes: 3 * graph.GiB},
 				Submitted: at + 2e9},
 			{Spec: spec("漢字", "lenet", "", 2, 100), State: wire.JobParked, Park: wire.InMemory, Iteration: 50,
 				Submitted: at + 3e9},
