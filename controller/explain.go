@@ -15,8 +15,7 @@ import (
 // explain has a question about a job answered outside the machine.
 func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 	if j.record.State.Over() {
-		m.reply(from, fmt.Errorf("job %s is %s: there is nothing to explain any more; tensile jobs has its times",
-			q.Job, j.record.State))
+		m.explainOver(from, j, q)
 		return
 	}
 	if j.damage != "" {
@@ -63,11 +62,43 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 	m.emit(Output{Explain: o})
 }
 
+// explainOver says how a job went that is over.
+func (m *Machine) explainOver(from int64, j *job, q *wire.Request) {
+	r := &j.record
+	if q.Storage != "" || q.Priority > 0 {
+		m.reply(from, fmt.Errorf("job %s is %s, and has no plans any more: tensile explain %[1]s says how it went",
+			q.Job, r.State))
+		return
+	}
+	m.emit(Output{Answer: &Answer{from, wire.Answer{Explained: &explain.Job{Job: r.Spec.Name, Model: r.Spec.Model,
+		Device: r.Device, State: string(r.State), Over: true, Reason: r.Reason, Iteration: r.Iteration,
+		Of: r.Spec.Iterations, Past: m.pastOf(j), Holders: []explain.Holder{}, Plans: []explain.Alternative{}}}}})
+}
+
+// pastOf is how a job has gone until now.
+func (m *Machine) pastOf(j *job) *explain.Past {
+	c := m.soFar(j)
+	p := &explain.Past{Waited: c.Waited, Iterations: c.Iterations, Alone: c.Served, Took: j.iterationTime,
+		Stall: c.Stall, Gate: c.Gate, Out: c.Out, In: c.In, Restarts: j.record.Restarts, Arena: j.record.Arena,
+		Touched: j.progress.touched}
+	for cause, n := range c.Plans {
+		if p.Plans == nil {
+			p.Plans = make(map[string]int64)
+		}
+		p.Plans[string(cause)] = n
+	}
+	if r := j.record.Result; r != nil {
+		p.Arena, p.Touched = max(p.Arena, r.Arena), r.Touched
+	}
+	return p
+}
+
 // explainFacts are the parts of an explanation that need no work.
 func (m *Machine) explainFacts(j *job) *explain.Job {
 	r, d := &j.record, j.domain
 	e := &explain.Job{Job: r.Spec.Name, Model: r.Spec.Model, Device: d.config.Device, State: string(r.State),
-		Reason: r.Reason, Iteration: r.Iteration, Of: r.Spec.Iterations, Budget: d.config.Budget, Taken: d.takenBytes(),
+		Reason: r.Reason, Remedy: r.Wait.Remedy(), Past: m.pastOf(j), Iteration: r.Iteration, Of: r.Spec.Iterations,
+		Budget: d.config.Budget, Taken: d.takenBytes(),
 		Shared: d.config.sharesMemory(), Holders: []explain.Holder{}, Plans: []explain.Alternative{}}
 	for _, other := range m.jobs {
 		if c := other.claim(); other.domain == d && !c.IsZero() {

@@ -113,8 +113,8 @@ type job struct {
 	counters Counters
 	// progress is what reports of the present incarnation have told.
 	progress progress
-	// queuedSince is since when the job is Queued, as far as this controller knows. 0: it is not.
-	queuedSince time.Duration
+	// waiting is what the job waits for, and since when.
+	waiting waiting
 }
 
 // findings are what was found out about a place for a queued job.

@@ -194,7 +194,7 @@ func (m *Machine) endStep() []Output {
 			d.assignExecutors()
 		}
 		for _, j := range m.jobs {
-			m.countQueueTime(j)
+			m.countWait(j)
 		}
 		m.emitChanges()
 		m.forgetOldJobs()

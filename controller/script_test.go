@@ -556,6 +556,9 @@ func (s *script) do(outputs []Output) {
 			for _, r := range o.Answer.Jobs {
 				fmt.Fprintf(&s.out, "%s %s; ", r.Spec.Name, r.State)
 			}
+			if e := o.Answer.Explained; e != nil {
+				fmt.Fprintf(&s.out, "%s is %s and has waited %v", e.Job, e.State, e.Past.Waited)
+			}
 			fmt.Fprintln(&s.out)
 		case o.Record != nil:
 			r := *o.Record

@@ -486,7 +486,8 @@ func TestReplicasPass(t *testing.T) {
 			bob[0].record.State = wire.JobFinished
 		}
 		if d.unloadParked(); ada.found.overtakable != others || replica.found.overtakable != others {
-			t.Errorf("with others %v: the replicas let them pass: %v, %v", others, ada.found.overtakable, replica.found.overtakable)
+			t.Errorf("with others %v: the replicas let them pass: %v, %v", others, ada.found.overtakable,
+				replica.found.overtakable)
 		}
 	}
 }

@@ -47,7 +47,8 @@ func samples() []Message {
 			ComputeShare: 0.5, BandwidthShare: 0.75, Launch: 100, Parallel: 2}}
 	record := Record{
 		Spec: spec, Order: 4, State: JobQueued, Reason: "waits for 3MiB", Diverged: true,
-		Wait: Wait{For: WaitMemory, Bytes: 3 << 20, Until: time.Hour}, Executor: "e1", Executors: []string{"e0", "e1"}, Incarnation: 1,
+		Wait:     Wait{For: WaitMemory, Bytes: 3 << 20, Until: time.Hour},
+		Executor: "e1", Executors: []string{"e0", "e1"}, Incarnation: 1,
 		From: 10, At: 12, Restarts: 1, Checkpoint: checkpoint, Park: OnDisk, Preempted: true, Target: "lab2-cpu",
 		Waiting: 1700000001 * time.Second,
 		Held: []Holding{{Executor: "e0", Life: "4710-1", ID: 6, Incarnation: 1, Bytes: 4096, Host: 8192,

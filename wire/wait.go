@@ -22,7 +22,7 @@ type WaitFor string
 const (
 	WaitMemory     WaitFor = "memory"      // of the device, which others have
 	WaitHostMemory WaitFor = "host-memory" // which others have
-	WaitBudget     WaitFor = "budget"      // a larger one, or what executors out of reach have: others may begin before it
+	WaitBudget     WaitFor = "budget"      // a larger one, or what executors out of reach have
 	WaitDevice     WaitFor = "device"      // none that is here may take it
 	WaitExecutor   WaitFor = "executor"    // it starts, or cannot be reached
 	WaitCheckpoint WaitFor = "checkpoint"  // an executor that has it
@@ -38,11 +38,12 @@ var remedies = map[WaitFor]string{
 		"(tensile budget)",
 	WaitHostMemory: "it begins when others have ended; to begin earlier, stop one of them, or start the controller " +
 		"with more --host-memory",
-	WaitBudget: "raise the budget (tensile budget) or bring the larger device back; or stop the job, and submit it with " +
-		"a smaller --batch",
-	WaitDevice: "start an executor with such a device, or let a drained one take jobs again (tensile drain --undo)",
-	WaitExecutor: "nothing is to be done while it starts; if it cannot be reached, start it again, or say that it has " +
-		"ended (tensile forget)",
+	WaitBudget: "raise the budget (tensile budget) or bring the larger device back; or stop the job, and submit it " +
+		"with a smaller --batch",
+	WaitDevice: "start an executor with such a device, or let a drained one take jobs again (tensile drain " +
+		"--undo)",
+	WaitExecutor: "nothing is to be done while it starts; if it cannot be reached, start it again, or say that it " +
+		"has ended (tensile forget)",
 	WaitCheckpoint: "start an executor on that host with that folder of checkpoints",
 	WaitRestart:    "it goes on by itself",
 	WaitTurn:       "it follows that job; a higher --priority comes first (tensile priority)",

@@ -54,7 +54,8 @@ func TestClusterReplans(t *testing.T) {
 	if said != "job five is queued: job four is before it in the queue\n" {
 		t.Errorf("submit says %q", said)
 	}
-	if r := c.jobs()["four"]; r.State != wire.JobQueued || r.Wait.DeviceBytes() <= 0 || r.Wait.DeviceBytes() > c.budget ||
+	if r := c.jobs()["four"]; r.State != wire.JobQueued || r.Wait.DeviceBytes() <= 0 ||
+		r.Wait.DeviceBytes() > c.budget ||
 		!strings.Contains(r.Reason, r.Wait.DeviceBytes().String()+":") {
 		t.Errorf("the record of a job that waits for bytes: %+v", r)
 	}

@@ -1,6 +1,6 @@
 // Package plans makes the plans that the controller requests. A [Worker] answers a [Request] for some jobs of one
-// device by a [Result]: it profiles the graphs that are new, has the planner schedule the jobs together, proves the plans, and
-// finds how many of the jobs that wait fit.
+// device by a [Result]: it profiles the graphs that are new, has the planner schedule the jobs together, proves the
+// plans, and finds how many of the jobs that wait fit.
 //
 //	Request: candidates, budgets --> profile --> cache, or keep most plans (incremental.go), or planner --> Result
 //

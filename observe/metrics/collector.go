@@ -51,7 +51,7 @@ type collector struct {
 	job struct {
 		info, arena, slotPeak, touched, swapped, host, pace, slowdown, target, waits, drift family
 
-		iterations, stall, gate, moved, plans, queued family
+		iterations, stall, gate, moved, plans, queued, waited family
 	}
 }
 
@@ -147,6 +147,8 @@ func newCollector(own string, now func(context.Context) (controller.View, error)
 		"reason")
 	j.queued = counter("tensile_job_queue_wait_seconds_total", "Time that it has been queued, until now if it is.",
 		labels...)
+	j.waited = counter("tensile_job_wait_seconds_total", "Time that it has waited, until now if it does, by what for.",
+		"job", "owner", "for")
 	return c
 }
 

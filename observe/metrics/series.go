@@ -94,6 +94,9 @@ func (s series) ofJob(r *wire.Record, l *controller.Live) {
 	s.add(j.moved, float64(l.Out), job, owner, "out")
 	s.add(j.moved, float64(l.In), job, owner, "in")
 	s.add(j.queued, l.Queued.Seconds(), job, owner)
+	for _, what := range slices.Sorted(maps.Keys(l.Waited)) {
+		s.add(j.waited, l.Waited[what].Seconds(), job, owner, what)
+	}
 	for _, cause := range slices.Sorted(maps.Keys(l.Plans)) {
 		s.add(j.plans, float64(l.Plans[cause]), job, owner, string(cause))
 	}
