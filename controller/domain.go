@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tensile/controller/learn"
 	"tensile/graph"
 	"tensile/predictor/correct"
 	"tensile/wire"
@@ -27,7 +28,9 @@ type domain struct {
 	// long as none has.
 	correction correct.Line
 	// learnt has the latencies of ops that reports have taught.
-	learnt learnt
+	learnt *learn.Latencies
+	// learntStoredAt is when that was stored last.
+	learntStoredAt time.Duration
 	// sharers are the Training jobs for which job.slowdown was computed last.
 	sharers []*job
 
@@ -72,7 +75,8 @@ func (c Config) ForDevice(d *wire.Device) Config {
 
 // openDevice adds the domain of a device of which only the facts are known.
 func (m *Machine) openDevice(c Config, brought *wire.Device) *domain {
-	d := &domain{m: m, config: c, registered: brought, learnt: restoreLearnt(c.Device, nil)}
+	d := &domain{m: m, config: c, registered: brought, learnt: learn.Restore(c.Device, nil),
+		learntStoredAt: -storeEvery}
 	m.domains = append(m.domains, d)
 	slices.SortFunc(m.domains, func(a, b *domain) int { return cmp.Compare(a.recordName(), b.recordName()) })
 	return d

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/learn"
 	"tensile/controller/memory"
 	"tensile/controller/plans"
 	"tensile/graph"
@@ -43,11 +44,8 @@ type job struct {
 	reportsSincePlan int
 	// measured says that latency follows measurements, of this job or of others with the same ops.
 	measured bool
-	// lessons holds, per op, the average that the job's reports improve. It is nil before the first report.
-	lessons []*lesson
-	// warmIncarnation is the newest incarnation of which a report has come. The first report of each teaches nothing.
-	// 0: no report has come.
-	warmIncarnation int64
+	// teacher is what learnt has the job's reports improve.
+	teacher learn.Teacher
 	// lastReport is the newest report of an iteration with one of layouts. It is nil before the first.
 	lastReport *wire.Report
 	// iterationTime is the time of an iteration, waiting included: a moving average of reports. 0: not known yet.

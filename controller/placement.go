@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tensile/controller/learn"
 	"tensile/wire"
 )
 
@@ -105,7 +106,8 @@ func (m *Machine) bindDevice(j *job, d *domain) {
 func (m *Machine) unbindDevice(j *job) {
 	j.domain, j.record.On, j.leasePage, j.deviceChosen = nil, "", 0, false
 	if !j.record.Spec.Script {
-		j.profile, j.latency, j.latencySlack, j.lessons, j.measured, j.plannedLatency = nil, nil, nil, nil, false, nil
+		j.profile, j.latency, j.latencySlack, j.measured, j.plannedLatency = nil, nil, nil, false, nil
+		j.teacher = learn.Teacher{}
 	}
 	j.unchecked, j.record.Slowdown = true, 0
 }

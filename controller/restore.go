@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/learn"
 	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/peak"
@@ -52,7 +53,7 @@ func Restore(c Config, s Stored) *Machine {
 		m.shares = maps.Clone(s.Tenants.Shares)
 	}
 	if d := m.ownDomain; d != nil {
-		d.learnt = restoreLearnt(c.Device, s.Learnt)
+		d.learnt = learn.Restore(c.Device, s.Learnt)
 		if s.Settings != nil && c.Budget == 0 {
 			d.config.Budget = s.Settings.Budget
 		}

@@ -389,7 +389,7 @@ func TestLearntOnTheBus(t *testing.T) {
 				t.Errorf("%s: %v", test.what, err)
 				continue
 			}
-			if got := len(r.machine.ownDomain.learnt.lessons); got != test.want {
+			if got := len(r.machine.ownDomain.learnt.Known()); got != test.want {
 				t.Errorf("%s: the machine knows %d signatures, want %d", test.what, got, test.want)
 			}
 			if said := lines.String(); (said == "") != (test.line == "") || !strings.Contains(said,
@@ -397,7 +397,7 @@ func TestLearntOnTheBus(t *testing.T) {
 				t.Errorf("%s: the controller says %q, want %q", test.what, said, test.line)
 			}
 			r.machine.beginStep(0)
-			r.machine.ownDomain.storeLearnt()
+			r.machine.emit(Output{Learnt: &Learnt{r.machine.ownDomain.learnt.Stored("model")}})
 			if err := r.carryOut(r.machine.outputs); err != nil {
 				t.Fatal(err)
 			}

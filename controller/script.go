@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/learn"
 	"tensile/controller/memory"
 	"tensile/controller/plans"
 	"tensile/graph"
@@ -64,7 +65,7 @@ func (m *Machine) setGraph(j *job, q *wire.Request, to *Submission) error {
 	}
 	before := j.record.Spec.Graph
 	j.record.Spec.Graph, j.record.Spec.Held, j.record.Spec.Least = q.Graph, q.Held, q.Least
-	j.graph, j.profile, j.lessons = to.Graph, recordedProfile(to.Latency), nil
+	j.graph, j.profile, j.teacher = to.Graph, recordedProfile(to.Latency), learn.Teacher{}
 	j.iterationTime, j.reportsSincePlan, j.progress.layout, j.record.Unplanned = 0, 0, nil, ""
 	j.measureHome()
 	j.domain.initLatencies(j)

@@ -259,7 +259,7 @@ const (
 // applyTick does what is due, every second or so.
 func (m *Machine) applyTick(t *Tick) {
 	for _, d := range m.domains {
-		if d.learnt.unstored && m.now-d.learnt.storedAt >= storeEvery {
+		if m.now-d.learntStoredAt >= storeEvery {
 			d.storeLearnt()
 		}
 	}
@@ -458,7 +458,7 @@ func (m *Machine) applyReport(r *wire.Report) {
 	}
 	if !j.record.Spec.Script {
 		d.correctLine(j, j.layouts[at], r.Iteration, alone)
-		d.learnt.learnFrom(j, j.layouts[at], alone)
+		d.learnt.Hear(&j.teacher, j.record.Incarnation, j.profile, j.layouts[at].Wire.Plan, alone)
 		m.recordIteration(j, r)
 	}
 	j.measured, j.lastReport = true, r

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/learn"
 	"tensile/wire"
 )
 
@@ -175,7 +176,7 @@ func (m *Machine) endJob(j *job, state wire.JobState, why string, result *wire.R
 		nil, nil
 	j.progress = progress{}
 	d := j.domain
-	if j.lessons = nil; d != nil && d.learnt.unstored {
+	if j.teacher = (learn.Teacher{}); d != nil {
 		d.storeLearnt()
 	}
 	m.collectResult(j, result)
