@@ -32,8 +32,8 @@ type cluster struct {
 	patient bool // its server may be away for a while, as it is when the disk was full
 }
 
-// forever is more iterations than any test waits for.
-const forever = "1000000"
+// forever is the most iterations that a job may have, and more than any test waits for.
+const forever = "16777216"
 
 // apart has a controller give each job an arena of its own, unless its flags say how jobs share memory: the networks of
 // these tests take less than a page, and most tests are about what arenas add up to.

@@ -39,7 +39,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("the parts of %+v add up to %v", x, sum)
 	}
 	said := c.tell("explain", "lenet.2")
-	if !regexp.MustCompile(`^Job lenet\.2 \(lenet on cpu[^)]*\) is queued, at iteration 0 of 1000000\.
+	if !regexp.MustCompile(`^Job lenet\.2 \(lenet on cpu[^)]*\) is queued, at iteration 0 of 16777216\.
 .+\.
 
 The budget is 1MiB: .+ are taken, .+ are free\.
