@@ -123,7 +123,7 @@ func (d *domain) planRequestFor(jobs []*job, admitted int) *plans.Request {
 	for i, j := range jobs {
 		p.Jobs = append(p.Jobs, d.candidateFor(j))
 		if p.Jobs[i].StartsProcess = starts[i]; p.Jobs[i].Profile == nil && p.Learnt == nil {
-			p.Learnt = d.learnt.Known()
+			p.Learnt = d.learnt.AllLatencies()
 		}
 		if w := weights[j]; w > 0 {
 			p.Jobs[i].Spec.Priority = w

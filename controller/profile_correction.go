@@ -88,5 +88,5 @@ func (d *domain) initLatencies(j *job) {
 		return
 	}
 	j.latency, j.latencySlack, j.measured = plans.ExpectedLatencies(j.graph, j.profile, d.lineOrEqual(),
-		d.learnt.Of)
+		d.learnt.LatencyOf)
 }

@@ -389,7 +389,7 @@ func TestLearntOnTheBus(t *testing.T) {
 				t.Errorf("%s: %v", test.what, err)
 				continue
 			}
-			if got := len(r.machine.ownDomain.learnt.Known()); got != test.want {
+			if got := len(r.machine.ownDomain.learnt.AllLatencies()); got != test.want {
 				t.Errorf("%s: the machine knows %d signatures, want %d", test.what, got, test.want)
 			}
 			if said := lines.String(); (said == "") != (test.line == "") || !strings.Contains(said,

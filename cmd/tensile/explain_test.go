@@ -79,8 +79,7 @@ What the planner would do now, by prediction:
 	c.in(wire.JobStopped, "lenet")
 	if said := c.tell("explain", "lenet"); !regexp.MustCompile(`^Job lenet \(lenet on cpu[^)]*\) was stopped, at .+\.
 
-It has waited .+\.
-\d+ iterations were reported\. Alone and without a plan one takes .+\.
+\d+ iterations were reported to this controller\. Alone and without a plan one takes .+\.
 `).MatchString(said) {
 		t.Errorf("lenet, which was stopped, is explained by\n%s", said)
 	}

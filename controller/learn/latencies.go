@@ -135,8 +135,8 @@ func (k *Latencies) oldestFirst() []graph.Signature {
 	})
 }
 
-// Known are the latencies that were learnt, by signature.
-func (k *Latencies) Known() map[graph.Signature]time.Duration {
+// AllLatencies are the latencies that were learnt, by signature.
+func (k *Latencies) AllLatencies() map[graph.Signature]time.Duration {
 	all := make(map[graph.Signature]time.Duration, len(k.lessons))
 	for s, x := range k.lessons {
 		if x.reports > 0 {
@@ -146,8 +146,8 @@ func (k *Latencies) Known() map[graph.Signature]time.Duration {
 	return all
 }
 
-// Of is the latency of a signature, if it was learnt.
-func (k *Latencies) Of(s graph.Signature) (latency time.Duration, ok bool) {
+// LatencyOf is the latency of a signature, if it was learnt.
+func (k *Latencies) LatencyOf(s graph.Signature) (latency time.Duration, ok bool) {
 	x := k.lessons[s]
 	if x == nil || x.reports == 0 {
 		return 0, false

@@ -29,23 +29,23 @@ func TestWarmUpTeachesNothing(t *testing.T) {
 		t.Errorf("the first report has taught %v", k.lessons)
 	}
 	hear(10)
-	if took, ok := k.Of("a"); !ok || took != 20 {
+	if took, ok := k.LatencyOf("a"); !ok || took != 20 {
 		t.Errorf("a takes %v (%v), want the average of 10 ns and 30 ns", took, ok)
 	}
-	if _, ok := k.Of("b"); ok {
+	if _, ok := k.LatencyOf("b"); ok {
 		t.Error("a step in another variant has taught what the first one takes")
 	}
 	incarnation = 2
 	hear(time.Second)
-	if took, _ := k.Of("a"); took != 20 {
+	if took, _ := k.LatencyOf("a"); took != 20 {
 		t.Errorf("the first report of the second incarnation has taught %v", took)
 	}
 	hear(40)
-	if took, _ := k.Of("a"); took != 50 {
+	if took, _ := k.LatencyOf("a"); took != 50 {
 		t.Errorf("after 20 ns and 80 ns it is %v on average", took)
 	}
 	hear(math.MaxInt64)
-	if took, _ := k.Of("a"); took > 50+50*8 {
+	if took, _ := k.LatencyOf("a"); took > 50+50*8 {
 		t.Errorf("an outlier makes it %v", took)
 	}
 }
@@ -121,7 +121,7 @@ func TestLearntBounds(t *testing.T) {
 		if !slices.Equal(again.oldestFirst(), k.oldestFirst()) {
 			t.Errorf("seed %d: after a restart they would be forgotten in another order", seed)
 		}
-		if got, want := again.Known(), k.Known(); !maps.Equal(got, want) {
+		if got, want := again.AllLatencies(), k.AllLatencies(); !maps.Equal(got, want) {
 			t.Errorf("seed %d: %d latencies are stored, %d come back", seed, len(want), len(got))
 		}
 		if !slices.IsSortedFunc(stored.Ops, func(a, b wire.LearntOp) int {

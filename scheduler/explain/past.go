@@ -38,12 +38,13 @@ type Past struct {
 	Touched graph.Bytes `json:"touched_bytes,omitzero"`
 }
 
-// past says how the job has gone.
-func (j *Job) past(l *lines) {
+// writePast says how the job has gone.
+func (j *Job) writePast(l *lines) {
 	p := j.Past
-	if p == nil {
+	if p == nil || len(p.Waited) == 0 && p.Iterations == 0 {
 		return
 	}
+	l.add("")
 	if len(p.Waited) > 0 {
 		kinds := slices.SortedFunc(maps.Keys(p.Waited), func(a, b string) int {
 			return cmp.Or(cmp.Compare(p.Waited[b], p.Waited[a]), cmp.Compare(a, b))
@@ -52,7 +53,7 @@ func (j *Job) past(l *lines) {
 		for _, kind := range kinds {
 			words = append(words, text.Duration(p.Waited[kind]).String()+" "+waitPhrase(kind))
 		}
-		l.add("\nIt has waited %s.", strings.Join(words, ", "))
+		l.add("It has waited %s.", strings.Join(words, ", "))
 	}
 	if p.Iterations > 0 {
 		mean := p.Alone / time.Duration(p.Iterations)
@@ -60,7 +61,7 @@ func (j *Job) past(l *lines) {
 		if p.Took > 0 {
 			line = "; the last ones took " + milliseconds(p.Took) + ", " + compareTimes(p.Took, mean)
 		}
-		l.add("%d iterations were reported. Alone and without a plan one takes %s%s.", p.Iterations,
+		l.add("%d iterations were reported to this controller. Alone and without a plan one takes %s%s.", p.Iterations,
 			milliseconds(mean), line)
 		l.add("In these it waited %s for copies and %s for memory of others, and copied %s out and %s in.",
 			text.Duration(p.Stall), text.Duration(p.Gate), p.Out, p.In)

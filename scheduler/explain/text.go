@@ -43,7 +43,7 @@ func (j *Job) WriteText(out io.Writer) error {
 	if j.Remedy != "" {
 		l.add("What helps: %s.", j.Remedy)
 	}
-	j.past(l)
+	j.writePast(l)
 	if j.Over {
 		return l.err
 	}
