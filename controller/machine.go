@@ -142,7 +142,7 @@ func NewMachine(c Config) *Machine {
 }
 
 // Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. It
-// never makes plans: Output.PlanRequest asks for them, and Input.PlanResult brings them.
+// never makes plans: Output.plans.Request asks for them, and Input.plans.Result brings them.
 func (m *Machine) Step(now time.Duration, in Input) []Output {
 	m.beginStep(now)
 	switch {
@@ -194,7 +194,7 @@ func (m *Machine) endStep() []Output {
 			d.assignExecutors()
 		}
 		for _, j := range m.jobs {
-			m.countQueueTime(j)
+			m.countWait(j)
 		}
 		m.emitChanges()
 		m.forgetOldJobs()
@@ -252,7 +252,7 @@ func (m *Machine) Trouble() string {
 	for _, d := range m.domains {
 		if held := d.takenBytes(); d.config.Budget > 0 && held > d.config.Budget && d.lastNoPlan != "" {
 			return fmt.Sprintf("jobs hold %s of %s%s, and cannot shrink that far: nothing else begins until some "+
-				"have ended or are parked", held, d.config.Budget, contextSuffix(d.contexts()))
+				"have ended or are parked", held, d.config.Budget, d.contexts().Suffix())
 		}
 	}
 	return ""

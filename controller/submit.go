@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/learn"
 	"tensile/wire"
 )
 
@@ -61,9 +62,9 @@ func (m *Machine) submitJobs(from int64, by string, list []Submission) {
 	}
 	for _, s := range list {
 		s.Spec.Owner = by
-		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, unchecked: true, queuedSince: m.now,
-			record: wire.Record{Spec: s.Spec, State: wire.JobQueued, Reason: "is being planned for", Submitted: s.At,
-				Waiting: m.now}})
+		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, unchecked: true,
+			waiting: waiting{wire.JobQueued, "plans", m.now}, record: wire.Record{Spec: s.Spec, State: wire.JobQueued,
+				Reason: "is being planned for", Submitted: s.At, Waiting: m.now}})
 	}
 	for i, j := range b.jobs {
 		if list := m.candidateDevices(j); len(list) == 1 {
@@ -175,7 +176,7 @@ func (m *Machine) endJob(j *job, state wire.JobState, why string, result *wire.R
 		nil, nil
 	j.progress = progress{}
 	d := j.domain
-	if j.lessons = nil; d != nil && d.learnt.unstored {
+	if j.teacher = (learn.Teacher{}); d != nil {
 		d.storeLearnt()
 	}
 	m.collectResult(j, result)

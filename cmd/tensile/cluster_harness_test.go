@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 
 	"tensile/graph"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // cluster is a controller with its executors.
@@ -61,6 +63,20 @@ func (c *cluster) restart(args ...string) *cluster {
 	again.family = start(c.t, c.dir, args...)
 	again.line("^controller of ")
 	return &again
+}
+
+// connect connects to the controller with the credentials of a file; "": the administrator's.
+func (c *cluster) connect(path string) *bus.Conn {
+	c.t.Helper()
+	credentials, err := bus.ReadCredentials(cmp.Or(path, filepath.Join(c.state, clientFile)))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	conn, err := bus.Connect(c.t.Context(), credentials, bus.ConnOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return conn
 }
 
 // tell runs a command for the controller, and returns what it prints.
