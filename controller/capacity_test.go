@@ -103,8 +103,8 @@ func TestCapacityOutOfReach(t *testing.T) {
 	m := NewMachine(Config{MemorySharing: wire.Gates, Page: 64, Budget: 1000})
 	train := func(base, arena graph.Bytes) *job {
 		l := &plans.ProvenLayout{Wire: &wire.Layout{Arena: arena}, Claim: &memory.Claim{Base: base, Arena: arena}}
-		j := &job{domain: m.ownDomain, record: wire.Record{State: wire.JobRunning},
-			layouts: []*layout{{ProvenLayout: *l, granted: true}}}
+		j := &job{domain: m.ownDomain, record: wire.Record{State: wire.JobRunning}}
+		j.layouts = []*layout{{ProvenLayout: *l, granted: true}}
 		m.jobs = append(m.jobs, j)
 		return j
 	}

@@ -12,9 +12,9 @@ import (
 	"tensile/wire"
 )
 
-// job is what a machine knows about a job. Times are since the Unix epoch unless the comment says that they are
-// lengths. Most fields count in some states only (wire.JobState): the comment names these, and elsewhere the field is
-// zero or means nothing. A job that is over keeps its record alone.
+// job is what a machine knows about a job, in parts by what they are for. Times are since the Unix epoch unless the
+// comment says that they are lengths. Most fields count in some states only (wire.JobState): the comment names these,
+// and elsewhere the field is zero or means nothing. A job that is over keeps its record alone.
 type job struct {
 	// domain is that of the device on which the job trains, or is to train. It is nil while no device is chosen.
 	domain *domain
@@ -24,17 +24,33 @@ type job struct {
 	stored wire.Record
 	// graph is nil once the job is over.
 	graph *graph.Graph
+	// batch is the submission with which the job came, as long as it is neither taken nor refused. nil: it is taken.
+	batch *batch
+	// trainingSince is when the job began to train or went on; for one that trained when the controller was started,
+	// that moment. 0: it has not trained.
+	trainingSince time.Duration
+	// prepared says that the executor of a Starting job has it, and that it has not left Home yet.
+	prepared bool
+	// trace is the newest trace of the job that a user wants. Zero: nobody wants one.
+	trace wire.Trace
+
+	jobLatencies
+	jobMemory
+	jobPlace
+	jobDamage
+	jobReports
+	// replica is the state that a replica has beyond other jobs.
+	replica replicaState
+}
+
+// jobLatencies is how long the job's ops take, as plans reckon.
+type jobLatencies struct {
 	// profile has the latencies that were predicted or measured before the job began. It is nil until the first plans
 	// for the job's device are made.
 	profile *planner.Profile
-	// leasePage is the page size, in bytes, in which leases of the job's device count. 0: jobs share no memory there.
-	leasePage graph.Bytes
 	// latency holds, per op, how long the op takes when nothing else runs: the profile at first, then a moving average
 	// of reports. It is nil without a profile.
 	latency []time.Duration
-	// slowdown is how many times as long as alone the job's work takes beside the other jobs that train on the device
-	// now. It counts while the job is Training, and is computed anew when the set of these jobs changes.
-	slowdown float64
 	// latencySlack holds, per op, by how much latency may be off. It counts until latencies are measured. It may be
 	// nil: the profile does not say.
 	latencySlack []time.Duration
@@ -46,51 +62,15 @@ type job struct {
 	measured bool
 	// teacher is what learnt has the job's reports improve.
 	teacher learn.Teacher
-	// lastReport is the newest report of an iteration with one of layouts. It is nil before the first.
-	lastReport *wire.Report
-	// iterationTime is the time of an iteration, waiting included: a moving average of reports. 0: not known yet.
-	iterationTime time.Duration
-	// gateTime is the time per iteration that the job waits for page grants: a moving average of reports. 0: not known
-	// yet, or none.
-	gateTime time.Duration
-	// losses are those that reports have told, of which the result is made if the executor is lost.
-	losses losses
-	// failedAt names executors at which the job could not begin. It is given to none of them until another process of
-	// that name joins.
-	failedAt []string
-	// checkpointDeadline is when a Queued job fails that waits for an executor with its newest checkpoint. 0: it does
-	// not wait for one.
-	checkpointDeadline time.Duration
-	// deviceChosen says that a placement search has decided: the Queued job is to begin on the device of domain.
-	deviceChosen bool
-	// damage is why what is stored of the job cannot be used, in words. Such a job is not planned for, but what its
-	// executor may have is counted. "": nothing is damaged.
-	damage string
-	// configMismatch is the part of damage that another configuration of the controller mends. "": there is none.
-	configMismatch string
-	// pinned says that the job does not migrate: it was to leave, and its checkpoint could not be written. It counts
-	// until a newer checkpoint was written.
-	pinned bool
-	// found is what was found out about a place for the Queued job. It counts until something changes on a device
-	// (retryAdmission).
-	found findings
-	// batch is the submission with which the job came, as long as it is neither taken nor refused. nil: it is taken.
-	batch *batch
-	// unchecked says that it is not known yet whether the Queued job fits the budget even when it is alone.
-	unchecked bool
-	// onceFitted says that plans have shown that the job can run here. Then it waits where another job would fail.
-	onceFitted bool
-	// trainingSince is when the job began to train or went on; for one that trained when the controller was started,
-	// that moment. 0: it has not trained.
-	trainingSince time.Duration
-	// prepared says that the executor of a Starting job has it, and that it has not left Home yet.
-	prepared bool
-	// trace is the newest trace of the job that a user wants. Zero: nobody wants one.
-	trace wire.Trace
-	// wantsReport says that the policy wants a report of an iteration with the newest layout.
-	wantsReport bool
-	// policyReport is that report, until plans are requested with it. It is nil while none has come.
-	policyReport *wire.Report
+	// slowdown is how many times as long as alone the job's work takes beside the other jobs that train on the device
+	// now. It counts while the job is Training, and is computed anew when the set of these jobs changes.
+	slowdown float64
+}
+
+// jobMemory is what the job has, or may come to have, of the device and of the host.
+type jobMemory struct {
+	// leasePage is the page size, in bytes, in which leases of the job's device count. 0: jobs share no memory there.
+	leasePage graph.Bytes
 	// scriptNeed is how many bytes of the device a script's graph takes without a plan. 0 for other jobs.
 	scriptNeed graph.Bytes
 	// homeBytes is what the job has on the host between iterations whatever its plan: its slots, and snapshotBytes.
@@ -103,14 +83,58 @@ type job struct {
 	// layouts are those that are in force or may become so, oldest first. The last is the newest plan, which may not be
 	// granted yet. It is empty while the job has no plan.
 	layouts []*layout
+}
 
-	// replica is the state that a replica has beyond other jobs.
-	replica replicaState
+// jobPlace is what is known of where and when a Queued job may begin.
+type jobPlace struct {
+	// failedAt names executors at which the job could not begin. It is given to none of them until another process of
+	// that name joins.
+	failedAt []string
+	// checkpointDeadline is when a Queued job fails that waits for an executor with its newest checkpoint. 0: it does
+	// not wait for one.
+	checkpointDeadline time.Duration
+	// deviceChosen says that a placement search has decided: the Queued job is to begin on the device of domain.
+	deviceChosen bool
+	// unchecked says that it is not known yet whether the Queued job fits the budget even when it is alone.
+	unchecked bool
+	// onceFitted says that plans have shown that the job can run here. Then it waits where another job would fail.
+	onceFitted bool
+	// found is what was found out about a place for the Queued job. It counts until something changes on a device
+	// (retryAdmission).
+	found findings
+	// pinned says that the job does not migrate: it was to leave, and its checkpoint could not be written. It counts
+	// until a newer checkpoint was written.
+	pinned bool
+}
 
-	// counters count what the job has done since the controller was started.
-	counters Counters
+// jobDamage is why what is stored of the job cannot be used. Such a job is not planned for, but what its executor may
+// have is counted.
+type jobDamage struct {
+	// damage is the reason in words. "": nothing is damaged.
+	damage string
+	// configMismatch is the part of damage that another configuration of the controller mends. "": there is none.
+	configMismatch string
+}
+
+// jobReports is what reports have told of the job, and what is asked of them.
+type jobReports struct {
+	// lastReport is the newest report of an iteration with one of layouts. It is nil before the first.
+	lastReport *wire.Report
+	// wantsReport says that the policy wants a report of an iteration with the newest layout.
+	wantsReport bool
+	// policyReport is that report, until plans are requested with it. It is nil while none has come.
+	policyReport *wire.Report
+	// iterationTime is the time of an iteration, waiting included: a moving average of reports. 0: not known yet.
+	iterationTime time.Duration
+	// gateTime is the time per iteration that the job waits for page grants: a moving average of reports. 0: not known
+	// yet, or none.
+	gateTime time.Duration
+	// losses are those that reports have told, of which the result is made if the executor is lost.
+	losses losses
 	// progress is what reports of the present incarnation have told.
 	progress progress
+	// counters count what the job has done since the controller was started.
+	counters Counters
 	// waiting is what the job waits for, and since when.
 	waiting waiting
 }
@@ -166,7 +190,7 @@ func (j *job) canChangePlan() bool {
 func (j *job) hasExecutor() bool { return j.record.Executor != "" && !j.record.State.Over() }
 
 // newestLayout is the layout of the newest plan. nil: there is none yet.
-func (j *job) newestLayout() *layout {
+func (j *jobMemory) newestLayout() *layout {
 	if len(j.layouts) == 0 {
 		return nil
 	}
@@ -205,7 +229,7 @@ func (j *job) grantedClaim() (c memory.Claim) {
 
 // mayApply reports whether the layout of an epoch was granted and is not superseded. An executor that names another
 // epoch is mistaken, and no reason to forget layouts.
-func (j *job) mayApply(epoch int64) bool {
+func (j *jobMemory) mayApply(epoch int64) bool {
 	return slices.ContainsFunc(j.layouts, func(l *layout) bool { return l.granted && l.Epoch() == epoch })
 }
 
@@ -236,7 +260,7 @@ func (j *job) recordApplied(epoch int64) (useless []*layout) {
 }
 
 // deliveredLayouts are the layouts that are, or will be, stored for the job's executor.
-func (j *job) deliveredLayouts() []*layout {
+func (j *jobMemory) deliveredLayouts() []*layout {
 	if j.formerLayout == nil {
 		return j.layouts
 	}
@@ -267,7 +291,7 @@ func (j *job) revokeGrant() {
 func (j *job) priority() int { return max(1, j.record.Spec.Priority) }
 
 // slack is by how much latencies may be off, per op. nil: they are measured, or nothing is known.
-func (j *job) slack() []time.Duration {
+func (j *jobLatencies) slack() []time.Duration {
 	if j.measured {
 		return nil
 	}

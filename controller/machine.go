@@ -57,8 +57,11 @@ type Machine struct {
 	// storedOrders are the newest orders of a controller before this one, by executor.
 	storedOrders map[string]wire.Orders
 
-	// The fields below belong to one step, and are empty when it begins.
+	step
+}
 
+// step is what belongs to one step of a machine. It is empty when the step begins.
+type step struct {
 	// changed says that something has changed that others are to know.
 	changed bool
 	// replies are given last, when what they tell is stored.
@@ -167,7 +170,7 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 // beginStep clears what belongs to one step.
 func (m *Machine) beginStep(now time.Duration) {
 	m.now = max(m.now, now)
-	m.outputs, m.departed, m.drops, m.changed, m.replies = nil, nil, nil, false, nil
+	m.step = step{}
 }
 
 // endStep decides what follows from the input, and returns what the step wants done.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"tensile/controller/learn"
 	"tensile/wire"
 )
 
@@ -106,8 +105,7 @@ func (m *Machine) bindDevice(j *job, d *domain) {
 func (m *Machine) unbindDevice(j *job) {
 	j.domain, j.record.On, j.leasePage, j.deviceChosen = nil, "", 0, false
 	if !j.record.Spec.Script {
-		j.profile, j.latency, j.latencySlack, j.measured, j.plannedLatency = nil, nil, nil, false, nil
-		j.teacher = learn.Teacher{}
+		j.jobLatencies = jobLatencies{}
 	}
 	j.unchecked, j.record.Slowdown = true, 0
 }

@@ -73,7 +73,8 @@ func Restore(c Config, s Stored) *Machine {
 	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Order - b.Order) })
 	for _, r := range s.Records {
 		d := m.domainByRecord(r.On)
-		j := &job{domain: d, record: r, stored: r, unchecked: r.State == wire.JobQueued, onceFitted: true}
+		j := &job{domain: d, record: r, stored: r}
+		j.unchecked, j.onceFitted = r.State == wire.JobQueued, true
 		if j.record.Waiting == 0 { // the record does not say
 			j.record.Waiting = r.Submitted
 		}

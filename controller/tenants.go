@@ -78,7 +78,7 @@ func (j *job) tenant() string { return j.record.Spec.Owner }
 func tenantName(tenant string) string { return "tenant " + cmp.Or(tenant, "administrator") }
 
 // timeAlone is how long an iteration of the job takes alone and without a plan, by its latencies. 0: it is not known.
-func (j *job) timeAlone() (sum time.Duration) {
+func (j *jobLatencies) timeAlone() (sum time.Duration) {
 	for _, took := range j.latency {
 		sum += took
 	}
