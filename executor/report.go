@@ -47,6 +47,8 @@ type Script struct {
 	Plan graph.Bytes
 	// Reserve is the most that the allocator has had beyond plans, in bytes.
 	Reserve graph.Bytes
+	// Hooks says that the plan is played by hooks of what autograd saves.
+	Hooks bool
 	// Loss is the loss of the iteration; nil: the script has told none.
 	Loss *float64 `json:",omitempty"`
 }

@@ -3,7 +3,7 @@ processes which train the same, one alone and one joined.
 
     python torch_blocks.py TENSILE NET [MEMORY] [BLOCKS] [ITERATIONS]
 
-NET is llama, bert, or bert-lengths (dynamic padding), of transformers; MEMORY is a limit such as 60% ("none": no limit, the
+NET is llama, bert, bert-lengths (dynamic padding), gpt2 or vit, of transformers, or resnet50; MEMORY is a limit such as 60% ("none": no limit, the
 default); a block has ITERATIONS (10) iterations of each process, and there are 40 BLOCKS after one that is left out. It prints
 the ratio of the medians, the mean of the blocks' ratios with its 95 % interval, and whether both have the same losses. Nothing
 else should run meanwhile, though each block has both.
@@ -20,17 +20,32 @@ import sys
 
 def network(name, torch):
     """Returns the model, and a function from the number of an iteration to its loss."""
-    import transformers as t
     torch.manual_seed(0)
-    if name == "llama":
+    rng = torch.Generator().manual_seed(1)
+    if name == "resnet50":
+        from torch_resnet import resnet50
+        model = resnet50()
+        return model, lambda i: torch.nn.functional.cross_entropy(
+            model(torch.randn(16, 3, 96, 96, generator=rng)), torch.randint(0, 1000, (16,), generator=rng))
+    import transformers as t
+    if name == "vit":
+        model = t.ViTForImageClassification(t.ViTConfig(hidden_size=384, num_hidden_layers=12, num_attention_heads=6,
+                                                        intermediate_size=1536, image_size=96, num_labels=100))
+        return model, lambda i: model(pixel_values=torch.randn(8, 3, 96, 96, generator=rng),
+                                      labels=torch.randint(0, 100, (8,), generator=rng)).loss
+    if name == "gpt2":
+        model = t.GPT2LMHeadModel(t.GPT2Config(vocab_size=1000, n_positions=128, n_embd=384, n_layer=6, n_head=6))
+    elif name == "llama":
         model = t.LlamaForCausalLM(t.LlamaConfig(vocab_size=1000, hidden_size=256, intermediate_size=688, num_hidden_layers=4,
                                                  num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=64))
     else:
         model = t.BertForSequenceClassification(t.BertConfig(vocab_size=1000, hidden_size=256, intermediate_size=1024,
                                                              num_hidden_layers=4, num_attention_heads=4))
-    rng = torch.Generator().manual_seed(1)
 
     def loss(i):
+        if name == "gpt2":
+            ids = torch.randint(0, 1000, (4, 128), generator=rng)
+            return model(input_ids=ids, labels=ids).loss
         n = 64 if name != "bert-lengths" else int(torch.randint(16, 65, (), generator=rng))
         ids = torch.randint(0, 1000, (2, n), generator=rng)
         if name == "llama":

@@ -62,7 +62,7 @@ func samples() []Message {
 		Result:     result, Link: Rates{Out: 5e9, In: 6.5e9},
 		Plans: 1, Device: "cpu", Budget: 1 << 30, Submitted: 1700000000 * time.Second, Pace: 20 * time.Millisecond,
 		Gate: time.Millisecond,
-		Loss: &loss, Script: &Allocated{Plan: 4096, Reserve: 256, Touched: 4000}, Unplanned: "a 512MiB op",
+		Loss: &loss, Script: &Allocated{Plan: 4096, Reserve: 256, Touched: 4000, Hooks: true}, Unplanned: "a 512MiB op",
 	}
 	took := 3 * time.Millisecond
 	explained := &explain.Job{Job: "lenet.1", Model: "lenet", Device: "cpu", State: "running", Reason: "waits for 3MiB",
@@ -105,7 +105,7 @@ func samples() []Message {
 				Lacks: true, Damaged: true, Diverged: true,
 				Free:   &free,
 				Result: result,
-				Script: &Allocated{Plan: 4096, Reserve: 256, Touched: 4000},
+				Script: &Allocated{Plan: 4096, Reserve: 256, Touched: 4000, Hooks: true},
 			}}},
 		*result,
 		Report{

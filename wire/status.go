@@ -88,6 +88,8 @@ type Allocated struct {
 	Reserve graph.Bytes `json:"reserve_bytes" bound:"bytes"`
 	// Touched is the most that the allocator had in the newest iteration, in bytes.
 	Touched graph.Bytes `json:"touched_bytes" bound:"bytes"`
+	// Hooks says that the plan is played by hooks of what autograd saves, without a look at ops.
+	Hooks bool `json:"hooks,omitzero"`
 }
 
 // State is where a job is in its life at an executor.

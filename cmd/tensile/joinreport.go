@@ -63,7 +63,8 @@ func (r *joinReport) write(path string) error {
 
 // table writes a table of the processes. How much slower the first one was is not measured without a run to compare.
 func (r *joinReport) table(out io.Writer, slower string) error {
-	rows := [][]string{{"PROCESS", "ITERATIONS", "PLANNED", "NEEDS", "LIMIT", "PLAN", "TOUCHED", "SAVED", "SLOWER BY"}}
+	rows := [][]string{{"PROCESS", "ITERATIONS", "PLANNED", "BY", "NEEDS", "LIMIT", "PLAN", "TOUCHED", "SAVED",
+		"SLOWER BY"}}
 	bytes := func(b graph.Bytes) string {
 		if b == 0 {
 			return "-"
@@ -78,8 +79,8 @@ func (r *joinReport) table(out io.Writer, slower string) error {
 		if p.Planned == 0 {
 			touched = p.Unplanned
 		}
-		rows = append(rows, []string{p.Name, strconv.Itoa(p.Iterations), strconv.Itoa(p.Planned), bytes(p.Need),
-			bytes(p.Limit), bytes(p.Plan), bytes(touched), saved, slower})
+		rows = append(rows, []string{p.Name, strconv.Itoa(p.Iterations), strconv.Itoa(p.Planned), p.way(),
+			bytes(p.Need), bytes(p.Limit), bytes(p.Plan), bytes(touched), saved, slower})
 		slower = "-"
 	}
 	return text.Table(out, rows)
@@ -122,6 +123,20 @@ func (p *processReport) lines() (lines []string) {
 		say("iterations that had more than the limit of %s: %d", p.Limit, p.Over)
 	}
 	return lines
+}
+
+// way is how plans were played: by hooks of what autograd saves, by a look at each op, or by both.
+func (p *processReport) way() string {
+	switch p.Hooks {
+	case 0:
+		if p.Planned+p.Retried == 0 {
+			return "-"
+		}
+		return "ops"
+	case p.Planned + p.Retried:
+		return "hooks"
+	}
+	return "both"
 }
 
 // savedBy is the part of what an iteration needs that the plan has saved; where the iterations by it were too few to be

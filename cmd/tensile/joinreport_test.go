@@ -42,7 +42,8 @@ func TestReportSchema(t *testing.T) {
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range strings.Fields(`schema name iterations planned_iterations retried_iterations unplanned_why
+	for _, name := range strings.Fields(`schema name iterations planned_iterations hooks_iterations
+		retried_iterations unplanned_why
 		need_bytes graphs plans limit_bytes over_limit plan_bytes reserve_bytes claim_bytes touched_bytes
 		unplanned_touched_bytes host_bytes stall_ns faults passive unmet error ended others`) {
 		if got[name] == nil {
@@ -52,5 +53,21 @@ func TestReportSchema(t *testing.T) {
 	}
 	if len(got) > 0 {
 		t.Errorf("docs/pytorch.md and this test do not know %v", got)
+	}
+}
+
+// The table says how the plans of a process were played.
+func TestReportWay(t *testing.T) {
+	t.Parallel()
+	for want, s := range map[string]sidecar.Summary{
+		"-":     {},
+		"ops":   {Planned: 3, Retried: 1},
+		"hooks": {Planned: 3, Retried: 1, Hooks: 4},
+		"both":  {Planned: 3, Hooks: 2},
+	} {
+		p := processReport{Summary: s}
+		if got := p.way(); got != want {
+			t.Errorf("%+v: %q, want %q", s, got, want)
+		}
 	}
 }

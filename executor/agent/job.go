@@ -373,7 +373,8 @@ func (m *Machine) handleIteration(j *job, r *executor.Report, loss *wire.Loss) {
 			told := wire.Loss(*r.Script.Loss)
 			loss = &told
 		}
-		now := wire.Allocated{Plan: r.Script.Plan, Reserve: r.Script.Reserve, Touched: r.Touched}
+		now := wire.Allocated{Plan: r.Script.Plan, Reserve: r.Script.Reserve, Touched: r.Touched,
+			Hooks: r.Script.Hooks}
 		m.changed = m.changed || j.status.Script == nil || now.Reserve > j.status.Script.Reserve
 		j.status.Script = &now
 	}

@@ -18,6 +18,8 @@ type Summary struct {
 	Iterations int `json:"iterations"`
 	// Planned is how many of them followed a plan to the end.
 	Planned int `json:"planned_iterations"`
+	// Hooks is how many iterations that followed a plan were played by hooks, without a look at ops.
+	Hooks int `json:"hooks_iterations"`
 	// Retried is how many of them did so with allocations that failed at first. Planned does not count them.
 	Retried int `json:"retried_iterations"`
 	// Why is why the first iteration that was another than the recorded ones followed no plan; "": there was none.
@@ -67,6 +69,8 @@ type conversation struct {
 	graphs []*shape
 	// sent are the plans that the script was given. Their numbers begin at 1.
 	sent []sent
+	// hooks says that the newest iteration that followed a plan was played by hooks.
+	hooks bool
 	// over says that the conversation has ended.
 	over bool
 	// summary is what the script has come to.
@@ -201,6 +205,7 @@ func (t *conversation) handleIteration(i *external.Iteration) (*sent, error) {
 		s.Unplanned = max(s.Unplanned, i.Touched)
 		return nil, nil
 	}
+	t.hooks = i.Hooks
 	p := &t.sent[i.Plan-1]
 	if !p.applied || p.graph != i.Graph || len(i.Steps) > 0 && len(i.Steps) != len(p.steps) {
 		return nil, fmt.Errorf("iteration %d of graph %d with %d steps cannot have followed plan %d", i.Iteration,
@@ -210,6 +215,9 @@ func (t *conversation) handleIteration(i *external.Iteration) (*sent, error) {
 		s.Retried++
 	} else {
 		s.Planned++
+	}
+	if i.Hooks {
+		s.Hooks++
 	}
 	if p.followed++; p.followed == 1 { // it began with what was there without the plan
 		s.Unplanned = max(s.Unplanned, i.Touched)

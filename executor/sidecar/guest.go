@@ -501,7 +501,8 @@ func (g *Guest) countIteration(i *external.Iteration) error {
 	}
 	r := &executor.Report{Job: g.job, Epoch: g.epoch, Iteration: i.Iteration - 1, Left: g.left,
 		Begin: max(g.left, g.now-i.Wall), End: g.now, Stall: i.Stall, Touched: i.Touched,
-		Script: &executor.Script{Plan: g.summary.Plan, Reserve: g.summary.Reserve, Loss: i.Loss}}
+		Script: &executor.Script{Plan: g.summary.Plan, Reserve: g.summary.Reserve, Loss: i.Loss,
+			Hooks: g.hooks}}
 	if s != nil && s.program.Plan.Epoch == g.epoch {
 		r.Steps = i.Steps
 	}

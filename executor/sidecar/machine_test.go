@@ -67,9 +67,10 @@ func TestRetries(t *testing.T) {
 	if fail != nil || len(sent) != 1 || sent[0].Bytes > limit-reserve {
 		t.Fatalf("after the second: sent %v, failed with %v", sent, fail)
 	}
-	enough := external.Iteration{Iteration: 8, Graph: 1, Plan: 3, Reserved: sent[0].Bytes}
+	enough := external.Iteration{Iteration: 8, Graph: 1, Plan: 3, Reserved: sent[0].Bytes, Hooks: true}
 	sent, fail = talk(m, external.Applied{Plan: 3}, enough, enough)
-	if s := m.Summary(); fail != nil || len(sent) > 0 || s.Reserve != reserve || s.Planned != 2 || s.Retried != 3 {
+	if s := m.Summary(); fail != nil || len(sent) > 0 || s.Reserve != reserve || s.Planned != 2 || s.Retried != 3 ||
+		s.Hooks != 2 {
 		t.Errorf("sent %v, failed with %v, summary %+v", sent, fail, s)
 	}
 }

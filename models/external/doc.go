@@ -82,6 +82,7 @@
 //	           [faults]      storages brought back since they were used before their time
 //	           [retries]     allocations that failed at the limit and were tried again, perhaps another way: such an
 //	                         iteration does not count as planned, and more is left free beside the plan
+//	           [hooks]       its bytes were kept by moves of what autograd saves alone, not by the plan's own
 //	           [loss]        a number
 //	passive    iteration     complete ones before this one
 //	           why           in one line

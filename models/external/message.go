@@ -101,6 +101,7 @@ type Iteration struct {
 	Host      graph.Bytes     `json:"host_bytes,omitzero"`
 	Faults    int             `json:"faults,omitzero"`
 	Retries   int             `json:"retries,omitzero"` // allocations that failed at the limit and were tried again
+	Hooks     bool            `json:"hooks,omitzero"`   // no op was looked at: what autograd saves was moved
 	Loss      *float64        `json:"loss,omitempty"`
 }
 

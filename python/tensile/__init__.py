@@ -193,8 +193,6 @@ def _unsupported(model):
     from .storages import lies, storage_of
 
     kinds = [type(m).__name__ for m in model.modules()]
-    if "OptimizedModule" in kinds or any(getattr(m, "_compiled_call_impl", None) for m in model.modules()):
-        return "torch.compile makes code whose ops cannot be seen"
     if "DistributedDataParallel" in kinds or "FullyShardedDataParallel" in kinds:
         return "training over several processes (DDP, FSDP) is not supported"
     devices = sorted({str(p.device) for p in model.parameters()})

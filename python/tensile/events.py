@@ -132,7 +132,7 @@ class Peaks:
     def begin(self, now, tell):
         """An iteration begins; now is how many bytes there are, and tell is told the most that it has, after its end."""
         if self.taken and self._here():
-            with torch.autograd.profiler.record_function(_BEGIN):
+            with marking():
                 self.begun.append((now, tell))
 
     def forget(self):
@@ -234,6 +234,11 @@ class Times:
 
 
 _DROP, _BEGIN = "tensile.drop ", "tensile.begin"
+
+
+def marking():
+    """Returns a context that is None among the sizes."""
+    return torch.autograd.profiler.record_function(_BEGIN)
 
 
 def dropping(count):

@@ -50,6 +50,7 @@ class Hooks:
 def install(session):
     """Hooks a session into torch and its optimizer."""
     hooks = Hooks()
+    mark = torch._disable_dynamo(lambda: session.mark())  # where the script compiles its optimizer's step
     restores = {}  # of the optimizers whose steps end iterations, by their ids
 
     def follow(optimizer):
@@ -73,7 +74,7 @@ def install(session):
                 if restore is not None:
                     hooks.undoing.remove(restore)
                     restore()
-            session.mark()
+            mark()
             return out
 
         own = vars(optimizer).get("step")
@@ -190,6 +191,18 @@ def install(session):
             return old(*args, **kwargs)
         return run
 
+    def disabled(old):
+        def run(*args, **kwargs):
+            session.look_at_saved(False)  # torch refuses to while there are hooks
+            return old(*args, **kwargs)
+        return run
+
+    def enabled(old):
+        def run():
+            old()
+            session.look_at_saved()
+        return run
+
     def profiled(on):
         def make(old):
             def run(*args, **kwargs):
@@ -220,6 +233,8 @@ def install(session):
         hooks.wrap(torch.autograd.profiler, name, profiled(True))
     hooks.wrap(torch.autograd.profiler, "_disable_profiler", profiled(False))
     hooks.wrap(torch.autograd, "backward", backward)
+    hooks.wrap(torch._C._autograd, "_saved_tensors_hooks_disable", disabled)
+    hooks.wrap(torch._C._autograd, "_saved_tensors_hooks_enable", enabled)
     hooks.wrap(torch.nn.parallel.DistributedDataParallel, "__init__", split)
     hooks.wrap(threading.Thread, "_bootstrap_inner", threaded)
     from torch._dynamo import eval_frame  # torch imports it with the first op that a mode sees

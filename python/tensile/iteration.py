@@ -36,9 +36,10 @@ class Iteration:
     fewest bytes carried on to the next; else it is the second cycle.
     """
 
-    def __init__(self, key, first, second, begun, there=(), parameters=(), alone=True):
+    def __init__(self, key, first, second, begun, there=(), parameters=(), alone=True, saves=None):
         n = len(first)
         self.key, self.length, self.alone = key, n, alone
+        self.saves = saves  # what autograd has saved in the second cycle; None: it was not seen whole
         self.made_of = first, second, begun, there, parameters
         everyone = dict.fromkeys(s for r in first + second for s in r.ins + r.outs)
         self._sizes(first, second)
@@ -77,7 +78,7 @@ class Iteration:
 
     def among_others(self):
         """Returns the same iteration where others may come before it and after it."""
-        return Iteration(self.key, *self.made_of, alone=False) if self.tail else self
+        return Iteration(self.key, *self.made_of, alone=False, saves=self.saves) if self.tail else self
 
     def grow(self, sizes):
         """Makes slots as large as they turned out to be: slot's number -> bytes. What ops use beside them grows alike."""

@@ -110,8 +110,11 @@ class Link:
                 "touched_bytes": session.touched, "reserved_bytes": session.reserved}
         p = session.player
         if p is not None and graph:
-            host = p.copies.bytes()
-            body["stall_ns"], p.copies.waited = min(p.copies.waited, wall), 0
+            copies = p.copies if p.moves is None else p.moves.copies
+            host = copies.bytes()
+            body["stall_ns"], copies.waited = min(copies.waited, wall), 0
+            if plan and p.moves is not None:
+                body["hooks"] = True
             if plan and session.steps is not None and session.steps[0] == plan:
                 body["steps_ns"], session.steps = session.steps[1], None
             if host:

@@ -7,6 +7,7 @@ decides what the script computes.
 
 import torch
 
+from .away import moves
 from .capture import digest
 from .copies import Direct, Streams
 from .events import Times, dropping
@@ -125,6 +126,9 @@ class Player:
         self.program, self.plan, self.of, self.bytes = program, 0, 0, 0
         if program is not None:
             self.plan, self.of, self.bytes = plan["number"], plan["graph"], plan.get("plan_bytes", 0)
+        # a plan that moves something may have all it needs by what autograd saves; then nothing else moves
+        unseen = it.saves is not None and it.saves.resident is not None
+        self.moves = moves(it, self.device, self.bytes) if program is not None and (program.managed or unseen) else None
         self.followed = 0  # iterations with it
         self.begun = self.measured = 0  # and those of which the allocator's events were taken, and were all there
         self.touched = 0  # the most that the allocator had in one of these
@@ -149,7 +153,7 @@ class Player:
         copied = {a[1].number for do in program.before for a in do if a[0] == "out"} if program else set()
         if program:
             copied.update(t.number for t, stays in program.enter.items() if not stays or t in program.copied)
-        self.copies.reserve(copied)
+        self.copies.reserve(copied if self.moves is None else ())
         self.steps = 0
         self.took, step_of = None, [0] * n
         self.times.forget()
@@ -301,14 +305,14 @@ class Player:
     def begin(self, first, before=None):
         """Starts an iteration; first says that the one before was not played to its end with this program. What the player
         before has away comes back only when this one needs it on the device, or is about to take it away itself."""
-        self.asleep = self.grows = False
+        self.asleep, self.grows = self.moves is not None, False
         self.size[:] = self.room
         for n in list(self.copies.coming):
             if first or not self.iteration.slots[n].persistent:
                 self.copies.use(n)
         if first:
             self._all_home()
-            enter = self.program.enter.items() if self.program else ()
+            enter = self.program.enter.items() if self.program and not self.asleep else ()
             away = {before.bound[n] for n in before.away} if before is not None else ()
             for t, stays in sorted(enter, key=lambda e: self.bound[e[0].number] in away):  # what makes room comes first
                 n = t.number

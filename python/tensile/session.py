@@ -10,7 +10,7 @@ import traceback
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import modes, pieces
+from . import modes, pieces, saved
 from .capture import Recorder, digest, first_difference, mark_fixed
 from .copies import on_host
 from .events import Figures, Peaks
@@ -19,6 +19,7 @@ from .kinds import Kinds
 from .load import load
 from .player import Changed, Differs, Lent, Player
 from .program import PlanError, Program
+from .segments import Segments
 from .storages import (Unsupported, Untyped, Weak, arguments, identity, lent_storages, resizable, storage_of, view,
                        written)
 
@@ -27,6 +28,7 @@ TRIES = 2
 UNLIKE = 6  # recorded iterations in a row that were like none before, from which on it pauses before it looks again
 KEPT = 8  # newest recorded iterations that may come again, and as many kinds that are planned for
 STRANGE = 8  # backward passes, before each of which parameters had changed by no step, from which on these end iterations
+DETACH = torch.ops.aten.detach.default  # no op of an iteration: torch saves results by it where no hook is told of that
 HIGHER = torch._ops.HigherOrderOperator
 STEADY = 6  # iterations in a row by a plan that moves nothing, after which ops are not looked at
 UNSEEN = 31  # iterations that are not looked at then, before the next that is
@@ -94,6 +96,8 @@ class Session(TorchDispatchMode):
         self.tries = 0  # beginnings of an iteration that may still turn out to be none, until the step's end
         self.aside = frozenset()  # while a loader runs: ids of the storages that playback moves
         self.thread = threading.get_ident()
+        self.notes, self.saver = saved.Notes(self), saved.Saver(self)
+        self.segments = None  # what records iterations whose ops cannot be seen; None: they can
         self.peaks = Peaks()
         self.profiling = False  # the script has a profiler of torch
         self.steps = None  # number of a plan and nanoseconds of each of its steps, as last measured, until they are sent
@@ -138,7 +142,7 @@ class Session(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if self.off and self.peaks.taken:  # another thread has ended all
             self._events(False)
-        if self.off or self.inside:
+        if self.off or self.inside or func is DETACH:
             return func(*args, **(kwargs or {}))
         if isinstance(func, HIGHER):
             self.stop(f"{func} runs ops that cannot be seen")
@@ -152,6 +156,7 @@ class Session(TorchDispatchMode):
         """Begins to see ops."""
         self.hooks, self.sees = hooks, True
         modes.enter(self)
+        self.look_at_saved()
 
     def find_lent(self):
         """Looks which storages something else than ops reads or writes already: these stay where they are."""
@@ -165,6 +170,7 @@ class Session(TorchDispatchMode):
         """Leaves torch as it was, once no mode of the script is above this one, but for what tells of steps."""
         if self.sees and not self.stepping and threading.get_ident() == self.thread and modes.leave(self):
             self.sees = False
+            self.look_at_saved()
             self.hooks.rest()
 
     def _look_away(self):
@@ -184,12 +190,76 @@ class Session(TorchDispatchMode):
     def _unlooked(self, func, args, kwargs):
         return func(*args, **kwargs)
 
+    def _saved(self, func, args, kwargs):
+        """The course of an iteration that is played by what autograd saves: ops are not looked at."""
+        return func(*args, **kwargs)
+
+    def look_at_saved(self, on=True):
+        """Has this session told of what autograd saves while that is recorded, or played back."""
+        if threading.get_ident() == self.thread:
+            hooks = self.notes if self.recording() else self.saver if self.course == self._saved else None
+            saved.enter(hooks if on and self.sees and not self.off else None)
+
+    def _choose_way(self):
+        """At the end of a step: the iteration that comes is played by what autograd saves, if its kind can be."""
+        plays = self.course == self._play
+        if not plays and self.player is not None:  # before that the limit is not kept
+            with self.lock, modes.own():
+                self._take()
+        p = self.coming or self.player if plays or self.course == self._pass and self.count == 0 else None
+        if p is not None and torch._C._current_graph_task_id() != -1:
+            p.moves = None  # a step within a backward pass, where torch undoes what is done to its stacks
+        if p is None or p.moves is None or self.unstepped:
+            if self.segments is None and not modes.entered(self):
+                modes.enter(self)
+            self.notes.begin()
+            self.look_at_saved()
+            if self.segments is not None and self.course in (self._segment, self._unlooked):
+                self.segments.begin()
+            return
+        with self.lock, modes.own():
+            if plays:
+                self.player.leave()
+            self.player, self.coming, self.course, self.marked = p, None, self._saved, False
+            self.tried.clear()
+            if self.figures is not None:
+                self._figures()
+            else:
+                self.touched = self.reserved = p.touched
+            self._measure(p, p.moves.resident)
+            p.followed += 1
+        modes.leave(self)
+        self.saver.begin(p.moves)
+        self.look_at_saved()
+
     def compiled(self):
-        """A function that torch compiles, or has compiled, is about to run."""
-        if not self.off:
-            with self.lock:
-                self.stop("what torch compiles (torch.compile, torch.cond, flex_attention) has ops that cannot be seen")
-        self.exit()
+        """A function that torch compiles, or has compiled, is about to run. Its ops cannot be seen, but what it saves can."""
+        if self.off or self.segments is not None:
+            return
+        try:
+            if threading.get_ident() != self.thread:
+                with self.lock:
+                    self.stop("another thread runs what torch compiles, whose ops cannot be seen")
+                return
+            with self.lock, modes.own():
+                self.segments = Segments(self)
+                self._events(False)
+                if self.player is not None:
+                    self.player.leave()
+                    self.saver.moves = None
+                self.kinds, self.order, self.player, self.coming = [], Kinds(), None, None
+                self.cycles, self.before, self.unlike, self.pause = {}, None, 0, 0
+                self.course, self.count, self.unseen, self.unknown = self._unlooked, -1, 0, True
+            modes.leave(self)
+        except Exception as e:
+            self.broken(e)
+
+    def recording(self):
+        return self.course in (self._record, self._segment)
+
+    def _segment(self, func, args, kwargs):
+        """The course of an iteration that is recorded by what autograd saves."""
+        return func(*args, **kwargs)
 
     def knows(self, i):
         """Reports whether a storage is one that was recorded, or that a plan moves."""
@@ -388,7 +458,8 @@ class Session(TorchDispatchMode):
 
     def seen(self):
         """Reports whether ops that run here and now come to this session."""
-        return not self.off and self.course not in (self._aside, self._unlooked) and threading.get_ident() == self.thread
+        blind = self._aside, self._unlooked, self._saved, self._segment
+        return not self.off and self.course not in blind and threading.get_ident() == self.thread
 
     def load(self, run, args, kwargs):
         """Runs a data loader's next batch as one op of the iteration."""
@@ -419,8 +490,7 @@ class Session(TorchDispatchMode):
         first = first or p.asleep
         if p.grown and not p.grows:  # else the next may be larger still
             self._grow(p)
-        while (plan := self.planner.take()) is not None:
-            first = self._apply(plan) is p or first
+        first = p in self._take() or first
         q, self.coming = self.coming or p, None
         if q is not p:
             self.player = q
@@ -429,10 +499,17 @@ class Session(TorchDispatchMode):
             q.begin(first)
         if self.figures is None:
             self.touched = self.reserved = q.touched
-        self._measure(q)
+        self._measure(q, q.resident())
         if q.program is not None:
             q.followed += 1
             q.clock(q.followed % self.samples == CLOCKED)
+
+    def _take(self):
+        """Takes the plans that have come; returns the players that have another one in force now."""
+        changed = []
+        while (plan := self.planner.take()) is not None:
+            changed.append(self._apply(plan))
+        return changed
 
     def _figures(self):
         """Measures what CUDA's allocator had at most since this was last called."""
@@ -441,8 +518,8 @@ class Session(TorchDispatchMode):
         self.reserved = stats["reserved_bytes"]["all"]["peak"]
         return self.figures.failed(stats)
 
-    def _measure(self, p):
-        """An iteration begins, which is to be measured on a CPU if few of its plan were."""
+    def _measure(self, p, resident):
+        """An iteration begins, which has some bytes then and is to be measured on a CPU if few of its plan were."""
         if self.figures is not None or not self.peaks.taken:
             return
         tell = None
@@ -450,7 +527,7 @@ class Session(TorchDispatchMode):
             p.begun += 1
             # the first tells the end of nothing that was there before, which the allocator knows from then on
             tell = functools.partial(p.tell, p.program) if p.begun > 1 else None
-        self.peaks.begin(p.resident(), tell)
+        self.peaks.begin(resident, tell)
 
     def _measures(self, p):
         """Reports whether an iteration is to be measured: not all that are begin and end as they should."""
@@ -459,7 +536,7 @@ class Session(TorchDispatchMode):
     def _span(self):
         """At the end of a step: takes the allocator's events up to the next one's, if an iteration is to be measured."""
         p = self.coming or self.player
-        plays = self.course == self._play or self.course == self._pass and self.count >= 0
+        plays = self.course in (self._play, self._saved) or self.course == self._pass and self.count >= 0
         self._events(plays and self.figures is None and not self.off and not self.unseen and not self.profiling
                      and (self._measures(p) or self.peaks.open()))
 
@@ -538,6 +615,7 @@ class Session(TorchDispatchMode):
         self.why = self.why or why
         if rest and torch.is_grad_enabled() and p.pos < p.ops and len(self.kinds) < KEPT and self.unlike < UNLIKE:
             self.course, self.waits = self._record, self.count >= 0
+            self.notes.whole = False
             self.recorder.follow(p)
             self._probe(bool(self.order.runs) and self.order.runs[-1][0] is None)
 
@@ -545,25 +623,34 @@ class Session(TorchDispatchMode):
         """The optimizer has made a step."""
         if self.child or self.left:
             return
+        by_saved = self.course == self._saved
         try:
             with modes.own():
                 self._mark()
                 self._span()
         except Exception as e:
             self.broken(e)
-        if self.sees and not self.off and not self.unseen and not modes.entered(self):
+        if (self.sees and not self.off and not self.unseen and not by_saved and self.segments is None
+                and not modes.entered(self)):
             self.stop("something has taken Tensile off torch's stack of modes")
         if self.off:
             self.exit()
         self.planner.step(self)
         if self.off:
             return
-        if not self.unseen:
+        if self.segments is not None:
+            pass
+        elif not self.unseen:
             self._look_away()
         elif self.unseen == 1 or self.unknown or getattr(self.planner, "plan", None) is not None:
             self._look_again()
         else:
             self.unseen -= 1
+        if self.sees and not self.unseen:
+            try:
+                self._choose_way()
+            except Exception as e:
+                self.broken(e)
 
     def _mark(self):
         self.iterations += 1
@@ -571,14 +658,20 @@ class Session(TorchDispatchMode):
         now = time.perf_counter_ns()
         wall, self.begun = now - self.begun, now
         self.wall = wall
-        self.retries = self._figures() if self.figures is not None and self.course != self._record else 0
+        self.retries = self._figures() if self.figures is not None and not self.recording() else 0
         if self.off:
             self.planner.iteration(self, 0, 0, wall)
             return
         if self.unseen:
             self.planner.iteration(self, self.player.of, self.player.plan, wall)
             return
-        if self.course == self._play:
+        if self.segments is not None and self.course != self._saved:
+            self._mark_segments(wall)
+            return
+        if self.course == self._saved:
+            if self._mark_saved(wall):
+                return
+        elif self.course == self._play:
             if self.player.to_step():
                 self._other(self.player)
             p = self.player
@@ -587,12 +680,8 @@ class Session(TorchDispatchMode):
                 plan = 0 if p.asleep else p.plan
                 if not p.graph:
                     self._send(p)
-                if self.retries and plan and not self.tight:
-                    self.tight = True
-                    say(f"iteration {self.iterations}: {self.retries} allocations failed at the limit and were tried "
-                        "again; a kernel may have taken another way with less memory, to other bits, so such an "
-                        "iteration does not count as planned, and the next plan leaves more free; a larger --memory "
-                        "helps; this is said once")
+                if plan:
+                    self._say_retries()
                 self.planner.iteration(self, p.of if plan else p.graph, plan, wall)
                 self.order.add(p)
                 self._expect()
@@ -613,6 +702,55 @@ class Session(TorchDispatchMode):
             return
         self.order.add(None)
         self._expect()
+
+    def _mark_saved(self, wall):
+        """A step ends an iteration that was played by what autograd saves; reports whether it was as recorded."""
+        self.why = self.saver.end()
+        p, found = self.player, self.saver.grown
+        m = p.moves
+        self.course, self.count, self.tries = self._pass, 0, TRIES
+        if self.why is None and found:
+            self.peaks.forget()
+            p.grown = m.grown(found)
+            if p.grown:
+                self._grow(p)
+        if self.why is None:
+            m.doubts = 0
+            self._say_retries()
+            self.planner.iteration(self, p.graph if found else p.of, 0 if found else p.plan, wall)
+            self.order.add(p)
+            self._expect()
+            return True
+        self.peaks.forget()
+        m.doubts += 1
+        if m.doubts == saved.DOUBTS:
+            p.moves = None
+        return False
+
+    def _mark_segments(self, wall):
+        """A step ends an iteration whose ops cannot be seen, and that was played by no plan."""
+        self.tries = TRIES
+        p = self.player if self.course == self._pass and self.count == 0 else None
+        self.planner.iteration(self, p.graph if p is not None else 0, 0, wall)
+        if self.course == self._segment:
+            self.segments.cut()
+            if self.segments.stop():
+                self._recorded()
+                return
+            self.recorder.resume(())
+            self.notes.begin()
+        elif self.course == self._unlooked:
+            self.segments.stop()
+        self.order.add(p)
+        self._expect()
+
+    def _say_retries(self):
+        if self.retries and not self.tight:
+            self.tight = True
+            say(f"iteration {self.iterations}: {self.retries} allocations failed at the limit and were tried "
+                "again; a kernel may have taken another way with less memory, to other bits, so such an "
+                "iteration does not count as planned, and the next plan leaves more free; a larger --memory "
+                "helps; this is said once")
 
     def _expect(self):
         """Has the kind of iteration that comes next played, or recorded if it is not known yet."""
@@ -636,16 +774,18 @@ class Session(TorchDispatchMode):
     def _again(self):
         """Records from the next op on, after some that were not recorded."""
         self.unknown = False
-        if self.course != self._record:
+        if not self.recording():
             self._let_pass()
             self.course, self.waits = self._record, False
+            if self.segments is not None:
+                self.course = self._segment if self.segments.warm else self._unlooked
             self.recorder.resume([p.grad for p in self.parameters if p.grad is not None])
         self._probe(bool(self.kinds))
 
     def _probe(self, on):
         """Has the next cycle probed, or recorded only."""
-        self.probes = on
-        if on:
+        self.probes = on and self.segments is None
+        if self.probes:
             self.recorder.sum(list(self.recorder.known.values()))
 
     def _unseen(self):
@@ -670,6 +810,7 @@ class Session(TorchDispatchMode):
         if self.probes and self._unseen():
             return
         begun, records, there = self.recorder.cycle()
+        saves = self.notes.take()
         key, probed = digest(records), all(r.probed for r in records)
         ids = {s.id for r in records for s in r.ins + r.outs}
         known = next((p for p in self.kinds if p.iteration.key == key and p.lasting <= ids), None)
@@ -678,7 +819,7 @@ class Session(TorchDispatchMode):
         if known is not None:
             self._return(known)
         elif earlier is not None and (probed or earlier[2]):
-            self._made(key, earlier, begun, records, there)
+            self._made(key, earlier, begun, records, there, saves)
         else:
             self.cycles[key] = begun, records, probed
             while len(self.cycles) > KEPT:
@@ -702,17 +843,18 @@ class Session(TorchDispatchMode):
         self.pause = 2 ** ((self.unlike - UNLIKE) // 2) + 1
         self._expect()
 
-    def _made(self, key, earlier, begun, records, there):
+    def _made(self, key, earlier, begun, records, there, saves):
         """A cycle has come again: it is a kind of iteration."""
         mark_fixed({s for r in records for s in r.ins + r.outs})
         old = next((p for p in self.kinds if p.iteration.key == key), None)
         if old is not None:  # it trained something else
             self.kinds.remove(old)
             self.order.forget(old)
-        alone = not self.kinds and earlier[0] + len(records) == begun
+        alone = not self.kinds and earlier[0] + len(records) == begun and self.segments is None
         if not self.kinds:
             self.order = Kinds()  # those before were of this kind, or of one that was not looked for yet
-        made = Iteration(key, earlier[1], records, begun, there, [identity(p) for p in self.parameters], alone)
+        made = Iteration(key, earlier[1], records, begun, there, [identity(p) for p in self.parameters], alone,
+                         saves)
         for i, p in enumerate(self.kinds):
             if p.iteration.tail:
                 self.kinds[i] = q = Player(p.iteration.among_others(), self.device, self.lock, self.recorder.lent)
@@ -767,7 +909,7 @@ class Session(TorchDispatchMode):
         if self.off or threading.get_ident() != self.thread or memory.device != self.device:
             return
         self.home(memory)
-        if self.reading:
+        if self.reading or self.segments is not None:  # where nothing moves that anything else can read
             return
         try:
             i = memory._cdata if isinstance(memory, Untyped) else identity(memory)
@@ -789,7 +931,7 @@ class Session(TorchDispatchMode):
 
     def _anew(self):
         """Has iterations recorded anew from the next step on, without a plan until then."""
-        if self.course != self._record or self.waits:
+        if self.course != self._saved and (self.course != self._record or self.waits):
             self._let_pass()
         self.coming, self.unknown = None, True
 
@@ -904,6 +1046,6 @@ class Session(TorchDispatchMode):
                 with self.lock, modes.own():
                     self.player.leave()
         finally:
-            self.off = True
+            self.off, self.saver.moves = True, None
             for p in self.kinds:
                 p.over = True

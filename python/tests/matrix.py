@@ -1,5 +1,5 @@
-"""Runs the scripts of ../shared/torch2 (cases.py and more.py) alone, joined, within 60 % of what that touched, and with
-random plans, and prints a line for each:
+"""Runs the scripts of ../shared/torch2 (cases.py and more.py) alone, joined, within 60 % of what that touched, with random
+plans, and with random moves of what autograd saves, and prints a line for each:
 
     python matrix.py TENSILE [name...]
 
@@ -26,7 +26,7 @@ SHARE = 0.6
 LIMIT_S = 300  # of one script
 
 UNPLANNED = {  # why -> the scripts that have no plan in 8 of 10 iterations after the tenth
-    "what torch compiles has ops that cannot be seen":
+    "what torch compiles is planned for by what it saves alone, which is too little here":
         "compile_inplace_before compile_inplace_after compile_sub compile_wrapped_after compile_wrapped_joined "
         "compile_inductor_after compile_loss compile_opt cond_hop passive_then_compile",
     "training over several processes": "ddp fsdp2",
@@ -39,7 +39,7 @@ UNPLANNED = {  # why -> the scripts that have no plan in 8 of 10 iterations afte
 
 # Runs one script in the server; as h.py does, and prints which of its iterations had a plan.
 CASE = """
-import json, sys
+import json, os, random, sys
 import h
 old, each = h.join, []
 def join(model, optimizer):
@@ -53,6 +53,17 @@ def join(model, optimizer):
             return told(session, graph, plan, wall)
         planner.iteration = iteration
 h.join = join
+if os.environ.get("CASE_SAVED"):
+    from tensile import away
+    draw = random.Random(int(os.environ["CASE_RAND"]))
+    def choose(iteration, kind, slots, most):
+        return [c for c in away.candidates(iteration, kind, slots) if draw.random() < 0.7]
+    away.choose = choose
+    graph = h.Rand.graph
+    def planned(self, number, iteration):
+        graph(self, number, iteration)
+        self.next["plan_bytes"] = 1
+    h.Rand.graph = planned
 if __name__ == "__main__":
     import cases, more
     try:
@@ -167,12 +178,14 @@ def look(runner, name):
         row["limit"], row["touched"] = limit, report.get("touched_bytes")
         row["over"] = (report.get("touched_bytes") or 0) > limit
         row["silent"] = row["over"] and not any("MORE THAN THE LIMIT" in line for line in lines)
+    row["hooks"] = report.get("hooks_iterations", 0)
     window = each[AFTER:AFTER + 10]
     row["planned"], row["of"], row["all"] = sum(window), len(window), f"{sum(each)}/{len(each)}"
     row["lines"] = lines
     row["passive"] = [line for line in lines if line.startswith("passive")]
     for seed in range(1, SEEDS + 1):
-        result, each, lines = take(f"random {seed}", runner.run(name, CASE_RAND=str(seed)))
+        take(f"random {seed}", runner.run(name, CASE_RAND=str(seed)))
+        take(f"saved {seed}", runner.run(name, CASE_RAND=str(seed), CASE_SAVED="1"))
     return row
 
 
@@ -182,7 +195,7 @@ def text(row):
     if row["over"]:
         parts.append(f"OVER {row['touched']}/{row['limit']}")
     if row["of"] is not None:
-        parts.append(f"planned {row['planned']}/{row['of']} ({row['all']})")
+        parts.append(f"planned {row['planned']}/{row['of']} ({row['all']}), {row['hooks']} by hooks")
     if row["alone"]:
         parts.append(f"alone: {row['alone'][:80]}")
     parts += [line[:150] for line in row["lines"] if not planned(row) and "is in force" not in line][:2]

@@ -122,7 +122,9 @@ class Planned(unittest.TestCase):
         # beside a plan of 50 KB, storages that are not moved are more than a twentieth
         self.assertLessEqual(report["reserve_bytes"], max(report["plan_bytes"] * 0.05, 4096))
         steps = [(i["steps_ns"], link.plans[i["plan"]]) for i in link.told if "steps_ns" in i]
-        self.assertTrue(steps or "batch" in options)  # those of smaller iterations tell nothing
+        by_hooks = sum(i.get("hooks", False) for i in link.told)
+        self.assertEqual(report["hooks_iterations"], by_hooks)
+        self.assertTrue(steps or by_hooks or "batch" in options)  # those of smaller iterations tell nothing
         for took, plan in steps:
             again = sum(a["do"] == "again" for b in plan["boundaries"] for a in b["do"])
             self.assertEqual(len(took), len(link.graphs[plan["graph"] - 1].groups) + again)
@@ -143,6 +145,11 @@ class Planned(unittest.TestCase):
                     self.within_part(scripts.plain, 46, percent, network=network, optimizer=optimizer, iterations=50)
                     losses = [i["loss"] for i in self.link.told if "loss" in i]
                     self.assertEqual(losses, self.losses[:-1])  # each is read after its step, and told with the next
+
+    def test_hooks(self):
+        """Where what autograd saves is enough, all planned iterations are played by that."""
+        report = self.within_part(scripts.plain, 16, 80, network="encoder", optimizer="momentum", iterations=20)
+        self.assertEqual(report["hooks_iterations"], report["planned_iterations"])
 
     def test_held(self):
         """Where an optimizer works on all parameters at once, a third of the memory is held beside that, to be released
