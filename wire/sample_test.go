@@ -65,7 +65,11 @@ func samples() []Message {
 		Loss: &loss, Script: &Allocated{Plan: 4096, Reserve: 256, Touched: 4000, Hooks: true}, Unplanned: "a 512MiB op",
 	}
 	took := 3 * time.Millisecond
+	past := &explain.Past{Waited: map[string]time.Duration{"memory": time.Second}, Iterations: 3, Alone: 30, Took: 12,
+		Stall: 4, Gate: 5, Out: 4096, In: 8192, Plans: map[string]int64{"arrival": 1}, Restarts: 1,
+		Arena: 8192, Touched: 4096}
 	explained := &explain.Job{Job: "lenet.1", Model: "lenet", Device: "cpu", State: "running", Reason: "waits for 3MiB",
+		Over: true, Remedy: "raise the budget", Past: past,
 		Iteration: 12, Of: 50, Budget: 1 << 30, Taken: 1 << 20, Shared: true,
 		Holders: []explain.Holder{{Job: "lenet.1", State: "running", Priority: 2, Bytes: 8192, Base: 4096, Away: true}},
 		Has: &explain.Plan{Epoch: 3, Stands: explain.ToCome, Outcome: explain.Outcome{Job: "lenet.1", Arena: 4096,
