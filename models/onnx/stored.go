@@ -79,6 +79,9 @@ func full(s graph.Shape) graph.Shape {
 // persistent keeps a value as a storage of its name. Contents come from the file, or are zeros, ones, or, where the
 // file has constants in place of weights, random as ReLUs like them.
 func (i *importer) persistent(v *value, role graph.Role) (graph.TensorID, error) {
+	if v.init != nil && v.init.stands == buffer {
+		role = graph.State
+	}
 	if v.tensor != missing {
 		s := i.b.Peek().Storages[i.b.Peek().Tensors[v.tensor].Storage]
 		if i.options.Train && s.Role != role && s.Role.Persistent() {

@@ -78,7 +78,7 @@ func (a *Attribute) encode() []byte {
 	for _, s := range a.Strings {
 		b = putBytes(b, 9, []byte(s))
 	}
-	return append(putInt(b, 20, int64(a.Type)), a.rest...)
+	return append(putText(putInt(b, 20, int64(a.Type)), 21, a.refers), a.rest...)
 }
 
 func (t *Tensor) encode() []byte {
