@@ -57,22 +57,23 @@ func (o Output) Constant() ([]float32, bool) {
 
 // value is what is known of a value of a model.
 type value struct {
-	name   string
-	shape  graph.Shape
-	whole  bool           // it holds whole numbers
-	tensor graph.TensorID // unless missing
-	known  *constant      // nil: it is not known
-	init   *Tensor        // an initializer; nil: none
-	input  bool
-	counts bool     // an input of whole numbers that is fed as floats
-	held   string   // the Constant node's output that it shows, of floats; "": it shows none
-	fresh  bool     // made by ConstantOfShape: weights that were left out of the file
-	truth  bool     // floats that are 0 or 1, which one a comparison says
-	listed bool     // it is a sequence
-	items  []*value // of a sequence
-	source *value   // of a fresh one: what it is in another shape or order; nil: a node made it
-	perm   []int    // of a source whose dimensions are exchanged; nil: they are not
-	failed bool     // it comes from a node that is not supported
+	name    string
+	shape   graph.Shape
+	whole   bool           // it holds whole numbers
+	tensor  graph.TensorID // unless missing
+	known   *constant      // nil: it is not known
+	init    *Tensor        // an initializer; nil: none
+	input   bool
+	counts  bool     // an input of whole numbers that is fed as floats
+	held    string   // the Constant node's output that it shows, of floats; "": it shows none
+	fresh   bool     // made by ConstantOfShape: weights that were left out of the file
+	numbers bool     // floats that hold whole numbers
+	truth   bool     // floats that are 0 or 1, which one a comparison says
+	listed  bool     // it is a sequence
+	items   []*value // of a sequence
+	source  *value   // of a fresh one: what it is in another shape or order; nil: a node made it
+	perm    []int    // of a source whose dimensions are exchanged; nil: they are not
+	failed  bool     // it comes from a node that is not supported
 	derivation
 }
 
@@ -93,10 +94,11 @@ type importer struct {
 	fixed    int              // the batch that the file has in place of a symbol, if it is imported with another
 	loss     bool             // a node made the loss
 	maker    map[string]*Node // of each value
-	fed      map[string]bool  // values that depend on what is fed
-	counts   map[string]bool  // inputs of whole numbers that are fed as floats
-	passed   map[*Node]bool   // casts of such
-	held     []string         // outputs of Constant nodes that may be weights, and are no parameters
+	readers  map[string][]*Node
+	fed      map[string]bool // values that depend on what is fed
+	counts   map[string]bool // inputs of whole numbers that are fed as floats
+	passed   map[*Node]bool  // casts of such
+	held     []string        // outputs of Constant nodes that may be weights, and are no parameters
 }
 
 // Import makes the forward ops of a model. Errors: operators and forms of them that are not supported, all at once,
@@ -113,7 +115,8 @@ func Import(m *Model, name string, o Options) (*Network, error) {
 func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, error) {
 	i := &importer{model: m, options: o, b: graph.NewBuilder(name), values: make(map[string]*value),
 		read: make(map[string]bool), contents: make(map[string][]float32), ops: make(map[*Node][2]int),
-		keys: make(map[*Node]uint64), fed: make(map[string]bool), maker: make(map[string]*Node)}
+		keys: make(map[*Node]uint64), fed: make(map[string]bool), maker: make(map[string]*Node),
+		readers: make(map[string][]*Node)}
 	if o.Train {
 		i.counts, i.passed = m.counts()
 	}
@@ -128,6 +131,7 @@ func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, err
 	for _, n := range nodes {
 		for _, in := range n.Inputs {
 			i.read[in] = true
+			i.readers[in] = append(i.readers[in], n)
 		}
 		for _, out := range n.Outputs {
 			i.maker[out] = n
@@ -378,6 +382,7 @@ func (i *importer) node(n *Node) error {
 	}
 	if err == nil {
 		c.derive()
+		c.classify()
 	}
 	for _, out := range n.Outputs {
 		if err == nil && out != "" && i.read[out] && i.values[out] == nil {

@@ -48,7 +48,8 @@ func init() {
 		"Squeeze": (*call).reshape, "Unsqueeze": (*call).reshape, "Transpose": (*call).transpose,
 		"Concat": (*call).join, "Split": (*call).split, "Slice": (*call).cut, "Gather": (*call).gather,
 		"Expand": (*call).expansion, "Tile": (*call).tile, "GatherND": (*call).gatherND,
-		"ScatterND": (*call).scatterND,
+		"GatherElements": (*call).gatherElements,
+		"ScatterND":      (*call).scatterND,
 
 		"SequenceConstruct": (*call).sequenceConstruct, "SequenceAt": (*call).sequenceAt,
 		"SplitToSequence": (*call).splitToSequence, "ConcatFromSequence": (*call).concatFromSequence,
@@ -96,7 +97,7 @@ func (c *call) two() (two, error) {
 		}
 		if !t.filled[k] || t.filled[0] {
 			t.filled[k] = false
-			if *to, err = c.tensorOf(v); err != nil {
+			if *to, err = c.operand(v); err != nil {
 				return t, err
 			}
 		}
@@ -110,6 +111,14 @@ func (c *call) two() (two, error) {
 		t.a = c.expand(t.a, t.shape)
 	}
 	return t, err
+}
+
+// operand is the tensor of a value to be computed with.
+func (c *call) operand(v *value) (graph.TensorID, error) {
+	if v.whole && v.known == nil {
+		return c.number32(v)
+	}
+	return c.tensorOf(v)
 }
 
 func (c *call) addition() error {

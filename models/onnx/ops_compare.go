@@ -292,18 +292,3 @@ func (c *call) choose(condition *value) error {
 	c.give(0, c.withShape(sum, to...), to)
 	return nil
 }
-
-// number32 is the tensor of a value, also of one that is known and holds whole numbers.
-func (c *call) number32(v *value) (graph.TensorID, error) {
-	if v.known == nil || !v.known.whole {
-		return c.tensorOf(v)
-	}
-	all, err := c.numbers(v.known.elements())
-	if err != nil {
-		return missing, err
-	}
-	for i := range all {
-		all[i] = v.known.float(i)
-	}
-	return c.constant(v.shape, all)
-}

@@ -25,19 +25,24 @@ func (c *call) identity() error {
 	}
 	if casts {
 		switch {
-		case v.truth: // 0 or 1 of any type
-		case to == Bool && !v.whole:
+		case (v.truth || v.numbers) && to != Bool: // whole numbers of any type
+		case v.truth:
+		case to == Bool:
 			return c.isNotZero(v)
 		case to.float() && v.whole:
-			return fmt.Errorf("it casts whole numbers to %v that have another use, too, as ids or truth values: "+
-				"export the network with an input of floats for this", to)
+			x, err := c.number32(v)
+			if err == nil {
+				c.give(0, x, v.shape)
+			}
+			return err
 		case !to.float() && !v.whole && !c.passed[c.node]:
 			return fmt.Errorf("it casts to %v what is trained or fed as floats: export the network without what "+
 				"needs that", to)
 		}
 	}
 	same := *v
-	if same.truth = v.truth && (!casts || !to.float()); v.listed {
+	same.numbers = (v.numbers || v.truth) && casts && !to.float() && to != Bool
+	if same.truth = v.truth && (!casts || to == Bool); v.listed {
 		c.set(0, &same)
 		return nil
 	}
@@ -51,7 +56,7 @@ func (c *call) identity() error {
 
 // isNotZero makes truth values of numbers.
 func (c *call) isNotZero(v *value) error {
-	x, err := c.tensorOf(v)
+	x, err := c.number32(v)
 	if err != nil {
 		return err
 	}
@@ -233,6 +238,9 @@ func (c *call) gather() error {
 		if err != nil {
 			return err
 		}
+		if ids.numbers || ids.truth || ids.counts {
+			return c.gatherNumbers(c.withShape(x, table.shape...), table.shape, ids)
+		}
 		if c.b.Peek().Tensors[at].DType != graph.Int64 {
 			return fmt.Errorf("its indices %.80q are floats: export the network with an input of whole numbers there",
 				ids.name)
@@ -401,6 +409,58 @@ func (c *call) gatherND() error {
 	}
 	shape := gatherNDShape(ids.shape, piece)
 	c.give(0, c.withShape(y, shape...), shape)
+	return nil
+}
+
+// gatherElements takes single elements that known indices name.
+func (c *call) gatherElements() error {
+	v, err := c.value(0)
+	if err != nil {
+		return err
+	}
+	if _, alike := uniformOf(v); alike { // whichever they are
+		ids, err := c.value(1)
+		if err != nil {
+			return err
+		}
+		k := *v.known
+		if k.shape = ids.shape; !k.alike {
+			k.alike, k.ints, k.floats = true, k.ints[:min(1, len(k.ints))], k.floats[:min(1, len(k.floats))]
+		}
+		c.set(0, &value{shape: k.shape, whole: k.whole, known: &k, tensor: missing})
+		return nil
+	}
+	x, s, err := c.shaped()
+	if err != nil {
+		return err
+	}
+	ids, err := c.constantInput(1)
+	if err != nil {
+		return err
+	}
+	all := &constant{shape: s, whole: true}
+	if _, err := c.numbers(s.Elements()); err != nil {
+		return err
+	}
+	for i := range s.Elements() {
+		all.ints = append(all.ints, int64(i))
+	}
+	from, err := foldGatherElements(c, []*constant{all, ids})
+	if err != nil {
+		return err
+	}
+	places := make([]int, len(from.ints))
+	for i, at := range from.ints {
+		places[i] = int(at)
+	}
+	if len(places) == 0 {
+		return fmt.Errorf("it takes no element")
+	}
+	y, err := c.take(c.withShape(x, s.Elements()), 0, places)
+	if err != nil {
+		return err
+	}
+	c.give(0, c.withShape(y, from.shape...), from.shape)
 	return nil
 }
 

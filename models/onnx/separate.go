@@ -190,8 +190,9 @@ func (s *signer) compute(all []*reading) {
 	for _, r := range all {
 		found[r.key] = true
 	}
-	for i := range s.Graph.Nodes {
-		for _, key := range s.arguments(s.Graph.Nodes[i].fx) {
+	live := s.forTraining().Graph.Nodes // folding leaves nodes that nothing reads
+	for i := range live {
+		for _, key := range s.arguments(live[i].fx) {
 			found[key] = true
 		}
 	}
@@ -250,6 +251,11 @@ func (s *signer) contract(t *Tensor, lost []string) {
 	}
 	row := &Tensor{Name: t.Name + ".row", Type: t.Type, Dims: slices.Clone(t.Dims), stands: parameter,
 		Raw: t.Raw[:len(t.Raw)/int(t.Dims[0])]}
+	for i := range s.Graph.Nodes { // one that was folded and nothing reads may be left
+		if fx := s.Graph.Nodes[i].fx; strings.HasPrefix(fx, "%"+t.Name+" ") && len(s.arguments(fx)) == 1 {
+			lost = s.arguments(fx)
+		}
+	}
 	if row.Dims[0] = 1; len(lost) == 1 {
 		row.Name = lost[0]
 	}
