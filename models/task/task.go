@@ -74,6 +74,9 @@ func Open(in *rooted.Files, g *graph.Graph, seed uint64, path string) (t Task, e
 		}
 	default:
 		if t.Data, err = data.Open(in, path, seed); err == nil {
+			if line := t.Data.Note(); line != "" {
+				t.Notes = append(t.Notes, line)
+			}
 			t.Data, err = Fit(g, t.Data)
 		}
 	}
