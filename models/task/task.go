@@ -105,6 +105,9 @@ func (t *Task) Begin(path string) error {
 		if file, err = t.read(path); err != nil {
 			return err
 		}
+		if file.Note != "" {
+			t.Notes = append(t.Notes, path+" "+file.Note)
+		}
 		t.First = make(map[string][]float32)
 	}
 	constants, err := t.constants(path)
