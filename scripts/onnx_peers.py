@@ -311,7 +311,7 @@ def row(tensile, folder, way, told):
         return ("not exported" if way in told["exports"] else "refused"), said
     want = [told["losses"][0], told["losses"][-1]]
     apart = far(got, want)
-    own = far(want, [told["float64"][0], told["float64"][-1]]) if told["float64"] else 0
+    own = far(told["losses"], told["float64"]) if told["float64"] else 0
     outcome = "agrees" if apart <= max(1e-4, 3 * own) else "differs"
     return outcome, f"{apart:.1e} (float64 {own:.1e})"
 

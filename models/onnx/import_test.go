@@ -157,6 +157,30 @@ func TestNormalizationRoles(t *testing.T) {
 	}
 }
 
+// A normalisation that a network has twice moves its running figures twice.
+func TestSharedNormalization(t *testing.T) {
+	m := with(func(_ *Model, g *Graph) {
+		for _, name := range []string{"scale", "shift", "mean", "variance"} {
+			g.Initializers = append(g.Initializers, floats(name, sequence(5), 5))
+		}
+		g.Nodes[1] = node("BatchNormalization", list("h", "scale", "shift", "mean", "variance"), list("n"))
+		g.Nodes = append(g.Nodes, node("BatchNormalization", list("n", "scale", "shift", "mean", "variance"), list("r")))
+	})
+	g, _, err := Job(m, "x", Training{Batch: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	updates := 0
+	for _, op := range g.Ops {
+		if op.Kind == graph.BatchNormUpdate {
+			updates++
+		}
+	}
+	if updates != 2 {
+		t.Errorf("%d updates of running figures, want 2", updates)
+	}
+}
+
 // A loss that leaves out a class that there may be is refused where labels are fed, class 0 among them; one that leaves
 // out -100, as PyTorch's files have it, is not.
 func TestIgnoredClass(t *testing.T) {
