@@ -391,7 +391,16 @@ func foldTrilu(c *call, in []*constant) (*constant, error) {
 // foldBinary computes an elementwise operator of two inputs; of is nil for a division.
 func foldBinary(op string, of func(a, b float64) float64) func(*call, []*constant) (*constant, error) {
 	isTruth := slices.Contains([]string{"Equal", "Less", "Greater", "And", "Or", "Xor", "LessOrEqual", "GreaterOrEqual"}, op)
-	return func(_ *call, in []*constant) (*constant, error) {
+	return func(c *call, in []*constant) (*constant, error) {
+		if many := op == "Max" || op == "Min"; many && len(in) == 1 {
+			return in[0], nil
+		} else if many && len(in) > 2 {
+			first, err := foldBinary(op, of)(c, in[:2])
+			if err != nil {
+				return nil, err
+			}
+			return foldBinary(op, of)(c, append([]*constant{first}, in[2:]...))
+		}
 		if len(in) != 2 {
 			return nil, fmt.Errorf("it has %d inputs, want 2", len(in))
 		}

@@ -203,7 +203,7 @@ func (c *call) cut() error {
 	return nil
 }
 
-// mostGathered is how many places a gather with known indices takes from.
+// mostGathered is how many places a gather with known indices takes from one by one.
 const mostGathered = 1 << 12
 
 // gather takes known places of a dimension, or the rows of a table that an input names.
@@ -273,8 +273,30 @@ func (c *call) gather() error {
 	return nil
 }
 
-// take joins elements of a dimension at known places, those that follow one another at once.
+// take joins elements of a dimension at known places, those that follow one another at once; where those are many, by a
+// product with a matrix of zeros and ones.
 func (c *call) take(x graph.TensorID, axis int, places []int) (graph.TensorID, error) {
+	runs := 1
+	for i := 1; i < len(places); i++ {
+		if places[i] != places[i-1]+1 {
+			runs++
+		}
+	}
+	if runs > mostGathered {
+		n, columns := c.b.Shape(x)[axis], len(places)
+		if n > maxFolded/columns {
+			return missing, fmt.Errorf("it takes %d places of %d that do not follow one another, more than is supported",
+				columns, n)
+		}
+		matrix, err := c.numbers(n * columns)
+		if err != nil {
+			return missing, err
+		}
+		for j, p := range places {
+			matrix[p*columns+j] = 1
+		}
+		return c.mapped(x, axis, columns, matrix)
+	}
 	var parts []graph.TensorID
 	for i := 0; i < len(places); {
 		n := 1
@@ -282,9 +304,7 @@ func (c *call) take(x graph.TensorID, axis int, places []int) (graph.TensorID, e
 			n++
 		}
 		parts = append(parts, c.slice(x, axis, places[i], n))
-		if i += n; len(parts) > mostGathered {
-			return missing, fmt.Errorf("it takes more than %d places that do not follow one another", mostGathered)
-		}
+		i += n
 	}
 	return c.concat(axis, parts...), nil
 }

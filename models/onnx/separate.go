@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"regexp"
@@ -34,6 +35,7 @@ type signer struct {
 	inits      map[string]*Tensor // of floats, by name
 	made       []*Tensor
 	shown      map[string]string // by key: the value that shows it transposed
+	before     map[string]Node   // inserted ones, by what they make
 	stands     map[string]string // by name of an initializer without a key: which of its readings it is left to
 }
 
@@ -44,11 +46,13 @@ type reading struct {
 	init *Tensor
 	key  string   // of the state_dict; "": it has none
 	is   standing // without a key
+	of   string   // what PyTorch calls a value that the exporter computed before; "": it computed none
 }
 
 func (m *Model) separateSigned() {
 	s := &signer{Model: m, parameters: make(map[string]bool), names: make(map[string]string),
-		inits: make(map[string]*Tensor), shown: make(map[string]string), stands: make(map[string]string)}
+		inits: make(map[string]*Tensor), shown: make(map[string]string), stands: make(map[string]string),
+		before: make(map[string]Node)}
 	for _, line := range signed.FindAllStringSubmatch(m.Graph.signature, -1) {
 		s.names[line[1]], s.parameters[line[3]] = line[3], line[2] == "PARAMETER"
 	}
@@ -203,9 +207,19 @@ func (s *signer) compute(all []*reading) {
 		}
 	}
 	slices.Sort(lost)
+	made := s.madeNames(live)
+	alike := make(map[string]bool) // what was computed and is one number everywhere
 	for _, r := range all {
-		if len(lost) == 0 || r.key != "" || r.is != unsaid || !r.isArgument() || !r.init.mayBeTrained() {
+		if len(lost) == 0 || r.key != "" || r.is != unsaid || !r.init.mayBeTrained() {
 			continue
+		}
+		if r.of = r.foldedArgument(made); r.of == "" && r.node.fx != "" {
+			continue
+		}
+		if r.init.alike() {
+			if alike[r.of] = true; len(alike) > len(lost) {
+				continue
+			}
 		}
 		if r.is = parameter; !slices.Contains(names, r.init.Name) {
 			names = append(names, r.init.Name)
@@ -221,18 +235,56 @@ func (s *signer) compute(all []*reading) {
 	}
 }
 
-// isArgument reports whether an initializer takes the place of what the call of its reader names, or of what no call
-// tells.
-func (r *reading) isArgument() bool {
-	return r.node.fx == "" || slices.ContainsFunc(argument.FindAllStringSubmatch(r.node.fx, -1),
-		func(name []string) bool { return name[1] == r.init.Name })
+// madeNames are what PyTorch calls the values that nodes make or that are fed.
+func (s *signer) madeNames(nodes []Node) map[string]bool {
+	made := make(map[string]bool)
+	for _, n := range nodes {
+		if name := argument.FindStringSubmatch(n.fx); name != nil {
+			made[name[1]] = true
+		}
+		for _, out := range n.Outputs {
+			made[out] = true
+		}
+	}
+	for _, in := range fedInput.FindAllStringSubmatch(s.Graph.signature, -1) {
+		made[in[1]] = true
+	}
+	return made
 }
 
-// mayBeTrained reports whether numbers that an exporter computed may be those of a parameter. Masks are not, nor is one
-// number everywhere.
+// fedInput is a line of a signature on what is fed.
+var fedInput = regexp.MustCompile(`(?m)^(\w+): USER_INPUT`)
+
+// foldedArgument is an argument of the call of a reading that no node makes, and that the initializer stands for: its
+// name, or, as the exporter keeps one of equal ones, that of another value of the same function.
+func (r *reading) foldedArgument(made map[string]bool) string {
+	stem := func(name string) string { return strings.TrimRight(strings.TrimRight(name, "0123456789"), "_") }
+	of := stem(r.init.Name)
+	if slices.Contains(creators, of) {
+		return ""
+	}
+	_, args, _ := strings.Cut(r.node.fx, "(args = ")
+	other := ""
+	for _, name := range argument.FindAllStringSubmatch(args, -1) {
+		switch {
+		case name[1] == r.init.Name:
+			return name[1]
+		case other == "" && !made[name[1]] && stem(name[1]) == of:
+			other = name[1]
+		}
+	}
+	return other
+}
+
+// creators are functions of PyTorch that make numbers of none, and ours for what has no name.
+var creators = []string{"val", "zeros", "ones", "full", "arange", "zeros_like", "ones_like", "full_like", "new_zeros",
+	"new_ones", "new_full", "scalar_tensor", "where", "triu", "tril", "linspace", "eye", "masked_fill"}
+
+// mayBeTrained reports whether numbers that an exporter computed may be those of a parameter. Masks are not, nor is a
+// single number.
 func (t *Tensor) mayBeTrained() bool {
 	v, err := t.Floats()
-	return err == nil && !t.alike() && !slices.ContainsFunc(v, func(x float32) bool { return x < -1e30 })
+	return err == nil && len(v) > 1 && !slices.ContainsFunc(v, func(x float32) bool { return x < -1e30 })
 }
 
 // alike reports whether a tensor holds one number, or the same everywhere.
@@ -246,7 +298,7 @@ func (t *Tensor) repeats(piece int) bool {
 // contract makes a tensor of rows that are all the same an Expand of one row, as it was in the module: a class token,
 // say, that is put before each example.
 func (s *signer) contract(t *Tensor, lost []string) {
-	if len(t.Dims) < 2 || t.Dims[0] < 2 || !t.repeats(len(t.Raw)/int(t.Dims[0])) {
+	if len(t.Dims) < 2 || t.Dims[0] < 2 || t.alike() || !t.repeats(len(t.Raw)/int(t.Dims[0])) {
 		return
 	}
 	row := &Tensor{Name: t.Name + ".row", Type: t.Type, Dims: slices.Clone(t.Dims), stands: parameter,
@@ -267,10 +319,24 @@ func (s *signer) contract(t *Tensor, lost []string) {
 	s.insert("Expand", t.Name, row.Name, to.Name)
 }
 
-// insert adds a node that makes a value.
+// insert adds a node that makes a value, before the first node that reads it.
 func (s *signer) insert(op, out string, in ...string) {
-	s.Graph.Nodes = append(s.Graph.Nodes, Node{Op: op, Name: out, Inputs: in, Outputs: []string{out},
-		index: len(s.Graph.Nodes)})
+	s.before[out] = Node{Op: op, Name: out, Inputs: in, Outputs: []string{out},
+		index: len(s.Graph.Nodes) + len(s.before)}
+}
+
+// nodes are those of the model with the inserted ones.
+func (s *signer) nodes() (all []Node) {
+	for _, n := range s.Graph.Nodes {
+		for _, in := range n.Inputs {
+			if made, ok := s.before[in]; ok {
+				all = append(all, made)
+				delete(s.before, in)
+			}
+		}
+		all = append(all, n)
+	}
+	return all
 }
 
 // give has a reading read the initializer of its key, or one that stands for nothing else.
@@ -285,7 +351,7 @@ func (s *signer) give(r *reading) {
 	}
 	what := fmt.Sprint(r.is)
 	if r.is == parameter {
-		what += r.node.fx
+		what += cmp.Or(r.of, r.node.fx)
 	}
 	name := r.init.Name
 	if _, taken := s.parameters[name]; taken || s.stands[name] != "" && s.stands[name] != what {
@@ -343,6 +409,7 @@ func transposed(raw []byte, rows, columns, size int) []byte {
 // finish puts the initializers into the model, without those that nothing reads any more, and says which are trained.
 func (s *signer) finish() {
 	g := &s.Graph
+	g.Nodes = s.nodes()
 	read, makes := make(map[string]bool), make(map[string]bool)
 	for i := range g.Nodes {
 		for _, in := range g.Nodes[i].Inputs {

@@ -110,6 +110,13 @@ func TestSeparateByCalls(t *testing.T) {
 		if diff := cmp.Diff(all, names); diff != "" || lines != nil {
 			t.Errorf("%s: lines %q, parameters (-want +got):\n%s", what, lines, diff)
 		}
+		made := make(map[string]bool) // as the checker of ONNX wants it: nodes stand behind those that they read from
+		for _, n := range m.Graph.Nodes {
+			if n.Op == "MatMul" && !made[n.Inputs[1]] {
+				t.Errorf("%s: %s stands before what makes %s", what, n.Name, n.Inputs[1])
+			}
+			made[n.Outputs[0]] = true
+		}
 		if what != "transposed" {
 			continue
 		}

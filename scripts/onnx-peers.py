@@ -1,10 +1,11 @@
 """Networks of torchvision, timm, transformers and by hand, exported three ways, trained by Tensile and by PyTorch.
 
-usage: onnx_peers.py TENSILE FOLDER [NETWORK...]
+usage: onnx-peers.py TENSILE FOLDER [NETWORK...]
 
 FOLDER keeps the files and PyTorch's losses, so that another TENSILE runs on the same. Weights are random, batches small, dropout is
 zero; five steps of SGD at a rate of 0.001 on one batch. A network agrees if its losses do to 1e-4, or to three times what PyTorch's
-losses in float32 differ from those in float64, where that is more. Prints a row a network and a way, and counts.
+losses in float32 differ from those in float64, where that is more. Prints a row a network and a way, and counts. What --save writes
+of some of the files, in several forms, is checked by onnx.checker and run by onnxruntime.
 """
 
 import collections
@@ -316,6 +317,53 @@ def row(tensile, folder, way, told):
     return outcome, f"{apart:.1e} (float64 {own:.1e})"
 
 
+def forms(tensile, folder):
+    """What --save writes of small networks: the checker takes it, and onnxruntime's loss of it is Tensile's."""
+    import onnx
+    import onnxruntime
+    from onnx import version_converter
+
+    wrong = right = 0
+    for name in ("mlp", "gru", "windows", "attention"):
+        if not os.path.exists(f"{folder}/{name}/told.json"):
+            continue
+        told, data = json.load(open(f"{folder}/{name}/told.json")), dict(np.load(f"{folder}/{name}/data.npz"))
+        made = {}
+        for way in WAYS:
+            source = f"{folder}/{name}/{way}.onnx"
+            if way in told["exports"]:
+                continue
+            made[way] = source
+            external = f"{folder}/{name}/external.onnx"
+            onnx.save(onnx.load(source), external, save_as_external_data=True, location=f"external.{way}.data", size_threshold=0)
+            os.rename(external, f"{folder}/{name}/external-{way}.onnx")
+            made["external " + way] = f"{folder}/{name}/external-{way}.onnx"
+        for version in range(20, 26):
+            made[f"operator set {version}"] = f"{folder}/{name}/set{version}.onnx"
+            onnx.save(version_converter.convert_version(onnx.load(made[WAYS[0]]), version), made[f"operator set {version}"])
+        for form, source in made.items():
+            out = f"{folder}/{name}/trained.onnx"
+            common = [tensile, "run", "--batch", str(told["batch"]), "--optimizer", "sgd", "--data", f"{folder}/{name}/data.npz", "--json",
+                      "--no-calibrate"]
+            try:
+                subprocess.run(common + ["--lr", "0.01", "--iterations", "3", "--save", out, source], check=True, capture_output=True)
+                onnx.checker.check_model(out, full_check=True)
+                p = subprocess.run(common + ["--iterations", "1", out], check=True, capture_output=True, text=True)
+                want = json.loads(p.stdout)["jobs"][0]["loss_first"]
+                session = onnxruntime.InferenceSession(out, providers=["CPUExecutionProvider"])
+                y = session.run(None, {i.name: data[i.name] for i in session.get_inputs()})[0]
+                got = loss_of(torch.from_numpy(y), data).item()
+                said = "" if abs(got - want) <= 1e-5 * abs(want) else f"onnxruntime has a loss of {got}, Tensile {want}"
+            except subprocess.CalledProcessError as e:
+                said = e.stderr.decode()[-200:] if isinstance(e.stderr, bytes) else e.stderr[-200:]
+            except Exception as e:
+                said = str(e).splitlines()[0][:200]
+            right, wrong = right + (not said), wrong + bool(said)
+            if said:
+                print(f"saved {name}, {form}: {said}", flush=True)
+    print(f"saved files that checker and onnxruntime take, with Tensile's loss: {right} of {right + wrong}")
+
+
 def main(tensile, folder, *chosen):
     all = networks()
     counts = {way: collections.Counter() for way in WAYS}
@@ -336,6 +384,7 @@ def main(tensile, folder, *chosen):
     for way, count in counts.items():
         print(f"{way}: {sum(count.values())} networks: " + ", ".join(f"{count[k]} {k}" for k in ("agrees", "differs", "refused", "not exported")))
     print(f"by at least one way: {some} agree")
+    forms(tensile, folder)
 
 
 if __name__ == "__main__":
