@@ -69,6 +69,7 @@ type value struct {
 	fresh   bool     // made by ConstantOfShape: weights that were left out of the file
 	numbers bool     // floats that hold whole numbers
 	truth   bool     // floats that are 0 or 1, which one a comparison says
+	key     uint64   // of random numbers: which they are; 0: they are none
 	listed  bool     // it is a sequence
 	items   []*value // of a sequence
 	source  *value   // of a fresh one: what it is in another shape or order; nil: a node made it
@@ -89,7 +90,7 @@ type importer struct {
 	read     map[string]bool // values that something reads
 	contents map[string][]float32
 	ops      map[*Node][2]int // the ops of each node, from one to before another
-	keys     map[*Node]uint64 // of each Dropout: its number in the file
+	keys     map[*Node]uint64 // of each Dropout and RandomUniformLike: its number in the file
 	folded   int              // elements of constants so far
 	fixed    int              // the batch that the file has in place of a symbol, if it is imported with another
 	loss     bool             // a node made the loss
@@ -121,7 +122,7 @@ func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, err
 		i.counts, i.passed = m.counts()
 	}
 	for k := range m.Graph.Nodes {
-		if n := &m.Graph.Nodes[k]; n.Op == "Dropout" {
+		if n := &m.Graph.Nodes[k]; n.Op == "Dropout" || n.Op == "RandomUniformLike" {
 			i.keys[n] = uint64(len(i.keys) + 1)
 		}
 	}

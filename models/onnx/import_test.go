@@ -236,6 +236,34 @@ func TestDropoutVersions(t *testing.T) {
 	}
 }
 
+// A dropout that is spelt by random numbers drops the share that it says.
+func TestSpeltDropout(t *testing.T) {
+	m := with(func(_ *Model, g *Graph) {
+		g.Initializers = append(g.Initializers, floats("p", []float32{0.75}))
+		g.Nodes[1].Inputs[0] = "d"
+		g.Nodes = append(g.Nodes, node("RandomUniformLike", list("h"), list("u"), "low", 0.0, "high", 1.0),
+			node("Less", list("u", "p"), list("s")), node("Cast", list("s"), list("k"), "to", int(Float32)),
+			node("Div", list("k", "p"), list("w")), node("Mul", list("h", "w"), list("d")))
+	})
+	g, _, err := Job(m, "x", Training{Batch: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rates []float64
+	for _, op := range g.Ops {
+		if op.Kind == graph.Dropout {
+			rates = append(rates, op.Attrs.Rate)
+		}
+	}
+	if !slices.Equal(rates, []float64{0.25}) {
+		t.Errorf("it drops %v, want 0.25", rates)
+	}
+	m.Graph.Nodes[4].Op = "Greater"
+	if _, _, err := Job(m, "x", Training{Batch: 2}); err == nil || !strings.Contains(err.Error(), "Less_s") {
+		t.Errorf("another comparison: error %v", err)
+	}
+}
+
 // What a graph keeps of its file is found again for the batch and the sequence that the graph was made for.
 func TestContentsOfOtherSizes(t *testing.T) {
 	m := perceptron()

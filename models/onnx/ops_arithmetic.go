@@ -20,7 +20,7 @@ func init() {
 		"Exp":        kind(graph.Exp), "Log": kind(graph.Log), "Erf": kind(graph.Erf), "Abs": unary((*call).size),
 		"Greater": (*call).compare, "Less": (*call).compare, "GreaterOrEqual": (*call).compare,
 		"LessOrEqual": (*call).compare, "Equal": (*call).compare, "IsNaN": (*call).isNaN, "And": (*call).logic,
-		"Or": (*call).logic, "Xor": (*call).logic, "Not": (*call).logic, "Trilu": (*call).triangle,
+		"Or": (*call).logic, "Xor": (*call).logic, "Not": (*call).logic, "Trilu": (*call).triangle, "RandomUniformLike": (*call).random,
 		"Where": (*call).selectElements, "CumSum": (*call).cumulative, "Einsum": (*call).einsum,
 		"ReduceMean": (*call).reduce, "ReduceSum": (*call).reduce, "ReduceSumSquare": (*call).reduce,
 		"ReduceL1": (*call).reduce, "ReduceL2": (*call).reduce, "ReduceMax": (*call).reduce,

@@ -52,8 +52,47 @@ func (c *call) difference() (graph.TensorID, graph.Shape, error) {
 	return c.add(t.a, c.affine(t.b, -1, 0), t.shape), t.shape, nil
 }
 
+// random stands for numbers from 0 to 1 of a shape, of which a comparison makes those that a dropout keeps.
+func (c *call) random() error {
+	v, err := c.value(0)
+	if err != nil {
+		return err
+	}
+	if low, high := c.float("low", 0), c.float("high", 1); low != 0 || high != 1 || !c.options.Train {
+		return fmt.Errorf("it makes numbers from %v to %v: from 0 to 1, for what a dropout keeps in a training, are "+
+			"supported", low, high)
+	}
+	c.set(0, &value{shape: v.shape, tensor: missing, key: c.keys[c.node]})
+	return nil
+}
+
+// sampled is 1 where random numbers are less than a share.
+func (c *call) sampled(numbers *value) error {
+	share, err := c.number(1)
+	if err != nil {
+		return err
+	}
+	if c.node.Op != "Less" || share <= 0 || share > 1 {
+		return fmt.Errorf("it compares random numbers: whether they are less than a share is supported")
+	}
+	one, err := c.constant(graph.Shape{1}, []float64{1})
+	if err != nil {
+		return err
+	}
+	ones := c.expand(one, full(numbers.shape))
+	left := ones
+	if share < 1 {
+		left = c.op(graph.Dropout, graph.Attrs{Rate: 1 - share, Key: numbers.key}, ones)
+	}
+	c.giveTruth(c.kept(left, ones), numbers.shape)
+	return nil
+}
+
 // compare is Greater, Less, GreaterOrEqual, LessOrEqual or Equal.
 func (c *call) compare() error {
+	if v, err := c.value(0); err == nil && v.key > 0 {
+		return c.sampled(v)
+	}
 	d, s, err := c.difference()
 	if err != nil {
 		return err

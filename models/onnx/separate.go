@@ -230,7 +230,7 @@ func (s *signer) compute(all []*reading) {
 	}
 	if len(names) > 0 {
 		s.notes = append(s.notes, fmt.Sprintf("%s: computed by the exporter of parameters that the file does not "+
-			"have (of %s), and trained in their place; export with optimize=False to train those", listed(names),
+			"have (of %s), and trained in their place; export with dynamo=False to train those", listed(names),
 			listed(lost)))
 	}
 }

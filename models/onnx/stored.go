@@ -27,6 +27,11 @@ func (i *importer) tensorOf(v *value) (graph.TensorID, error) {
 	}
 	var err error
 	switch {
+	case v.key > 0:
+		return missing, fmt.Errorf("%.80q holds random numbers, and something else than what a dropout keeps is made "+
+			"of them: export the network without that", v.name)
+	case v.listed:
+		return missing, fmt.Errorf("%.80q is a sequence, and one value is wanted there", v.name)
 	case v.input && v.known == nil:
 		v.tensor = i.input(v)
 	case v.init != nil && !v.whole:
