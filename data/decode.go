@@ -67,9 +67,9 @@ func decodeImage(text []byte) (image.Image, error) {
 	return img, nil
 }
 
-// whole reports whether an image of a kind seems to have its end: the mark of it is among the last bytes of the file,
+// hasEnd reports whether an image of a kind seems to have its end: the mark of it is among the last bytes of the file,
 // behind which there may be something, or its header says how long it is.
-func whole(file *os.File, kind string) bool {
+func hasEnd(file *os.File, kind string) bool {
 	info, err := file.Stat()
 	if err != nil {
 		return false
@@ -142,8 +142,8 @@ func colours(x *image.YCbCr, kind string) image.Image {
 	return to
 }
 
-// chromaRow makes the row of chroma for row y: itself, or four times it where it has fewer rows, of which three parts are
-// of the nearest and one of the next.
+// chromaRow makes the row of chroma for row y: itself, or four times it where it has fewer rows, of which three parts
+// are of the nearest and one of the next.
 func chromaRow(sums []int, plane []byte, stride, y, rows int, half [2]int) {
 	near := plane[y/half[1]*stride:]
 	if half[1] == 1 {

@@ -253,7 +253,7 @@ func checkImages(in *rooted.Files, files []imageFile) error {
 			return err
 		}
 		c, kind, err := image.DecodeConfig(file)
-		if err = checkImage(c, err); err == nil && !whole(file, kind) {
+		if err = checkImage(c, err); err == nil && !hasEnd(file, kind) {
 			if _, err = file.Seek(0, io.SeekStart); err == nil {
 				_, _, err = image.Decode(file)
 			}

@@ -126,7 +126,8 @@ func piecesOf(top any, shapes map[string]graph.Shape) (all []piece, err error) {
 		var is [2]bool
 		p.offset, is[0] = where.get("offset").(int64)
 		p.size, is[1] = where.get("length").(int64)
-		if len(p.at) != len(shapes[name]) || !filepath.IsLocal(p.file) || !is[0] || !is[1] || p.offset < 0 || p.size < 0 {
+		if len(p.at) != len(shapes[name]) || !filepath.IsLocal(p.file) || !is[0] || !is[1] || p.offset < 0 ||
+			p.size < 0 {
 			return nil, fmt.Errorf("tensor %s lies nowhere that is known: %s", quote(name), save)
 		}
 		if where.get("transform_descriptors") != nil {

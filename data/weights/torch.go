@@ -118,7 +118,7 @@ func tensorsOf(top any) (all []named, note string, err error) {
 	case 0:
 		return nil, "", noDict(d.values...)
 	case 1:
-		if other := d.like(found[0].of, "", make(map[*dict]bool)); other != "" {
+		if other := d.findLike(found[0].of, "", make(map[*dict]bool)); other != "" {
 			note = fmt.Sprintf("has weights at %s and at %s: the first are taken; torch.save(torch.load(FILE)%s, NEW) "+
 				"makes a file of the others", found[0].path, other, other)
 		}
@@ -197,9 +197,9 @@ func (d *dict) find(path string, seen map[*dict]bool) (found []place) {
 	return found
 }
 
-// like is the path of another dict at or below this one that has a tensor of the name of one of those in a dict, as
-// averages of weights have; "": there is none.
-func (d *dict) like(of *dict, path string, seen map[*dict]bool) string {
+// findLike returns the path of another dict at or below this one that has a tensor of the name of one of those in a
+// dict, as averages of weights have; "": there is none.
+func (d *dict) findLike(of *dict, path string, seen map[*dict]bool) string {
 	if seen[d] || strings.Count(path, "[") > deepestDict {
 		return ""
 	}
@@ -222,7 +222,7 @@ func (d *dict) like(of *dict, path string, seen map[*dict]bool) string {
 			}
 		case *dict:
 			if name, isText := key.(string); isText {
-				if other := v.like(of, fmt.Sprintf("%s[%s]", path, quote(name)), seen); other != "" {
+				if other := v.findLike(of, fmt.Sprintf("%s[%s]", path, quote(name)), seen); other != "" {
 					return other
 				}
 			}

@@ -390,7 +390,8 @@ func foldTrilu(c *call, in []*constant) (*constant, error) {
 
 // foldBinary computes an elementwise operator of two inputs; of is nil for a division.
 func foldBinary(op string, of func(a, b float64) float64) func(*call, []*constant) (*constant, error) {
-	isTruth := slices.Contains([]string{"Equal", "Less", "Greater", "And", "Or", "Xor", "LessOrEqual", "GreaterOrEqual"}, op)
+	isTruth := slices.Contains([]string{"Equal", "Less", "Greater", "And", "Or", "Xor", "LessOrEqual",
+		"GreaterOrEqual"}, op)
 	return func(c *call, in []*constant) (*constant, error) {
 		if many := op == "Max" || op == "Min"; many && len(in) == 1 {
 			return in[0], nil

@@ -10,8 +10,8 @@ import (
 
 // Operators that move or add up elements of constants by numbers that are known too.
 
-// make is room for a constant's elements of the kind that another one has.
-func (c *constant) like(shape graph.Shape) (*constant, error) {
+// makeLike is room for a constant's elements of the kind that another one has.
+func (c *constant) makeLike(shape graph.Shape) (*constant, error) {
 	if err := countable(shape); err != nil {
 		return nil, err
 	}
@@ -42,8 +42,8 @@ func (c *constant) put(i int, from *constant, at int, adds bool) {
 	}
 }
 
-// within is an index that may count from the end.
-func within(id int64, extent int) (int, error) {
+// indexPlace is the place of an index that may count from the end.
+func indexPlace(id int64, extent int) (int, error) {
 	if id < -int64(extent) || id >= int64(extent) {
 		return 0, fmt.Errorf("index %d is outside of %d", id, extent)
 	}
@@ -67,13 +67,13 @@ func foldGatherElements(c *call, in []*constant) (*constant, error) {
 			return nil, fmt.Errorf("its indices have shape %v, and it takes elements of %v", ids.shape, x.shape)
 		}
 	}
-	to, err := x.like(ids.shape)
+	to, err := x.makeLike(ids.shape)
 	if err != nil {
 		return nil, err
 	}
 	from, steps := strides(x.shape), strides(ids.shape)
 	for i := range ids.elements() {
-		id, err := within(ids.int(i), x.shape[axis])
+		id, err := indexPlace(ids.int(i), x.shape[axis])
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +109,7 @@ func rows(ids *constant, s graph.Shape, common int) (places []int, piece graph.S
 			at = i / each
 		}
 		for d := range depth {
-			id, err := within(ids.int(i*depth+d), s[common+d])
+			id, err := indexPlace(ids.int(i*depth+d), s[common+d])
 			if err != nil {
 				return nil, nil, err
 			}
@@ -147,7 +147,7 @@ func foldScatterND(c *call, in []*constant) (*constant, error) {
 	if in[2].elements() != len(places)*n {
 		return nil, fmt.Errorf("it has %d updates of %d elements, and they have shape %v", len(places), n, in[2].shape)
 	}
-	to, err := in[0].like(in[0].shape)
+	to, err := in[0].makeLike(in[0].shape)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func foldCumSum(c *call, in []*constant) (*constant, error) {
 	if err != nil {
 		return nil, err
 	}
-	to, err := x.like(x.shape)
+	to, err := x.makeLike(x.shape)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func foldReduce(c *call, in []*constant) (*constant, error) {
 	if x.elements() == 0 || x.elements() > maxFolded {
 		return nil, fmt.Errorf("it reduces a constant of %d elements", x.elements())
 	}
-	to, err := x.like(kept)
+	to, err := x.makeLike(kept)
 	if err != nil {
 		return nil, err
 	}

@@ -244,7 +244,8 @@ func supported(n *Node) bool {
 }
 
 // steps are the operators through which no gradient goes.
-var steps = []string{"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Xor", "Not", "Floor", "Ceil",
+var steps = []string{"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Xor", "Not",
+	"Floor", "Ceil",
 	"IsNaN", "Sign", "Round", "Shape", "Size", "Range", "ConstantOfShape"}
 
 // differentiated are the values on which an output of the model depends by more than steps and casts to whole numbers
@@ -490,8 +491,8 @@ func (c *call) hold(v *value) {
 }
 
 // leastInputs are the operators without which folding would find too few inputs; all others need one, but Constant.
-var leastInputs = map[string]int{"Constant": 0, "Gather": 2, "Reshape": 2, "Expand": 2, "Tile": 2, "Range": 3, "Where": 3,
-	"GatherElements": 2, "GatherND": 2, "ScatterND": 3, "CumSum": 2}
+var leastInputs = map[string]int{"Constant": 0, "Gather": 2, "Reshape": 2, "Expand": 2, "Tile": 2, "Range": 3,
+	"Where": 3, "GatherElements": 2, "GatherND": 2, "ScatterND": 3, "CumSum": 2}
 
 func (i *importer) fail(n *Node) {
 	for _, out := range n.Outputs {

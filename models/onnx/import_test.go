@@ -164,7 +164,8 @@ func TestSharedNormalization(t *testing.T) {
 			g.Initializers = append(g.Initializers, floats(name, sequence(5), 5))
 		}
 		g.Nodes[1] = node("BatchNormalization", list("h", "scale", "shift", "mean", "variance"), list("n"))
-		g.Nodes = append(g.Nodes, node("BatchNormalization", list("n", "scale", "shift", "mean", "variance"), list("r")))
+		g.Nodes = append(g.Nodes, node("BatchNormalization", list("n", "scale", "shift", "mean", "variance"),
+			list("r")))
 	})
 	g, _, err := Job(m, "x", Training{Batch: 4})
 	if err != nil {

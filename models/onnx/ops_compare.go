@@ -13,8 +13,8 @@ import (
 // hidden is below what softmaxes take of scores, and above what stands for minus infinity among constants.
 const hidden = -1e37
 
-// kept is x where a condition is positive, and zero elsewhere.
-func (c *call) kept(condition, x graph.TensorID) graph.TensorID {
+// keep is x where a condition is positive, and zero elsewhere.
+func (c *call) keep(condition, x graph.TensorID) graph.TensorID {
 	return c.op(graph.ReLUYDX, graph.Attrs{}, condition, x)
 }
 
@@ -24,11 +24,11 @@ func (c *call) positive(x graph.TensorID, s graph.Shape) (graph.TensorID, error)
 	if err != nil {
 		return missing, err
 	}
-	return c.kept(c.withShape(x, full(s)...), c.expand(ones, full(s))), nil
+	return c.keep(c.withShape(x, full(s)...), c.expand(ones, full(s))), nil
 }
 
-// not is 1 where a truth value is 0.
-func (c *call) not(t graph.TensorID) graph.TensorID { return c.affine(t, -1, 1) }
+// negate is 1 where a truth value is 0.
+func (c *call) negate(t graph.TensorID) graph.TensorID { return c.affine(t, -1, 1) }
 
 // giveTruth makes output 0: floats that are 0 or 1.
 func (c *call) giveTruth(t graph.TensorID, s graph.Shape) {
@@ -84,7 +84,7 @@ func (c *call) sampled(numbers *value) error {
 	if share < 1 {
 		left = c.op(graph.Dropout, graph.Attrs{Rate: 1 - share, Key: numbers.key}, ones)
 	}
-	c.giveTruth(c.kept(left, ones), numbers.shape)
+	c.giveTruth(c.keep(left, ones), numbers.shape)
 	return nil
 }
 
@@ -103,7 +103,7 @@ func (c *call) compare() error {
 	}
 	if op := c.node.Op; op == "Greater" || op == "LessOrEqual" {
 		if op == "LessOrEqual" {
-			above = c.not(above)
+			above = c.negate(above)
 		}
 		c.giveTruth(above, s)
 		return nil
@@ -114,9 +114,9 @@ func (c *call) compare() error {
 	}
 	switch c.node.Op {
 	case "GreaterOrEqual":
-		below = c.not(below)
+		below = c.negate(below)
 	case "Equal":
-		below = c.not(c.sumOf(c.withShape(above, full(s)...), c.withShape(below, full(s)...)))
+		below = c.negate(c.sumOf(c.withShape(above, full(s)...), c.withShape(below, full(s)...)))
 	}
 	c.giveTruth(below, s)
 	return nil
@@ -170,13 +170,13 @@ func (c *call) logic() error {
 	var y graph.TensorID
 	switch c.node.Op {
 	case "Not":
-		y = c.not(t[0])
+		y = c.negate(t[0])
 	case "And":
 		y = c.product(t[0], t[1])
 	case "Or":
-		y = c.not(c.product(c.not(t[0]), c.not(t[1])))
+		y = c.negate(c.product(c.negate(t[0]), c.negate(t[1])))
 	case "Xor":
-		y = c.sumOf(c.product(t[0], c.not(t[1])), c.product(t[1], c.not(t[0])))
+		y = c.sumOf(c.product(t[0], c.negate(t[1])), c.product(t[1], c.negate(t[0])))
 	}
 	c.giveTruth(y, s)
 	return nil
@@ -233,7 +233,7 @@ func (c *call) isNoNumber(x *value) error {
 		infinite, err = c.positive(c.affine(t, sign, -math.MaxFloat32), x.shape)
 		sum = c.sumOf(sum, infinite)
 	}
-	c.giveTruth(c.not(sum), x.shape)
+	c.giveTruth(c.negate(sum), x.shape)
 	return err
 }
 
@@ -312,7 +312,7 @@ func (c *call) choose(condition *value) error {
 	var sum graph.TensorID = missing
 	for k := 1; k <= 2; k++ {
 		if k == 2 {
-			takes = c.not(takes)
+			takes = c.negate(takes)
 		}
 		v, _ := c.value(k)
 		if fill, ok := uniformOf(v); ok && fill == 0 && (sum != missing || k == 1) {
@@ -322,7 +322,7 @@ func (c *call) choose(condition *value) error {
 		if err != nil {
 			return err
 		}
-		part := c.kept(takes, c.expand(x, full(to)))
+		part := c.keep(takes, c.expand(x, full(to)))
 		if sum != missing {
 			part = c.sumOf(sum, part)
 		}

@@ -285,8 +285,8 @@ func (c *call) take(x graph.TensorID, axis int, places []int) (graph.TensorID, e
 	if runs > mostGathered {
 		n, columns := c.b.Shape(x)[axis], len(places)
 		if n > maxFolded/columns {
-			return missing, fmt.Errorf("it takes %d places of %d that do not follow one another, more than is supported",
-				columns, n)
+			return missing, fmt.Errorf("it takes %d places of %d that do not follow one another, more than is "+
+				"supported", columns, n)
 		}
 		matrix, err := c.numbers(n * columns)
 		if err != nil {
@@ -586,6 +586,6 @@ func (c *call) triangle() error {
 	if err != nil {
 		return err
 	}
-	c.give(0, c.kept(c.expand(mask, s), x), s)
+	c.give(0, c.keep(c.expand(mask, s), x), s)
 	return nil
 }

@@ -72,7 +72,7 @@ func (c *call) sequenceAt() error {
 	if err != nil {
 		return err
 	}
-	i, err := within(int64(at), len(items))
+	i, err := indexPlace(int64(at), len(items))
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func (s *signer) arguments(fx string) (keys []string) {
 	return keys
 }
 
-// assign finds what the nodes of one call read. Readings of an initializer by its own key are of that; the others
+// assign finds what the nodes of one call read. Readings of an initializer by its own key are of it; the others
 // follow the order of the call's arguments.
 func (s *signer) assign(nodes []*Node) (all []*reading) {
 	fx := nodes[0].fx
@@ -290,7 +290,7 @@ func (t *Tensor) mayBeTrained() bool {
 // alike reports whether a tensor holds one number, or the same everywhere.
 func (t *Tensor) alike() bool { return t.repeats(types[t.Type].size) }
 
-// repeats reports whether all pieces of so many bytes are the same.
+// repeats reports whether all pieces of a number of bytes are the same.
 func (t *Tensor) repeats(piece int) bool {
 	return len(t.Raw) >= piece && piece > 0 && bytes.Equal(t.Raw[piece:], t.Raw[:len(t.Raw)-piece])
 }
@@ -471,7 +471,8 @@ func (m *Model) separateAlike() {
 		outputs[out.Name] = true
 	}
 	g.Nodes = slices.DeleteFunc(g.Nodes, func(n Node) bool {
-		if n.Op != "Identity" || len(n.Inputs) != 1 || len(n.Outputs) != 1 || inits[n.Inputs[0]] == nil || outputs[n.Outputs[0]] {
+		if n.Op != "Identity" || len(n.Inputs) != 1 || len(n.Outputs) != 1 || inits[n.Inputs[0]] == nil ||
+			outputs[n.Outputs[0]] {
 			return false
 		}
 		apart(inits[n.Inputs[0]], n.Outputs[0])

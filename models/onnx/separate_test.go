@@ -170,7 +170,9 @@ func TestSeparateAlike(t *testing.T) {
 		want []string
 		line bool
 	}{
-		"two norms":        {func(m *Model, g *Graph) { norms(m, g, again()) }, []string{"r.1 5", "r.2 5", "w 5"}, true},
+		"two norms": {func(m *Model, g *Graph) {
+			norms(m, g, again())
+		}, []string{"r.1 5", "r.2 5", "w 5"}, true},
 		"a running figure": {func(m *Model, g *Graph) { norms(m, g, bn()) }, []string{"r.1 5", "r.2 5", "w 5"}, true},
 		"by Identity": {func(m *Model, g *Graph) {
 			norms(m, g, node("LayerNormalization", list("n", "w2", "b2"), list("r")))
