@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tensile/controller"
+	"tensile/controller/plans"
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/graph/cost"
@@ -49,12 +50,12 @@ type ReplanSeries struct {
 // crowd is a controller's machine with one executor that has all jobs, whose plans are made in this goroutine.
 type crowd struct {
 	machine *controller.Machine
-	planner controller.PlanWorker
+	planner plans.Worker
 	now     time.Duration
 	number  int64
-	cpu     time.Duration           // processor time of the plan requests so far
-	changed int                     // layouts that these brought
-	request *controller.PlanRequest // the last
+	cpu     time.Duration  // processor time of the plan requests so far
+	changed int            // layouts that these brought
+	request *plans.Request // the last
 }
 
 // MeasureReplans plans for jobs of TENSILE's five networks on a simulated device of a budget, equally many of each, and
@@ -73,7 +74,7 @@ func MeasureReplans(ctx context.Context, jobs, batch int, budget graph.Bytes, sh
 		Sharing: facts.Sharing(), Budget: budget, MemorySharing: sharing, Page: on.Page, Policy: "tensile",
 		OneExecutor: true}
 	c := &crowd{machine: controller.NewMachine(config), now: time.Hour,
-		planner: controller.PlanWorker{Config: config, PlanDevice: config.SharedDevice(on)}}
+		planner: plans.Worker{Device: config.SharedDevice(on), Settings: config.PlanSettings()}}
 	graphs := make(map[string]*graph.Graph)
 	var list []controller.Submission
 	for i := range jobs {
@@ -165,7 +166,7 @@ func (c *crowd) series(ctx context.Context, list []controller.Submission, change
 }
 
 // slowdowns adds up those of all jobs.
-func slowdowns(p *controller.PlanResult) (sum float64) {
+func slowdowns(p *plans.Result) (sum float64) {
 	for _, j := range p.Jobs {
 		sum += j.Slowdown
 	}
@@ -209,7 +210,7 @@ func (c *crowd) step(ctx context.Context, in controller.Input) error {
 // status is what the executor says when it has done what it was told.
 func (c *crowd) status(executor string, o *wire.Orders) *wire.Status {
 	c.number++
-	s := &wire.Status{Executor: executor, Number: c.number, Life: "1", Device: c.planner.PlanDevice.Identity,
+	s := &wire.Status{Executor: executor, Number: c.number, Life: "1", Device: c.planner.Device.Identity,
 		Jobs: []wire.JobStatus{}}
 	if o == nil {
 		return s

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tensile/controller"
+	"tensile/controller/plans"
 	"tensile/device/cpu"
 	"tensile/graph"
 	"tensile/internal/long"
@@ -295,10 +295,10 @@ func TestSpread(t *testing.T) {
 // One job that can never run and several that do not fit together are refused in one form.
 func TestRefusals(t *testing.T) {
 	over := &scheduler.OverBudgetError{Need: 3 * graph.MiB, Budget: 2 * graph.MiB, Reason: "it packs into that"}
-	plan := &controller.PlanRequest{Jobs: make([]controller.Candidate, 1)}
+	plan := &plans.Request{Jobs: make([]plans.Candidate, 1)}
 	const want = "needs 3MiB: it packs into that"
-	for _, p := range []controller.PlanResult{
-		{NoPlan: &controller.NoPlan{Why: over.Error()}},
+	for _, p := range []plans.Result{
+		{NoPlan: &plans.NoPlan{Why: over.Error()}},
 		{NeverFit: map[int]string{0: "job a cannot run here, even alone: it needs 3MiB and the budget is 2MiB; it " +
 			"packs into that; try a smaller --batch or --image"}},
 	} {
@@ -306,7 +306,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	at := controller.PlanResult{NeverFit: map[int]string{0: "job a cannot run here, even alone: it needs 3MiB at " +
+	at := plans.Result{NeverFit: map[int]string{0: "job a cannot run here, even alone: it needs 3MiB at " +
 		"conv1 and the budget is 2MiB; try a smaller --batch or --image"}}
 	if got := refusal(plan, &at); got != "needs 3MiB at conv1" {
 		t.Errorf("%q", got)

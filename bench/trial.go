@@ -13,6 +13,8 @@ import (
 
 	"tensile/controller"
 	"tensile/controller/local"
+	"tensile/controller/memory"
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/models/task"
 	"tensile/observe/report"
@@ -39,7 +41,7 @@ type trialJob struct {
 
 // planFigures are what a plan does in each iteration.
 type planFigures struct {
-	claim controller.Claim
+	claim memory.Claim
 	swaps graph.Bytes // copied both ways; inputs left out
 	again []int       // steps that execute an op once more
 }
@@ -71,13 +73,13 @@ func (s *stage) try(tasks []task.Task, c controller.Config) (*trial, error) {
 	}
 	d := s.device()
 	on := c.SharedDevice(planner.Describe(d, planner.Roofline(d.Facts())))
-	p := &controller.PlanWorker{Config: c, PlanDevice: on}
+	p := &plans.Worker{Settings: c.PlanSettings(), Device: on}
 	demanded := endless
 	if s.whole {
 		demanded = s.iterations
 	}
 	run, err := local.Train(ctx, d, on, tasks, local.Options{Config: c, Iterations: demanded,
-		Plan: func(ctx context.Context, q *controller.PlanRequest) *controller.PlanResult {
+		Plan: func(ctx context.Context, q *plans.Request) *plans.Result {
 			runtime.LockOSThread()
 			since := threadTime()
 			planned := p.Plan(ctx, q)
@@ -125,7 +127,7 @@ func (s *stage) try(tasks []task.Task, c controller.Config) (*trial, error) {
 }
 
 // refusal says why jobs that have come cannot be trained together; "": they can.
-func refusal(q *controller.PlanRequest, p *controller.PlanResult) string {
+func refusal(q *plans.Request, p *plans.Result) string {
 	if q.Admitted == len(q.Jobs) {
 		return "" // all train: these were to be better plans
 	}
@@ -144,7 +146,7 @@ func refusal(q *controller.PlanRequest, p *controller.PlanResult) string {
 // why".
 func reworded(why string) string {
 	if _, rest, ok := strings.Cut(why, "even alone: "); ok {
-		why = strings.TrimSuffix(rest, "; "+controller.SmallerHint) // the rest is about any job
+		why = strings.TrimSuffix(rest, "; "+plans.SmallerHint) // the rest is about any job
 		if need, rest, ok := strings.Cut(why, " and the budget is "); ok {
 			_, because, _ := strings.Cut(rest, "; ")
 			return strings.TrimSuffix(strings.TrimPrefix(need, "it ")+": "+because, ": ")
@@ -160,9 +162,9 @@ func reworded(why string) string {
 }
 
 // figuresOf works out what a plan does.
-func figuresOf(g *graph.Graph, l *controller.ProvenLayout) planFigures {
+func figuresOf(g *graph.Graph, l *plans.ProvenLayout) planFigures {
 	p := l.Wire.Plan
-	f := planFigures{claim: controller.Claim{Base: l.Wire.Arena, Arena: l.Wire.Arena}, swaps: swapped(g, p)}
+	f := planFigures{claim: memory.Claim{Base: l.Wire.Arena, Arena: l.Wire.Arena}, swaps: swapped(g, p)}
 	if l.Claim != nil { // jobs share memory
 		f.claim = *l.Claim
 	}
@@ -188,7 +190,7 @@ func swapped(g *graph.Graph, p *plan.Plan) (sum graph.Bytes) {
 
 // claimedBytes is what the jobs claim together that have trained, by the plans of their last iterations.
 func (t *trial) claimedBytes() graph.Bytes {
-	var sum controller.ClaimSum
+	var sum memory.Sum
 	for i := range t.jobs {
 		if j := &t.jobs[i]; len(j.iterations) > 0 {
 			sum = sum.Add(j.plans[j.iterations[len(j.iterations)-1].epoch].claim)
@@ -242,7 +244,7 @@ type figures struct {
 // figures compares the trial with one without a plan.
 func (t *trial) figures(phase string, vanilla *trial) figures {
 	var f figures
-	var claims controller.ClaimSum
+	var claims memory.Sum
 	known := true
 	for i := range t.jobs {
 		j, v := &t.jobs[i], &vanilla.jobs[i]

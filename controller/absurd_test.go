@@ -52,7 +52,7 @@ func TestReportBeforeStatus(t *testing.T) {
 	if j.record.State != wire.JobStarting || l == nil || j.record.Arena != 0 {
 		t.Fatalf("the job is %s with arena %d", j.record.State, j.record.Arena)
 	}
-	w.step(Input{Report: &wire.Report{Executor: j.record.Executor, Job: "first", Incarnation: 1, Epoch: l.epoch(),
+	w.step(Input{Report: &wire.Report{Executor: j.record.Executor, Job: "first", Incarnation: 1, Epoch: l.Epoch(),
 		Wall: 1, Steps: make([]time.Duration, len(l.Wire.Plan.Steps))}})
 	if j.record.State != wire.JobRunning || j.record.Arena != l.Wire.Arena || j.record.Arena == 0 {
 		t.Errorf("the job is %s with arena %d, want %d", j.record.State, j.record.Arena, l.Wire.Arena)

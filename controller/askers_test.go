@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/internal/long"
 	"tensile/models/graphtest"
 	"tensile/wire"
@@ -22,7 +23,7 @@ func TestRequestsOfOneUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoor(t, 1)
 		defer d.bus.Close()
-		d.options.Plan = func(ctx context.Context, _ *PlanRequest) *PlanResult {
+		d.options.Plan = func(ctx context.Context, _ *plans.Request) *plans.Result {
 			<-ctx.Done()
 			return nil
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/models"
@@ -48,7 +49,7 @@ func BenchmarkCopies(b *testing.B) {
 // submit has a machine take jobs, and makes the plans that it wants.
 func submit(b *testing.B, m *Machine, list []Submission) {
 	for in := (Input{Submit: list}); ; {
-		var p *PlanRequest
+		var p *plans.Request
 		for _, o := range m.Step(0, in) {
 			if o.PlanRequest != nil {
 				p = o.PlanRequest

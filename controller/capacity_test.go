@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"tensile/controller/memory"
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/wire"
@@ -100,9 +102,9 @@ func TestCapacityFollowsPlans(t *testing.T) {
 func TestCapacityOutOfReach(t *testing.T) {
 	m := NewMachine(Config{MemorySharing: wire.Gates, Page: 64, Budget: 1000})
 	train := func(base, arena graph.Bytes) *job {
-		l := &ProvenLayout{Wire: &wire.Layout{Arena: arena}, Claim: &Claim{base, arena}}
-		j := &job{domain: m.ownDomain, record: wire.Record{State: wire.JobRunning},
-			layouts: []*layout{{ProvenLayout: *l, granted: true}}}
+		l := &plans.ProvenLayout{Wire: &wire.Layout{Arena: arena}, Claim: &memory.Claim{Base: base, Arena: arena}}
+		j := &job{domain: m.ownDomain, record: wire.Record{State: wire.JobRunning}}
+		j.layouts = []*layout{{ProvenLayout: *l, granted: true}}
 		m.jobs = append(m.jobs, j)
 		return j
 	}

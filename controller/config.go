@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/scheduler"
@@ -82,6 +83,11 @@ type Config struct {
 	SettleReports int `json:"settle"`
 	// Horizon is how many iterations a better plan, or a migration, has to repay its cost in. 0: 100.
 	Horizon int `json:"horizon"`
+}
+
+// plans.Settings are the parts of the configuration on which plans depend.
+func (c *Config) PlanSettings() plans.Settings {
+	return plans.Settings{Policy: c.Policy, Options: c.Options, MemorySharing: c.MemorySharing, Page: c.Page}
 }
 
 // withDefaults returns the configuration with the recommended values for what was left zero.

@@ -1,8 +1,6 @@
 package controller
 
 import (
-	"fmt"
-
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -138,12 +136,4 @@ func (d *domain) replanForContexts() {
 	if d.pending.replan.isZero() && (more || fewer && !d.config.NoReplan) {
 		d.pending.replan = newReason(Processes, "the device has %s now", now)
 	}
-}
-
-// contextSuffix is what a message about the budget says of contexts. "": there are none.
-func contextSuffix(c wire.Contexts) string {
-	if c.Sum() == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", with %s", c)
 }

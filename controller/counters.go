@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
@@ -21,6 +22,8 @@ type Counters struct {
 	Out, In graph.Bytes
 	// Queued is the time that jobs have spent in the queue.
 	Queued time.Duration
+	// Waited is the time that jobs have waited, by wire.WaitFor, "plans" while none have been made yet, or "parked".
+	Waited map[string]time.Duration
 	// Plans counts the plans that jobs got, by cause.
 	Plans map[Cause]int64
 	// Ended counts the jobs that are over, by state.
@@ -44,7 +47,7 @@ func (t *Counters) countEnd(s wire.JobState) {
 // clone returns a copy that shares nothing with the original.
 func (t *Counters) clone() Counters {
 	c := *t
-	c.Plans, c.Ended = maps.Clone(t.Plans), maps.Clone(t.Ended)
+	c.Plans, c.Ended, c.Waited = maps.Clone(t.Plans), maps.Clone(t.Ended), maps.Clone(t.Waited)
 	return c
 }
 
@@ -75,17 +78,54 @@ func (m *Machine) countedOwner(j *job) string {
 	return owner
 }
 
-// countQueueTime counts the time of a job in the queue. It is called at the end of each step that may have changed the
-// job's state.
-func (m *Machine) countQueueTime(j *job) {
-	switch queued := j.record.State == wire.JobQueued; {
-	case queued && j.queuedSince == 0:
-		j.queuedSince = m.now
-	case !queued && j.queuedSince > 0:
-		waited := m.now - j.queuedSince
-		j.queuedSince = 0
-		m.addCount(j, func(t *Counters) { t.Queued += waited })
+// waiting is what a job waits for, and since when, as far as this controller knows. Zero: it does not wait.
+type waiting struct {
+	state wire.JobState
+	what  string
+	since time.Duration
+}
+
+// waitingNow is what a job waits for now.
+func (m *Machine) waitingNow(j *job) waiting {
+	switch j.record.State {
+	case wire.JobQueued, wire.JobStarting, wire.JobUnknown:
+		return waiting{j.record.State, cmp.Or(string(j.record.Wait.For), "plans"), m.now}
+	case wire.JobParked, wire.JobParking:
+		return waiting{j.record.State, "parked", m.now}
 	}
+	return waiting{}
+}
+
+// countWait counts the time for which a job has waited when it begins to wait for something else, or for nothing. It is
+// called at the end of each step that may have changed that.
+func (m *Machine) countWait(j *job) {
+	was, now := j.waiting, m.waitingNow(j)
+	if was.state == now.state && was.what == now.what {
+		return
+	}
+	j.waiting = now
+	if passed := m.now - was.since; was.since > 0 && passed > 0 {
+		m.addCount(j, func(t *Counters) { t.countWait(was, passed) })
+	}
+}
+
+func (t *Counters) countWait(w waiting, passed time.Duration) {
+	if t.Waited == nil {
+		t.Waited = make(map[string]time.Duration)
+	}
+	t.Waited[w.what] += passed
+	if w.state == wire.JobQueued {
+		t.Queued += passed
+	}
+}
+
+// soFar are the counters of a job with its present wait.
+func (m *Machine) soFar(j *job) Counters {
+	c := j.counters.clone()
+	if w := j.waiting; w.since > 0 && m.now > w.since {
+		c.countWait(w, m.now-w.since)
+	}
+	return c
 }
 
 // progress is what reports have told of a job's present incarnation.

@@ -41,7 +41,7 @@ func TestDamagedGraph(t *testing.T) {
 				must(t, err)
 				must(t, f.bus.Store(t.Context(), wire.Graphs, object, damage(append([]byte(nil), data...))))
 			}
-			f.begin(f.planner.Config)
+			f.begin(f.config)
 			jobs := f.jobs()
 			if why := jobs["a"].Reason; !strings.HasPrefix(why, "is held: ") || len(jobs) != 2 {
 				t.Errorf("graph %s: job a is %s: %q", name, jobs["a"].State, why)
@@ -72,7 +72,7 @@ func TestUnreadable(t *testing.T) {
 			f.stop()
 			defer f.bus.Close()
 			must(t, f.bus.Put(t.Context(), key, []byte("{}")))
-			o := Options{Config: f.planner.Config, PlanDevice: f.planner.PlanDevice, Plan: f.plan,
+			o := Options{Config: f.config, PlanDevice: f.planner.Device, Plan: f.plan,
 				Log: slog.New(slog.DiscardHandler)}
 			err := Run(t.Context(), f.bus, o)
 			want := "what is stored at " + key + " cannot be read: "
@@ -89,8 +89,8 @@ func TestPlanPanics(t *testing.T) {
 		f := newOffice(t)
 		defer f.close()
 		f.stop()
-		f.planner.PlanDevice.Profile = func(*graph.Graph) (planner.Profile, error) { panic("a bug of a test") }
-		f.begin(f.planner.Config)
+		f.planner.Device.Profile = func(*graph.Graph) (planner.Profile, error) { panic("a bug of a test") }
+		f.begin(f.config)
 		answer := f.submit("a", 1)
 		<-f.plans
 		f.let <- struct{}{}

@@ -15,11 +15,11 @@
 //
 // Only job.enter writes the state of a job, by a table of what may follow what.
 //
-// Plans are requested. The machine emits a [PlanRequest] for all jobs that are admitted, and perhaps for those that
-// wait, and goes on. A [PlanWorker] makes the plans, which takes seconds. Its answer, a [PlanResult], counts for the
-// jobs that still go on then:
+// Plans are requested. The machine emits a [plans.Request] for all jobs that are admitted, and perhaps for those that
+// wait, and goes on. A [plans.Worker] makes the plans, which takes seconds. Its answer, a [plans.Result], counts for
+// the jobs that still go on then:
 //
-//	Step: a job comes or goes, latencies drift --> Output.PlanRequest --> PlanWorker: profile, schedule, prove
+//	Step: a job comes or goes, latencies drift --> Output.PlanRequest --> plans.Worker: profile, schedule, prove
 //	Step: grant what fits, store, order        <-- Input.PlanResult   <--+
 //
 // A device has one request open at a time. A request that only looks for better plans is cancelled when a job waits to

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tensile/controller/learn"
 	"tensile/graph"
 	"tensile/predictor/correct"
 	"tensile/wire"
@@ -27,7 +28,9 @@ type domain struct {
 	// long as none has.
 	correction correct.Line
 	// learnt has the latencies of ops that reports have taught.
-	learnt learnt
+	learnt *learn.Latencies
+	// learntStoredAt is when that was stored last.
+	learntStoredAt time.Duration
 	// sharers are the Training jobs for which job.slowdown was computed last.
 	sharers []*job
 
@@ -72,7 +75,8 @@ func (c Config) ForDevice(d *wire.Device) Config {
 
 // openDevice adds the domain of a device of which only the facts are known.
 func (m *Machine) openDevice(c Config, brought *wire.Device) *domain {
-	d := &domain{m: m, config: c, registered: brought, learnt: restoreLearnt(c.Device, nil)}
+	d := &domain{m: m, config: c, registered: brought, learnt: learn.Restore(c.Device, nil),
+		learntStoredAt: -storeEvery}
 	m.domains = append(m.domains, d)
 	slices.SortFunc(m.domains, func(a, b *domain) int { return cmp.Compare(a.recordName(), b.recordName()) })
 	return d
@@ -156,7 +160,7 @@ func (m *Machine) retryAdmission(d *domain) {
 	m.needsPlacement = true
 	m.wakeMigrations()
 	for _, j := range m.jobs {
-		j.noRoom, j.packed, j.overtakable = false, false, false
+		j.found = findings{}
 	}
 }
 
@@ -358,7 +362,7 @@ func (m *Machine) vacateDevice(j *job) bool {
 	switch {
 	case j.record.State == wire.JobStopping || j.record.State == wire.JobUnknown:
 		return true // it gives its memory back anyway, or cannot be reached
-	case j.record.Spec.Checkpoint == wire.Interval{} && !(j.claim().isZero() && j.hostClaim() == 0):
+	case j.record.Spec.Checkpoint == wire.Interval{} && !(j.claim().IsZero() && j.hostClaim() == 0):
 		return false
 	}
 	if rests := j.record.State == wire.JobParked || j.record.State == wire.JobParking; !rests {

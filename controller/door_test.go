@@ -77,7 +77,7 @@ func newDoor(t *testing.T, seed uint64) *door {
 		brought: map[string]*wire.Device{}, sent: map[string]int{}, read: map[string]int{}}
 	c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", Budget: 40_000, SettleReports: 1,
 		Options: scheduler.Options{Work: 20_000, Pack: "greedy"}}
-	d.options = Options{Config: c, PlanDevice: plannerOf(c, profile).PlanDevice,
+	d.options = Options{Config: c, PlanDevice: plannerOf(c, profile).Device,
 		Log:         slog.New(slog.NewTextHandler(&d.log, nil)),
 		Credentials: func(executor string) string { return executor },
 		Describe: func(b *wire.Device) (planner.Device, error) {

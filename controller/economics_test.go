@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -26,7 +27,7 @@ func tightJob(t *testing.T, seed uint64) (*world, *job) {
 }
 
 // answerRequest is the answer to the plan request that a machine has after an input. nil: it has none.
-func (w *world) answerRequest(in Input) *PlanResult {
+func (w *world) answerRequest(in Input) *plans.Result {
 	w.clock += time.Minute // whatever rest there was is over
 	for _, o := range w.machine.Step(w.clock, in) {
 		if o.PlanRequest != nil {

@@ -171,10 +171,10 @@ func (e Event) String() string {
 	case BudgetChanged:
 		return e.Reason + ": all jobs are planned for again"
 	case Shrinking:
-		return fmt.Sprintf("jobs hold %s of %s%s; they shrink", e.Bytes, e.Budget, contextSuffix(e.Contexts))
+		return fmt.Sprintf("jobs hold %s of %s%s; they shrink", e.Bytes, e.Budget, e.Contexts.Suffix())
 	case Stuck:
 		return fmt.Sprintf("jobs hold %s of %s%s, and cannot shrink that far; nothing else begins until some have "+
-			"ended: %s", e.Bytes, e.Budget, contextSuffix(e.Contexts), e.Detail)
+			"ended: %s", e.Bytes, e.Budget, e.Contexts.Suffix(), e.Detail)
 	}
 	panic("controller: an event of unknown kind " + string(e.Kind))
 }

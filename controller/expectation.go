@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/predictor/correct"
@@ -52,7 +53,7 @@ func (d *domain) rememberProfile(j *job, p planner.Profile) {
 	}
 	k := d.profileKeyOf(j)
 	if d.m.profiles[k] == nil {
-		latency, _, _ := expectedLatencies(j.graph, &p, d.lineOrEqual(), d.learnt.latencyOf)
+		latency, _, _ := plans.ExpectedLatencies(j.graph, &p, d.lineOrEqual(), d.learnt.LatencyOf)
 		d.m.profiles[k] = &knownProfile{profile: &p, usedLatencies: [][]time.Duration{latency},
 			workingSet: scheduler.WorkingSetOf(p.Job("", 0, j.graph), d.config.Align).Bytes}
 	}
@@ -84,7 +85,7 @@ func (d *domain) expectationOf(j *job) (expectation, bool) {
 		return e, false
 	}
 	e.profile = k.profile
-	e.latency, e.slack, e.measured = expectedLatencies(j.graph, e.profile, d.lineOrEqual(), d.learnt.latencyOf)
+	e.latency, e.slack, e.measured = plans.ExpectedLatencies(j.graph, e.profile, d.lineOrEqual(), d.learnt.LatencyOf)
 	e.latency = d.canonicalLatencies(k, e.latency)
 	if e.measured {
 		e.slack = nil

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"tensile/controller/memory"
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/graph/autodiff"
 	"tensile/graph/cost"
@@ -26,11 +28,12 @@ func TestPlansShareMemory(t *testing.T) {
 		c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile",
 			Page: 64 << rng.IntN(5), MemorySharing: [...]wire.Sharing{wire.Gates, wire.Slices}[seed%2]}
 		on := c.SharedDevice(planner.Device{Align: c.Align, Out: link, In: link, Profile: profile, Page: c.Page})
-		p := PlanWorker{Config: c, PlanDevice: on}
-		q := &PlanRequest{Ticket: 1}
+		p := plans.Worker{Settings: c.PlanSettings(), Device: on}
+		q := &plans.Request{Ticket: 1}
 		for i := range 2 + rng.IntN(2) {
 			g := graphtest.New(rng, graphtest.Options{})
-			q.Jobs = append(q.Jobs, Candidate{Spec: wire.Spec{Name: string(rune('a' + i)), Graph: g.Digest()}, Epoch: 1,
+			spec := wire.Spec{Name: string(rune('a' + i)), Graph: g.Digest()}
+			q.Jobs = append(q.Jobs, plans.Candidate{Spec: spec, Epoch: 1,
 				Graph: g, Remaining: 10, Unchecked: true})
 		}
 		free := p.Plan(t.Context(), q)
@@ -76,10 +79,11 @@ func TestReplicasHaveArenas(t *testing.T) {
 	for _, way := range []wire.Sharing{wire.Gates, wire.Zico, wire.Waterwave, wire.Slices} {
 		c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", Page: 4096, MemorySharing: way}
 		on := c.SharedDevice(planner.Device{Align: c.Align, Out: link, In: link, Profile: profile, Page: c.Page})
-		p := PlanWorker{Config: c, PlanDevice: on}
-		q := &PlanRequest{Ticket: 1}
+		p := plans.Worker{Settings: c.PlanSettings(), Device: on}
+		q := &plans.Request{Ticket: 1}
 		for i, g := range []*graph.Graph{ordinary, ordinary, replica, replica} {
-			q.Jobs = append(q.Jobs, Candidate{Spec: wire.Spec{Name: string(rune('a' + i)), Graph: g.Digest()}, Epoch: 1,
+			spec := wire.Spec{Name: string(rune('a' + i)), Graph: g.Digest()}
+			q.Jobs = append(q.Jobs, plans.Candidate{Spec: spec, Epoch: 1,
 				Graph: g, Remaining: 10})
 		}
 		_, arenas := claimed(p.Plan(t.Context(), q).Jobs)
@@ -92,7 +96,7 @@ func TestReplicasHaveArenas(t *testing.T) {
 			t.Errorf("%s: claims of %s, arenas of %s in a budget of %s", way, together, arenas, q.Budget)
 		}
 		for i, j := range all.Jobs[2:] {
-			if claim := j.Layout.claim(); claim.Base != claim.Arena || claim.Arena%c.Page != 0 ||
+			if claim := j.Layout.ClaimOrArena(); claim.Base != claim.Arena || claim.Arena%c.Page != 0 ||
 				claim.Arena < j.Layout.Wire.Arena {
 				t.Errorf("%s: replica %d claims %s, of them %s all the time, with an arena of %s", way, i, claim.Arena,
 					claim.Base, j.Layout.Wire.Arena)
@@ -107,10 +111,10 @@ func TestReplicasHaveArenas(t *testing.T) {
 }
 
 // claimed is what jobs claim together, and the sum of their arenas.
-func claimed(jobs []PlannedJob) (together, arenas graph.Bytes) {
-	var sum ClaimSum
+func claimed(jobs []plans.PlannedJob) (together, arenas graph.Bytes) {
+	var sum memory.Sum
 	for _, j := range jobs {
-		sum = sum.Add(j.Layout.claim())
+		sum = sum.Add(j.Layout.ClaimOrArena())
 		arenas += j.Layout.Wire.Arena
 	}
 	return sum.Bytes(), arenas

@@ -5,51 +5,17 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"tensile/graph"
-	"tensile/graph/cost"
-	"tensile/plan/program"
+	"tensile/controller/plans"
 	"tensile/scheduler/explain"
-	"tensile/scheduler/planner"
 	"tensile/wire"
 )
-
-// ExplainRequest is what tensile explain asks of a job. It is answered by plans, as a [PlanRequest] is, but its answer
-// changes nothing.
-type ExplainRequest struct {
-	// To is Input.From of whoever asks.
-	To      int64        `json:"to"`
-	Request wire.Request `json:"request"`
-	// Job has the facts that need no work: times and plans are missing.
-	Job *explain.Job `json:"job"`
-	// At is the index of the job among the candidates of Plan. -1: it is not among them.
-	At int `json:"at"`
-	// Plan is the request for plans for the admitted jobs and those that wait, up to the job. nil: the job is not
-	// planned for.
-	Plan *PlanRequest `json:"plan,omitempty"`
-	// Ranks are those of the candidates. Those that wait are in the order of these.
-	Ranks []int64 `json:"ranks"`
-
-	// Stands says whether Current is in force.
-	Stands explain.Standing `json:"-"`
-	Graph  *graph.Graph     `json:"-"`
-	// Current is the plan in force, or else the newest. nil: the job has none.
-	Current *ProvenLayout `json:"-"`
-	// LastReport is the newest report of an iteration with Current. nil: none has come.
-	LastReport *wire.Report `json:"-"`
-	// Profile is nil if it was not made yet.
-	Profile *planner.Profile `json:"-"`
-	// Latency holds, per op, how long it takes alone. It is nil without a profile.
-	Latency []time.Duration `json:"-"`
-}
 
 // explain has a question about a job answered outside the machine.
 func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 	if j.record.State.Over() {
-		m.reply(from, fmt.Errorf("job %s is %s: there is nothing to explain any more; tensile jobs has its times",
-			q.Job, j.record.State))
+		m.explainOver(from, j, q)
 		return
 	}
 	if j.damage != "" {
@@ -60,20 +26,20 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 		m.reply(from, fmt.Errorf("job %s %s: plans explain it once it has a device", q.Job, j.record.Reason))
 		return
 	}
-	o := &ExplainRequest{To: from, Request: *q, Job: m.explainFacts(j), At: -1, Graph: j.graph, Profile: j.profile}
-	o.Latency = slices.Clone(j.latency)
+	o := &plans.ExplainRequest{To: from, Request: *q, Job: m.explainFacts(j), At: -1, Graph: j.graph,
+		Profile: j.profile, Latency: slices.Clone(j.latency)}
 	if l := j.newestLayout(); l != nil && !j.isStale(l) {
 		o.Current, o.Stands = &l.ProvenLayout, explain.ToCome
 	}
 	for _, l := range j.deliveredLayouts() {
-		if l.epoch() == j.record.Applied {
+		if l.Epoch() == j.record.Applied {
 			o.Current, o.Stands = &l.ProvenLayout, explain.InForce
 		}
 	}
-	if o.Current != nil && o.Current.program == nil { // it is a script's, of its former graph
+	if o.Current != nil && !o.Current.IsProven() { // it is a script's, of its former graph
 		o.Current = nil
 	}
-	if o.Current != nil && j.lastReport != nil && j.lastReport.Epoch == o.Current.epoch() {
+	if o.Current != nil && j.lastReport != nil && j.lastReport.Epoch == o.Current.Epoch() {
 		o.LastReport = j.lastReport
 	}
 	d := j.domain
@@ -96,14 +62,46 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 	m.emit(Output{Explain: o})
 }
 
+// explainOver says how a job went that is over.
+func (m *Machine) explainOver(from int64, j *job, q *wire.Request) {
+	r := &j.record
+	if q.Storage != "" || q.Priority > 0 {
+		m.reply(from, fmt.Errorf("job %s is %s, and has no plans any more: tensile explain %[1]s says how it went",
+			q.Job, r.State))
+		return
+	}
+	m.emit(Output{Answer: &Answer{from, wire.Answer{Explained: &explain.Job{Job: r.Spec.Name, Model: r.Spec.Model,
+		Device: r.Device, State: string(r.State), Over: true, Reason: r.Reason, Iteration: r.Iteration,
+		Of: r.Spec.Iterations, Past: m.pastOf(j), Holders: []explain.Holder{}, Plans: []explain.Alternative{}}}}})
+}
+
+// pastOf is how a job has gone until now.
+func (m *Machine) pastOf(j *job) *explain.Past {
+	c := m.soFar(j)
+	p := &explain.Past{Waited: c.Waited, Iterations: c.Iterations, Alone: c.Served, Took: j.iterationTime,
+		Stall: c.Stall, Gate: c.Gate, Out: c.Out, In: c.In, Restarts: j.record.Restarts, Arena: j.record.Arena,
+		Touched: j.progress.touched}
+	for cause, n := range c.Plans {
+		if p.Plans == nil {
+			p.Plans = make(map[string]int64)
+		}
+		p.Plans[string(cause)] = n
+	}
+	if r := j.record.Result; r != nil {
+		p.Arena, p.Touched = max(p.Arena, r.Arena), r.Touched
+	}
+	return p
+}
+
 // explainFacts are the parts of an explanation that need no work.
 func (m *Machine) explainFacts(j *job) *explain.Job {
 	r, d := &j.record, j.domain
 	e := &explain.Job{Job: r.Spec.Name, Model: r.Spec.Model, Device: d.config.Device, State: string(r.State),
-		Reason: r.Reason, Iteration: r.Iteration, Of: r.Spec.Iterations, Budget: d.config.Budget, Taken: d.takenBytes(),
+		Reason: r.Reason, Remedy: r.Wait.Remedy(), Past: m.pastOf(j), Iteration: r.Iteration, Of: r.Spec.Iterations,
+		Budget: d.config.Budget, Taken: d.takenBytes(),
 		Shared: d.config.sharesMemory(), Holders: []explain.Holder{}, Plans: []explain.Alternative{}}
 	for _, other := range m.jobs {
-		if c := other.claim(); other.domain == d && !c.isZero() {
+		if c := other.claim(); other.domain == d && !c.IsZero() {
 			h := explain.Holder{Job: other.record.Spec.Name, State: string(other.record.State),
 				Priority: other.priority(), Bytes: c.Arena}
 			if e.Shared {
@@ -129,7 +127,7 @@ const maxExplanations = 16
 const explainTime = 45 * time.Second
 
 // explain answers an explain request on a goroutine of its own.
-func (r *runner) explain(q *ExplainRequest) {
+func (r *runner) explain(q *plans.ExplainRequest) {
 	answer := r.answers[q.To]
 	delete(r.answers, q.To)
 	if answer == nil {
@@ -154,258 +152,4 @@ func (r *runner) explain(q *ExplainRequest) {
 		answer <- r.workerFor(q.Plan).Explain(ctx, q)
 		<-r.explaining
 	})
-}
-
-// Explain answers an explain request. The answer says which plans are missing because ctx was done before they were
-// made.
-func (p *PlanWorker) Explain(ctx context.Context, q *ExplainRequest) wire.Answer {
-	e := &explaining{planner: p, ctx: ctx, ExplainRequest: q}
-	if q.Request.Storage != "" {
-		life, err := e.explainStorage()
-		if err != nil {
-			return wire.Answer{Error: err.Error()}
-		}
-		return wire.Answer{Storage: life}
-	}
-	return wire.Answer{Explained: e.explainJob()}
-}
-
-// explaining is an explain request that is being answered.
-type explaining struct {
-	planner *PlanWorker
-	ctx     context.Context
-	*ExplainRequest
-}
-
-// explainJob says where the time of the job goes, and what other settings would change.
-func (e *explaining) explainJob() *explain.Job {
-	j := *e.Job
-	j.Has = e.currentPlan()
-	if e.Current != nil && e.LastReport != nil && e.Profile != nil {
-		e.addTimes(&j)
-	}
-	var base *PlanResult
-	if e.Plan != nil {
-		var first explain.Alternative
-		first, base = e.alternative(e.Plan.Budget, 0)
-		j.Plans = append([]explain.Alternative{}, first)
-	}
-	if base == nil {
-		return &j
-	}
-	for _, budget := range e.budgets() {
-		a, _ := e.alternative(budget, 0)
-		j.Plans = append(j.Plans, a)
-	}
-	if e.Request.Priority > 0 {
-		a, _ := e.alternative(e.Plan.Budget, e.Request.Priority)
-		j.Plans = append(j.Plans, a)
-	}
-	return &j
-}
-
-// budgets are those to compare the present budget with: a GiB more and less, or a quarter more and less if it is below
-// 2 GiB. Where there is no limit, it is a GiB less than what is taken.
-func (e *explaining) budgets() []graph.Bytes {
-	budget, taken := e.Plan.Budget, e.Job.Taken
-	switch {
-	case budget == 0 && taken > graph.GiB:
-		return []graph.Bytes{taken - graph.GiB}
-	case budget == 0:
-		return nil
-	case budget < 2*graph.GiB:
-		return []graph.Bytes{budget + budget/4, budget - budget/4}
-	}
-	return []graph.Bytes{budget + graph.GiB, budget - graph.GiB}
-}
-
-// currentPlan is the plan that the job has, as it was when it was made. nil: the job has none, or the plan does not say
-// how it was made.
-func (e *explaining) currentPlan() *explain.Plan {
-	if e.Current == nil || e.Current.Wire.Reasons == nil {
-		return nil
-	}
-	r := e.Current.Wire.Reasons
-	return &explain.Plan{Epoch: e.Current.epoch(), Stands: e.Stands,
-		Outcome: outcomeOf(e.Job.Job, e.Current.program, r.Out, r.In, r.Unplanned, r.Speed)}
-}
-
-// addTimes says where the time of the newest iteration has gone.
-func (e *explaining) addTimes(j *explain.Job) {
-	t := explain.TimeOf(e.Current.Wire.Plan, explain.Measured{Number: e.LastReport.Iteration, Steps: e.LastReport.Steps,
-		Stall: e.LastReport.Stall, Gate: e.LastReport.Gate, Wall: e.LastReport.Wall},
-		func(op graph.OpID, variant string, first bool) time.Duration {
-			if first {
-				return e.Latency[op]
-			}
-			return e.Profile.Variant(op, variant).Takes(e.Latency[op])
-		})
-	j.Time = &t
-	out, in := e.linkShare()
-	stalls, _ := explain.Stalls(e.Current.program, program.Durations{Steps: e.LastReport.Steps, Out: out, In: in})
-	for _, s := range stalls[min(len(stalls), explain.MaxStalls):] {
-		j.StallsRest += s.Stall
-	}
-	j.Stalls = stalls[:min(len(stalls), explain.MaxStalls)]
-}
-
-// linkShare is the share of the link with which the job's plan was made. A plan that does not say counts with the whole
-// link.
-func (e *explaining) linkShare() (out, in cost.Link) {
-	if r := e.Current.Wire.Reasons; r != nil {
-		return r.Out, r.In
-	}
-	return e.planner.Out, e.planner.In
-}
-
-// alternative plans within a budget and, if priority is not 0, with another priority of the job. It also returns the
-// result; nil if there is none.
-func (e *explaining) alternative(budget graph.Bytes, priority int) (explain.Alternative, *PlanResult) {
-	own := &e.Plan.Jobs[e.At].Spec
-	q := *e.Plan
-	q.Budget, q.Jobs = budget, slices.Clone(e.Plan.Jobs)
-	a := explain.Alternative{Budget: budget, Priority: max(1, own.Priority), Jobs: []explain.Outcome{}}
-	if priority > 0 {
-		a.Priority = priority
-		ranks := slices.Clone(e.Ranks)
-		ranks[e.At] += int64(priority - max(1, own.Priority))
-		q.Jobs[e.At].Spec.Priority = priority
-		q.Jobs = e.reordered(q.Jobs, ranks)
-	}
-	p := e.planner.Plan(e.ctx, &q)
-	if len(p.Jobs) == 0 && q.Admitted > 0 && q.Admitted < len(q.Jobs) { // no queued job fits beside the admitted ones
-		why, never := p.NoPlan, p.NeverFit
-		alone := q
-		alone.Jobs = q.Jobs[:q.Admitted]
-		if p = e.planner.Plan(e.ctx, &alone); p.NoPlan == nil {
-			p.NoPlan = why
-		}
-		p.NeverFit = never
-	}
-	if e.ctx.Err() != nil {
-		a.Error = "the plan was not ready in time"
-		return a, nil
-	}
-	for i, j := range p.Jobs {
-		m := j.details
-		a.Jobs = append(a.Jobs, outcomeOf(q.Jobs[i].Spec.Name, m.program, m.Out, m.In, m.Unplanned, j.Speed))
-		a.Same = a.Same || q.Jobs[i].Spec.Name == own.Name && j.Layout == nil
-	}
-	for i, c := range q.Jobs[len(p.Jobs):] {
-		a.Waiting = append(a.Waiting, c.Spec.Name)
-		if c.Spec.Name == own.Name {
-			a.Error = whyNoPlan(p, len(p.Jobs)+i, q.Jobs[len(p.Jobs)].Spec.Name, i)
-		}
-	}
-	return a, p
-}
-
-// whyNoPlan says why a candidate has no plan. before is how many others without a plan come before it, and first is the
-// name of the first of them.
-func whyNoPlan(p *PlanResult, candidate int, first string, before int) string {
-	if never := p.NeverFit[candidate]; never != "" {
-		return never
-	}
-	if p.NoPlan == nil {
-		return ""
-	}
-	if before > 0 && len(p.Jobs) > 0 {
-		return fmt.Sprintf("job %s is before it in the queue, and waits: %s", first, p.NoPlan.Why)
-	}
-	return p.NoPlan.Why
-}
-
-// reordered are the candidates with the queued ones in the order of other ranks.
-func (e *explaining) reordered(jobs []Candidate, ranks []int64) []Candidate {
-	order := make([]int, len(jobs))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order[e.Plan.Admitted:], func(a, b int) int { return cmp.Compare(ranks[b], ranks[a]) })
-	all := make([]Candidate, len(jobs))
-	for i, at := range order {
-		all[i] = jobs[at]
-	}
-	return all
-}
-
-// outcomeOf is what a plan makes of a job, with its share of the link. Without a plan an iteration takes the time
-// unplanned. Beside other jobs the job is expected to have the given speed, as a share of its speed alone; 0: nothing
-// is expected.
-func outcomeOf(job string, p *program.Program, out, in cost.Link, unplanned time.Duration,
-	speed float64) explain.Outcome {
-	t := program.Time(p, program.Durations{Steps: p.Plan.Made, Out: out, In: in})
-	o := explain.Outcome{Job: job, Arena: p.Arena, Iteration: t.Iteration, Stall: t.Stall,
-		Swapped: p.Plan.Swapped(p.Graph), Recomputes: len(p.Plan.Steps) - len(p.Graph.Ops), Speed: speed}
-	if speed > 0 {
-		o.Iteration = time.Duration(float64(unplanned) / speed)
-	}
-	return o
-}
-
-// explainStorage is the life of a storage under the plan that the job has or, where it has none, under the one that
-// would be made now.
-func (e *explaining) explainStorage() (*explain.Storage, error) {
-	name := e.Request.Storage
-	at := slices.IndexFunc(e.Graph.Storages, func(s graph.Storage) bool { return s.Name == name })
-	if at < 0 {
-		return nil, fmt.Errorf("job %s has no storage %s%s", e.Job.Job, name, similarNames(e.Graph, name))
-	}
-	var measured []time.Duration
-	if e.LastReport != nil {
-		measured = e.LastReport.Steps
-	}
-	if e.Current == nil {
-		if err := e.planNow(); err != nil {
-			return nil, err
-		}
-	}
-	l, steps := e.Current.Wire, e.Current.Wire.Plan.Made
-	if len(steps) == 0 { // the plan does not say
-		steps = measured
-	}
-	if len(steps) == 0 {
-		return nil, fmt.Errorf("nothing is known yet of the times of job %s: ask again when it has trained", e.Job.Job)
-	}
-	out, in := e.linkShare()
-	id := graph.StorageID(at)
-	life := explain.LifeOf(e.Current.program, program.Durations{Steps: steps, Out: out, In: in}, id, measured)
-	life.Job, life.Stands = e.Job.Job, e.Stands
-	if life.Unsaid = l.Reasons == nil || len(l.Reasons.Decisions) == 0; !life.Unsaid {
-		for _, d := range l.Reasons.About(id) {
-			life.Decisions = append(life.Decisions, explain.DecisionOf(e.Graph, l.Plan, d))
-		}
-	}
-	return &life, nil
-}
-
-// planNow makes the plan that the job would get now.
-func (e *explaining) planNow() error {
-	if e.Plan != nil {
-		_, base := e.alternative(e.Plan.Budget, 0)
-		if base != nil && e.At < len(base.Jobs) && base.Jobs[e.At].Layout != nil {
-			e.Current, e.Stands = base.Jobs[e.At].Layout, explain.Now
-			return nil
-		}
-	}
-	return fmt.Errorf("job %s has no plan now: %s", e.Job.Job, cmp.Or(e.Job.Reason, "it is "+e.Job.State))
-}
-
-// similarNames names storages whose names contain another name, for the line of an error.
-func similarNames(g *graph.Graph, name string) string {
-	const shown = 5
-	var names []string
-	for _, s := range g.Storages {
-		if strings.Contains(s.Name, name) {
-			names = append(names, s.Name)
-		}
-	}
-	switch n := len(names); {
-	case n == 0:
-		return fmt.Sprintf(": the first of %d is %s; tensile plan --job JOB --steps lists them", len(g.Storages),
-			g.Storages[0].Name)
-	case n > shown:
-		return fmt.Sprintf(": %s and %d more have that in their names", strings.Join(names[:shown], ", "), n-shown)
-	}
-	return fmt.Sprintf(": is %s meant?", strings.Join(names, ", or "))
 }

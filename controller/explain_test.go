@@ -40,7 +40,7 @@ func (w *world) inPlans() (arenas map[string]graph.Bytes, epochs map[string]int6
 	arenas, epochs = make(map[string]graph.Bytes), make(map[string]int64)
 	for _, j := range w.machine.ownDomain.activeJobs() {
 		if l := j.newestLayout(); l != nil {
-			arenas[j.record.Spec.Name], epochs[j.record.Spec.Name] = l.Wire.Arena, l.epoch()
+			arenas[j.record.Spec.Name], epochs[j.record.Spec.Name] = l.Wire.Arena, l.Epoch()
 		}
 	}
 	return arenas, epochs

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -126,19 +127,19 @@ func (m *Machine) restartGang(j *job, why string, counts bool) {
 		}
 		return
 	}
+	var pause wire.Wait
 	line := fmt.Sprintf("goes on with all replicas from iteration %d: %s", j.record.From, why)
 	if counts {
 		tries++
 		wait := min(maxBackOff, time.Second<<min(10, tries-1))
 		line = fmt.Sprintf("goes on with all replicas from iteration %d in %v (attempt %d of %d): %s", j.record.From,
 			wait, tries, limit, why)
-		for _, o := range g {
-			o.notBefore = m.now + wait
-		}
+		pause = wire.Wait{For: wire.WaitRestart, Until: m.now + wait}
 	}
 	for _, o := range g {
 		o.record.Restarts = tries
 		m.requeueInPlace(o, line)
+		o.waitFor(cmp.Or(pause, o.record.Wait), line)
 		m.emitEvent(Event{Kind: Restarted, Job: o.record.Spec.Name, Iterations: o.record.From, Detail: why})
 	}
 }
@@ -168,11 +169,11 @@ func (m *Machine) handleMissingGangCheckpoint(j *job, x *executor, why string) {
 		until = m.now + m.config.GiveUp
 	}
 	j.checkpointDeadline = until
-	j.record.Reason = why
 	if c := j.record.Checkpoint; c != nil {
-		j.record.Reason = fmt.Sprintf("waits for an executor that has its checkpoint after %d iterations, as on %s",
-			j.record.From, c.Host)
+		why = fmt.Sprintf("waits for an executor that has its checkpoint after %d iterations, as on %s", j.record.From,
+			c.Host)
 	}
+	j.waitFor(wire.Wait{For: wire.WaitCheckpoint}, why)
 }
 
 // otherExecutorMayTake reports whether an executor may take a job that has not found its checkpoint at others.
@@ -198,7 +199,7 @@ func (m *Machine) healGangs() {
 			switch s := o.record.State; {
 			case s.Over() || s == wire.JobStopping || s == wire.JobParking || s == wire.JobParked:
 				return s
-			case o.claim().isZero():
+			case o.claim().IsZero():
 				return wire.JobQueued
 			}
 			return wire.JobRunning

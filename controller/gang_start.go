@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tensile/controller/plans"
 	"tensile/wire"
 )
 
@@ -12,7 +13,7 @@ import (
 // spreadReplica keeps, of the devices that may take a replica, those that have fewest of its peers; or all, if the
 // replica has found no room on these.
 func (m *Machine) spreadReplica(j *job, list []*domain) []*domain {
-	if !j.isReplica() || j.packed || j.blocked || len(list) < 2 {
+	if !j.isReplica() || j.found.packed || j.isBlocked() || len(list) < 2 {
 		return list
 	}
 	count := make(map[*domain]int)
@@ -31,11 +32,11 @@ func (m *Machine) spreadReplica(j *job, list []*domain) []*domain {
 // allowPacking has a replica that fits none of the devices with fewest peers tried on those with more of them. It
 // reports whether there are any.
 func (m *Machine) allowPacking(j *job) bool {
-	if !j.isReplica() || j.packed || !j.isFree() {
+	if !j.isReplica() || j.found.packed || !j.isFree() {
 		return false
 	}
 	few := len(m.candidateDevices(j))
-	if j.packed = true; len(m.candidateDevices(j)) == few {
+	if j.found.packed = true; len(m.candidateDevices(j)) == few {
 		return false
 	}
 	j.deviceChosen, m.needsPlacement = false, true
@@ -46,7 +47,7 @@ func (m *Machine) allowPacking(j *job) bool {
 // was chosen. nil: no gang is about to start.
 func (m *Machine) startingGang() []*job {
 	for _, j := range m.jobs {
-		if j.isReplica() && (j.record.State == wire.JobStarting && j.claim().isZero() ||
+		if j.isReplica() && (j.record.State == wire.JobStarting && j.claim().IsZero() ||
 			j.record.State == wire.JobQueued && j.deviceChosen) {
 			return m.gang(j)
 		}
@@ -69,8 +70,8 @@ func (m *Machine) mayBePlanned(j *job) bool {
 		case wire.JobStarting:
 		case wire.JobQueued:
 			elsewhere := func(d *domain) bool { return o.isFree() && d != o.domain } // another device may take it
-			held := o.blocked && !slices.ContainsFunc(m.candidateDevices(o), elsewhere)
-			if held || o.noRoom || o.notBefore > m.now || m.isUnreachable(o) || o.checkpointDeadline > 0 &&
+			held := o.isBlocked() && !slices.ContainsFunc(m.candidateDevices(o), elsewhere)
+			if held || o.found.noRoom || m.isPausing(o) || m.isUnreachable(o) || o.checkpointDeadline > 0 &&
 				!m.otherExecutorMayTake(o) {
 				return false
 			}
@@ -84,7 +85,7 @@ func (m *Machine) mayBePlanned(j *job) bool {
 // hasUnplacedPeer reports whether a device is still to be searched for peers of a job.
 func (m *Machine) hasUnplacedPeer(j *job) bool {
 	return slices.ContainsFunc(m.gang(j), func(o *job) bool {
-		return o != j && o.record.State == wire.JobQueued && !o.noRoom && (o.domain == nil || m.needsSearch(o))
+		return o != j && o.record.State == wire.JobQueued && !o.found.noRoom && (o.domain == nil || m.needsSearch(o))
 	})
 }
 
@@ -110,7 +111,7 @@ func (d *domain) dropPartialGangs(begun []*job) (whole, cut []*job) {
 
 // gangNeverFits returns a replica, and why its gang cannot start on the one device that may take it, even when the gang
 // is alone, but for what executors out of reach may have. why "": it may start.
-func (d *domain) gangNeverFits(e *openRequest, p *PlanResult) (j *job, why string) {
+func (d *domain) gangNeverFits(e *openRequest, p *plans.Result) (j *job, why string) {
 	if e.admitted > 0 || len(e.jobs) == 0 || p.NoPlan == nil || p.NoPlan.Need == 0 || !d.memoryUnchanged(e) {
 		return nil, ""
 	}
@@ -130,7 +131,7 @@ func (d *domain) gangNeverFits(e *openRequest, p *PlanResult) (j *job, why strin
 	}
 	return j, fmt.Sprintf("job %s cannot run here%s: %d of its %d replicas need %s%s and the budget%s is "+
 		"%s%s; try fewer --replicas, or a smaller --batch or --image", gangName(&j.record.Spec), beside, len(p.Jobs)+1,
-		j.record.Spec.Replica.Of, p.NoPlan.Need, of, on, p.NoPlan.Budget, contextSuffix(p.NoPlan.Contexts))
+		j.record.Spec.Replica.Of, p.NoPlan.Need, of, on, p.NoPlan.Budget, p.NoPlan.Contexts.Suffix())
 }
 
 // mayStartElsewhere reports whether a job may begin on another device than this one.
@@ -150,7 +151,8 @@ func (d *domain) blockReplicas(j *job, why string) {
 		waits = "waits for executors: "
 	}
 	for _, o := range d.m.gang(j) {
-		o.blocked, o.unchecked, o.record.Need, o.record.Reason = true, false, 0, waits+why
+		o.unchecked = false
+		o.waitFor(wire.Wait{For: wire.WaitBudget}, waits+why)
 	}
 	d.m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Reason})
 	d.pending.admission, d.m.changed = true, true
@@ -163,7 +165,7 @@ func (m *Machine) isPlanPending(j *job) bool {
 	case m.isBeingPlanned(j):
 		return true
 	case m.needsSearch(j):
-		return m.needsPlacement && !j.noRoom
+		return m.needsPlacement && !j.found.noRoom
 	}
 	return d != nil && d.pending.admission && slices.Contains(d.waitingJobs(), j)
 }
@@ -188,15 +190,16 @@ func (m *Machine) requeueGang(g []*job, first, why string) {
 	for _, j := range g {
 		if j.record.State == wire.JobStarting {
 			waits := why
+			w := wire.Wait{For: wire.WaitExecutor}
 			if j.record.Spec.Name != first {
-				waits = fmt.Sprintf("waits with replica %s, which %s", first, why)
+				w, waits = wire.Wait{For: wire.WaitReplicas}, fmt.Sprintf("waits with replica %s, which %s", first, why)
 			}
-			j.domain.requeueAdmitted(j, waits)
+			j.domain.requeueAdmitted(j, w, waits)
 			if !m.config.NoReplan && j.domain.pending.replan.isZero() {
 				j.domain.pending.replan = newReason(Departure, "job %s waits again", j.record.Spec.Name)
 			}
 		}
-		j.deviceChosen, j.noRoom = false, len(m.domains) > 1
+		j.deviceChosen, j.found.noRoom = false, len(m.domains) > 1
 	}
 	for _, d := range m.domains {
 		d.pending.admission = true // other gangs were kept from starting
@@ -225,18 +228,18 @@ func (m *Machine) startGang() {
 			why := fmt.Sprintf("no executor of device %s takes it", d.recordName())
 			m.requeueGang(g, j.record.Spec.Name, why)
 			for _, o := range g {
-				o.noRoom = false // another device may take it
+				o.found.noRoom = false // another device may take it
 			}
-			j.record.Reason = why
+			j.waitFor(wire.Wait{For: wire.WaitExecutor}, why)
 			return
 		}
 		l.granted = true // so that room for the next ones is counted beside this one
 	}
 	for _, j := range g {
 		l := j.newestLayout()
-		j.record.Granted, j.record.Park, j.record.At = l.epoch(), "", 0
+		j.record.Granted, j.record.Park, j.record.At = l.Epoch(), "", 0
 		j.replica.resting, j.replica.margin, j.replica.iterationsBegun, j.replica.running = false, 0, 0, true
-		m.emitEvent(Event{Kind: Granted, Job: j.record.Spec.Name, Epoch: l.epoch(), Bytes: l.Wire.Arena})
+		m.emitEvent(Event{Kind: Granted, Job: j.record.Spec.Name, Epoch: l.Epoch(), Bytes: l.Wire.Arena})
 	}
 	g[0].replica.checkpointOrdered = m.now
 	for _, d := range m.domains { // other gangs may start now

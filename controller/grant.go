@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tensile/controller/memory"
 	"tensile/wire"
 )
 
@@ -15,26 +16,28 @@ func (d *domain) grant() {
 	for _, shrink := range [...]bool{true, false} {
 		for _, j := range d.activeJobs() {
 			l := j.newestLayout()
-			if l == nil || l.granted || !j.canChangePlan() || j.isReplica() && j.claim().isZero() {
+			if l == nil || l.granted || !j.canChangePlan() || j.isReplica() && j.claim().IsZero() {
 				continue // replicas start together: see startGang
 			}
-			grows, onHost := !j.claimWith(l).fitsIn(j.claim()), j.hostBytes(l)-j.hostClaim()
+			grows, onHost := !j.claimWith(l).FitsIn(j.claim()), j.hostBytes(l)-j.hostClaim()
 			if (grows || onHost > 0 && d.config.HostMemory > 0) && shrink || !d.hasRoom(j, l) {
 				continue
 			}
 			l.granted = true
-			j.record.Granted, j.record.Park = l.epoch(), ""
-			d.m.emitEvent(Event{Kind: Granted, Job: j.record.Spec.Name, Epoch: l.epoch(), Bytes: l.Wire.Arena})
+			j.record.Granted, j.record.Park = l.Epoch(), ""
+			d.m.emitEvent(Event{Kind: Granted, Job: j.record.Spec.Name, Epoch: l.Epoch(), Bytes: l.Wire.Arena})
 		}
 	}
 	for _, j := range d.activeJobs() {
 		if l := j.newestLayout(); j.record.State == wire.JobStarting && l != nil {
-			j.record.Reason, j.record.Need = d.describeStart(j), 0
-			if !l.granted {
-				j.record.Reason = d.describeWait(j, l) + d.speedSuffix(j)
-			}
-			if !l.granted && j.isReplica() && d.hasRoom(j, l) {
-				j.record.Reason = "waits for the other replicas, as all begin together"
+			switch {
+			case l.granted:
+				j.waitFor(wire.Wait{For: wire.WaitExecutor}, d.describeStart(j))
+			case j.isReplica() && d.hasRoom(j, l):
+				j.waitFor(wire.Wait{For: wire.WaitReplicas}, "waits for the other replicas, as all begin together")
+			default:
+				w, why := d.describeWait(j, l)
+				j.waitFor(w, why+d.speedSuffix(j))
 			}
 		}
 	}
@@ -49,21 +52,21 @@ func (d *domain) hasRoom(j *job, l *layout) bool {
 }
 
 // fitsClaim reports whether the job may have another claim beside what it has, as it may have both while it changes.
-func (d *domain) fitsClaim(j *job, c Claim) bool {
+func (d *domain) fitsClaim(j *job, c memory.Claim) bool {
 	has := j.claim()
 	contexts := d.contexts().Sum() + d.startingContexts().Sum()
-	return c.fitsIn(has) || d.config.Budget == 0 ||
-		d.totalClaims().Remove(has).Add(has.union(c)).Bytes()+contexts <= d.config.Budget
+	return c.FitsIn(has) || d.config.Budget == 0 ||
+		d.totalClaims().Remove(has).Add(has.Union(c)).Bytes()+contexts <= d.config.Budget
 }
 
 // totalClaims is what all jobs claim together, and what executors out of reach may have. It is above the budget only
 // after that was made smaller, or after an executor with gates became silent. Then it only falls until it is not.
-func (d *domain) totalClaims() (sum ClaimSum) {
+func (d *domain) totalClaims() (sum memory.Sum) {
 	for j := range d.jobs() {
 		sum = sum.Add(j.claim())
 	}
 	held, _ := d.reservations()
-	return sum.Add(exclusiveClaim(held))
+	return sum.Add(memory.Exclusive(held))
 }
 
 // assignExecutors gives an executor to each job without one, and stores what it needs for it.
@@ -78,7 +81,8 @@ func (d *domain) assignExecutors() {
 			}
 			if !d.hasRoomForExecutor(j) {
 				j.revokeGrant()
-				j.record.Reason = fmt.Sprintf("its executor waits for %s that others are giving back", d.config.Context)
+				j.waitFor(wire.Wait{For: wire.WaitMemory, Bytes: d.config.Context},
+					fmt.Sprintf("its executor waits for %s that others are giving back", d.config.Context))
 				continue
 			}
 			if j.record.SetExecutor(d.executorFor(j)); j.record.Park == wire.OnDisk {

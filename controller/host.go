@@ -112,7 +112,7 @@ func (d *domain) breakDeadlock() {
 			return // the job is about to give memory back, or to take what it was granted
 		case l == nil || l.granted:
 		case j.record.State == wire.JobRunning &&
-			(!j.claim().fitsIn(j.claimWith(l)) || j.hostClaim() > j.hostBytes(l)) &&
+			(!j.claim().FitsIn(j.claimWith(l)) || j.hostClaim() > j.hostBytes(l)) &&
 			tied == nil:
 			tied = j
 		default:
@@ -127,10 +127,12 @@ func (d *domain) breakDeadlock() {
 	d.m.emitEvent(Event{Kind: Preempted, Job: tied.record.Spec.Name, Reason: other.record.Spec.Name})
 }
 
-// describeWait says why a job that has a plan waits for other jobs.
-func (d *domain) describeWait(j *job, l *layout) string {
+// describeWait says for what of other jobs a job waits that has a plan.
+func (d *domain) describeWait(j *job, l *layout) (wire.Wait, string) {
 	if !d.fitsClaim(j, j.claimWith(l)) {
-		return fmt.Sprintf("waits for %s that other jobs are giving back", l.Wire.Arena)
+		return wire.Wait{For: wire.WaitMemory, Bytes: l.Wire.Arena},
+			fmt.Sprintf("waits for %s that other jobs are giving back", l.Wire.Arena)
 	}
-	return fmt.Sprintf("waits for %s of host memory that other jobs are giving back", j.hostBytes(l))
+	return wire.Wait{For: wire.WaitHostMemory, Bytes: j.hostBytes(l)},
+		fmt.Sprintf("waits for %s of host memory that other jobs are giving back", j.hostBytes(l))
 }

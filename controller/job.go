@@ -4,14 +4,17 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/learn"
+	"tensile/controller/memory"
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/scheduler/planner"
 	"tensile/wire"
 )
 
-// job is what a machine knows about a job. Times are since the Unix epoch unless the comment says that they are
-// lengths. Most fields count in some states only (wire.JobState): the comment names these, and elsewhere the field is
-// zero or means nothing. A job that is over keeps its record alone.
+// job is what a machine knows about a job, in parts by what they are for. Times are since the Unix epoch unless the
+// comment says that they are lengths. Most fields count in some states only (wire.JobState): the comment names these,
+// and elsewhere the field is zero or means nothing. A job that is over keeps its record alone.
 type job struct {
 	// domain is that of the device on which the job trains, or is to train. It is nil while no device is chosen.
 	domain *domain
@@ -21,17 +24,33 @@ type job struct {
 	stored wire.Record
 	// graph is nil once the job is over.
 	graph *graph.Graph
+	// batch is the submission with which the job came, as long as it is neither taken nor refused. nil: it is taken.
+	batch *batch
+	// trainingSince is when the job began to train or went on; for one that trained when the controller was started,
+	// that moment. 0: it has not trained.
+	trainingSince time.Duration
+	// prepared says that the executor of a Starting job has it, and that it has not left Home yet.
+	prepared bool
+	// trace is the newest trace of the job that a user wants. Zero: nobody wants one.
+	trace wire.Trace
+
+	jobLatencies
+	jobMemory
+	jobPlace
+	jobDamage
+	jobReports
+	// replica is the state that a replica has beyond other jobs.
+	replica replicaState
+}
+
+// jobLatencies is how long the job's ops take, as plans reckon.
+type jobLatencies struct {
 	// profile has the latencies that were predicted or measured before the job began. It is nil until the first plans
 	// for the job's device are made.
 	profile *planner.Profile
-	// leasePage is the page size, in bytes, in which leases of the job's device count. 0: jobs share no memory there.
-	leasePage graph.Bytes
 	// latency holds, per op, how long the op takes when nothing else runs: the profile at first, then a moving average
 	// of reports. It is nil without a profile.
 	latency []time.Duration
-	// slowdown is how many times as long as alone the job's work takes beside the other jobs that train on the device
-	// now. It counts while the job is Training, and is computed anew when the set of these jobs changes.
-	slowdown float64
 	// latencySlack holds, per op, by how much latency may be off. It counts until latencies are measured. It may be
 	// nil: the profile does not say.
 	latencySlack []time.Duration
@@ -41,71 +60,17 @@ type job struct {
 	reportsSincePlan int
 	// measured says that latency follows measurements, of this job or of others with the same ops.
 	measured bool
-	// lessons holds, per op, the average that the job's reports improve. It is nil before the first report.
-	lessons []*lesson
-	// warmIncarnation is the newest incarnation of which a report has come. The first report of each teaches nothing.
-	// 0: no report has come.
-	warmIncarnation int64
-	// lastReport is the newest report of an iteration with one of layouts. It is nil before the first.
-	lastReport *wire.Report
-	// iterationTime is the time of an iteration, waiting included: a moving average of reports. 0: not known yet.
-	iterationTime time.Duration
-	// gateTime is the time per iteration that the job waits for page grants: a moving average of reports. 0: not known
-	// yet, or none.
-	gateTime time.Duration
-	// losses are those that reports have told, of which the result is made if the executor is lost.
-	losses losses
-	// failedAt names executors at which the job could not begin. It is given to none of them until another process of
-	// that name joins.
-	failedAt []string
-	// checkpointDeadline is when a Queued job fails that waits for an executor with its newest checkpoint. 0: it does
-	// not wait for one.
-	checkpointDeadline time.Duration
-	// deviceChosen says that a placement search has decided: the Queued job is to begin on the device of domain.
-	deviceChosen bool
-	// damage is why what is stored of the job cannot be used, in words. Such a job is not planned for, but what its
-	// executor may have is counted. "": nothing is damaged.
-	damage string
-	// configMismatch is the part of damage that another configuration of the controller mends. "": there is none.
-	configMismatch string
-	// throttled says that the Queued job does not begin because other tenants are owed time of its devices.
-	throttled bool
-	// pinned says that the job does not migrate: it was to leave, and its checkpoint could not be written. It counts
-	// until a newer checkpoint was written.
-	pinned bool
-	// noRoom says that a placement search has found no device that the Queued job fits now. It counts until something
-	// changes on a device (retryAdmission).
-	noRoom bool
-	// packed says that a Queued replica may share a device with its peers, because it fits none of the devices that
-	// have fewest of them. It counts until something changes on a device (retryAdmission).
-	packed bool
-	// batch is the submission with which the job came, as long as it is neither taken nor refused. nil: it is taken.
-	batch *batch
-	// unchecked says that it is not known yet whether the Queued job fits the budget even when it is alone.
-	unchecked bool
-	// onceFitted says that plans have shown that the job can run here. Then it waits where another job would fail.
-	onceFitted bool
-	// overtakable says that the Queued job does not fit although nothing trains on its device, so that others may begin
-	// before it. It counts until something changes on a device (retryAdmission).
-	overtakable bool
-	// blocked says that the Queued job waits for a larger budget, or for what unreachable executors have. Others may
-	// begin before it. It counts until there is more memory (unblock).
-	blocked bool
-	// hostLack is how many bytes of host memory the Queued job lacks by the newest plans. 0: it lacks none.
-	hostLack graph.Bytes
-	// notBefore is when a Queued job may begin at the earliest, after its executor was lost. 0: at any time.
-	notBefore time.Duration
-	// trainingSince is when the job began to train or went on; for one that trained when the controller was started,
-	// that moment. 0: it has not trained.
-	trainingSince time.Duration
-	// prepared says that the executor of a Starting job has it, and that it has not left Home yet.
-	prepared bool
-	// trace is the newest trace of the job that a user wants. Zero: nobody wants one.
-	trace wire.Trace
-	// wantsReport says that the policy wants a report of an iteration with the newest layout.
-	wantsReport bool
-	// policyReport is that report, until plans are requested with it. It is nil while none has come.
-	policyReport *wire.Report
+	// teacher is what learnt has the job's reports improve.
+	teacher learn.Teacher
+	// slowdown is how many times as long as alone the job's work takes beside the other jobs that train on the device
+	// now. It counts while the job is Training, and is computed anew when the set of these jobs changes.
+	slowdown float64
+}
+
+// jobMemory is what the job has, or may come to have, of the device and of the host.
+type jobMemory struct {
+	// leasePage is the page size, in bytes, in which leases of the job's device count. 0: jobs share no memory there.
+	leasePage graph.Bytes
 	// scriptNeed is how many bytes of the device a script's graph takes without a plan. 0 for other jobs.
 	scriptNeed graph.Bytes
 	// homeBytes is what the job has on the host between iterations whatever its plan: its slots, and snapshotBytes.
@@ -118,21 +83,77 @@ type job struct {
 	// layouts are those that are in force or may become so, oldest first. The last is the newest plan, which may not be
 	// granted yet. It is empty while the job has no plan.
 	layouts []*layout
+}
 
-	// replica is the state that a replica has beyond other jobs.
-	replica replicaState
+// jobPlace is what is known of where and when a Queued job may begin.
+type jobPlace struct {
+	// failedAt names executors at which the job could not begin. It is given to none of them until another process of
+	// that name joins.
+	failedAt []string
+	// checkpointDeadline is when a Queued job fails that waits for an executor with its newest checkpoint. 0: it does
+	// not wait for one.
+	checkpointDeadline time.Duration
+	// deviceChosen says that a placement search has decided: the Queued job is to begin on the device of domain.
+	deviceChosen bool
+	// unchecked says that it is not known yet whether the Queued job fits the budget even when it is alone.
+	unchecked bool
+	// onceFitted says that plans have shown that the job can run here. Then it waits where another job would fail.
+	onceFitted bool
+	// found is what was found out about a place for the Queued job. It counts until something changes on a device
+	// (retryAdmission).
+	found findings
+	// pinned says that the job does not migrate: it was to leave, and its checkpoint could not be written. It counts
+	// until a newer checkpoint was written.
+	pinned bool
+}
 
-	// counters count what the job has done since the controller was started.
-	counters Counters
+// jobDamage is why what is stored of the job cannot be used. Such a job is not planned for, but what its executor may
+// have is counted.
+type jobDamage struct {
+	// damage is the reason in words. "": nothing is damaged.
+	damage string
+	// configMismatch is the part of damage that another configuration of the controller mends. "": there is none.
+	configMismatch string
+}
+
+// jobReports is what reports have told of the job, and what is asked of them.
+type jobReports struct {
+	// lastReport is the newest report of an iteration with one of layouts. It is nil before the first.
+	lastReport *wire.Report
+	// wantsReport says that the policy wants a report of an iteration with the newest layout.
+	wantsReport bool
+	// policyReport is that report, until plans are requested with it. It is nil while none has come.
+	policyReport *wire.Report
+	// iterationTime is the time of an iteration, waiting included: a moving average of reports. 0: not known yet.
+	iterationTime time.Duration
+	// gateTime is the time per iteration that the job waits for page grants: a moving average of reports. 0: not known
+	// yet, or none.
+	gateTime time.Duration
+	// losses are those that reports have told, of which the result is made if the executor is lost.
+	losses losses
 	// progress is what reports of the present incarnation have told.
 	progress progress
-	// queuedSince is since when the job is Queued, as far as this controller knows. 0: it is not.
-	queuedSince time.Duration
+	// counters count what the job has done since the controller was started.
+	counters Counters
+	// waiting is what the job waits for, and since when.
+	waiting waiting
+}
+
+// findings are what was found out about a place for a queued job.
+type findings struct {
+	// noRoom says that a placement search has found no device that the job fits now.
+	noRoom bool
+	// packed says that a replica may share a device with its peers, because it fits none of the devices that have
+	// fewest of them.
+	packed bool
+	// overtakable says that the job does not fit although nothing trains on its device, so that others may begin before
+	// it.
+	overtakable bool
 }
 
 // layout is a plan with offsets with which a job may train.
 type layout struct {
-	ProvenLayout
+	plans.ProvenLayout
 	// granted says that the job may train with it; it never becomes false but for a grant that no executor has.
 	granted bool
 	// delivered says that it was stored where the job's executor finds it.
@@ -143,26 +164,16 @@ type layout struct {
 	traffic *traffic
 }
 
-func (l *ProvenLayout) epoch() int64 { return l.Wire.Plan.Epoch }
-
-// claim is what a job claims while it trains with the layout.
-func (l *ProvenLayout) claim() Claim {
-	if l.Claim == nil {
-		return exclusiveClaim(l.Wire.Arena)
-	}
-	return *l.Claim
-}
-
 // claimWith is what the job claims while it trains with a layout.
-func (j *job) claimWith(l *layout) Claim {
+func (j *job) claimWith(l *layout) memory.Claim {
 	if j.record.Spec.Script {
-		c := exclusiveClaim(j.wholePages(l.Wire.Arena + l.scriptHeld + j.allocatorReserve()))
+		c := memory.Exclusive(memory.WholePages(l.Wire.Arena+l.scriptHeld+j.allocatorReserve(), j.leasePage))
 		if j.isStale(l) { // the script does not keep to its former plan any more
-			c = c.union(exclusiveClaim(j.unplannedBytes()))
+			c = c.Union(memory.Exclusive(j.unplannedBytes()))
 		}
 		return c
 	}
-	return l.claim()
+	return l.ClaimOrArena()
 }
 
 // isActive reports whether the job is planned for.
@@ -179,7 +190,7 @@ func (j *job) canChangePlan() bool {
 func (j *job) hasExecutor() bool { return j.record.Executor != "" && !j.record.State.Over() }
 
 // newestLayout is the layout of the newest plan. nil: there is none yet.
-func (j *job) newestLayout() *layout {
+func (j *jobMemory) newestLayout() *layout {
 	if len(j.layouts) == 0 {
 		return nil
 	}
@@ -189,16 +200,16 @@ func (j *job) newestLayout() *layout {
 // claim is what the job counts with: the largest arena that it may have now, or may come to have by what it was
 // granted. Where gates share memory, a job that cannot be reached counts with its whole arena, which it may have for as
 // long as that lasts.
-func (j *job) claim() Claim {
+func (j *job) claim() memory.Claim {
 	c := j.grantedClaim()
 	if j.record.State == wire.JobUnknown {
-		return exclusiveClaim(c.Arena)
+		return memory.Exclusive(c.Arena)
 	}
 	return c
 }
 
 // grantedClaim is what the job may have by what it was granted.
-func (j *job) grantedClaim() (c Claim) {
+func (j *job) grantedClaim() (c memory.Claim) {
 	if j.record.State.Over() {
 		return c
 	}
@@ -206,11 +217,11 @@ func (j *job) grantedClaim() (c Claim) {
 		return c
 	}
 	if j.damage != "" {
-		return exclusiveClaim(j.record.Claim) // the executor goes on with the memory that it has
+		return memory.Exclusive(j.record.Claim) // the executor goes on with the memory that it has
 	}
 	for _, l := range j.layouts {
 		if l.granted {
-			c = c.union(j.claimWith(l))
+			c = c.Union(j.claimWith(l))
 		}
 	}
 	return c
@@ -218,8 +229,8 @@ func (j *job) grantedClaim() (c Claim) {
 
 // mayApply reports whether the layout of an epoch was granted and is not superseded. An executor that names another
 // epoch is mistaken, and no reason to forget layouts.
-func (j *job) mayApply(epoch int64) bool {
-	return slices.ContainsFunc(j.layouts, func(l *layout) bool { return l.granted && l.epoch() == epoch })
+func (j *jobMemory) mayApply(epoch int64) bool {
+	return slices.ContainsFunc(j.layouts, func(l *layout) bool { return l.granted && l.Epoch() == epoch })
 }
 
 // recordApplied records that the layout of an epoch is in force, and forgets older ones. It returns those that nobody
@@ -233,23 +244,23 @@ func (j *job) recordApplied(epoch int64) (useless []*layout) {
 	}
 	j.layouts = slices.DeleteFunc(j.layouts, func(l *layout) bool {
 		switch {
-		case l.epoch() >= epoch:
+		case l.Epoch() >= epoch:
 			return false
-		case l.epoch() == was:
+		case l.Epoch() == was:
 			j.formerLayout = l
 		default:
 			useless = append(useless, l)
 		}
 		return true
 	})
-	if at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == epoch }); at >= 0 {
+	if at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.Epoch() == epoch }); at >= 0 {
 		j.record.Arena, j.record.SlotPeak = j.layouts[at].Wire.Arena, j.layouts[at].Peak
 	}
 	return useless
 }
 
 // deliveredLayouts are the layouts that are, or will be, stored for the job's executor.
-func (j *job) deliveredLayouts() []*layout {
+func (j *jobMemory) deliveredLayouts() []*layout {
 	if j.formerLayout == nil {
 		return j.layouts
 	}
@@ -257,22 +268,22 @@ func (j *job) deliveredLayouts() []*layout {
 }
 
 // addLayout makes a layout the newest. The newest before it is forgotten if it was not granted.
-func (j *job) addLayout(l *ProvenLayout, reason string) {
+func (j *job) addLayout(l *plans.ProvenLayout, reason string) {
 	if last := j.newestLayout(); last != nil && !last.granted {
 		j.layouts = j.layouts[:len(j.layouts)-1]
 	}
 	if j.record.Granted == 0 {
-		j.record.Cleared = l.epoch() - 1 // a revoked layout may still be stored for the executor
+		j.record.Cleared = l.Epoch() - 1 // a revoked layout may still be stored for the executor
 	}
 	j.layouts = append(j.layouts, &layout{ProvenLayout: *l, scriptHeld: j.record.Spec.Held})
-	j.record.Epoch = l.epoch()
+	j.record.Epoch = l.Epoch()
 	j.record.PlansMade, j.record.PlanReason, j.record.Unplanned = j.record.PlansMade+1, reason, ""
 }
 
 // revokeGrant takes back the grant of a job that no executor has.
 func (j *job) revokeGrant() {
 	if l := j.newestLayout(); l != nil {
-		l.granted, j.layouts, j.record.Granted, j.record.Cleared = false, []*layout{l}, 0, l.epoch()-1
+		l.granted, j.layouts, j.record.Granted, j.record.Cleared = false, []*layout{l}, 0, l.Epoch()-1
 	}
 }
 
@@ -280,7 +291,7 @@ func (j *job) revokeGrant() {
 func (j *job) priority() int { return max(1, j.record.Spec.Priority) }
 
 // slack is by how much latencies may be off, per op. nil: they are measured, or nothing is known.
-func (j *job) slack() []time.Duration {
+func (j *jobLatencies) slack() []time.Duration {
 	if j.measured {
 		return nil
 	}

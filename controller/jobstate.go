@@ -38,10 +38,32 @@ func mayEnter(from, to wire.JobState) bool {
 var checkStates = invariants.Enabled
 
 // enter has the job enter a state, for a reason that people may read or "". Nothing else writes the state of a job that
-// was submitted to this controller. The job waits for no memory any more that is known.
+// was submitted to this controller. What it waits for is not known yet.
 func (j *job) enter(s wire.JobState, why string) {
 	if checkStates && !mayEnter(j.record.State, s) {
 		panic(fmt.Sprintf("controller: job %s is %s and enters %s", j.record.Spec.Name, j.record.State, s))
 	}
-	j.record.State, j.record.Reason, j.record.Need = s, why, 0
+	j.record.State, j.record.Reason, j.record.Wait = s, why, wire.Wait{}
 }
+
+// waitFor records what the job waits for, in words that people may read.
+func (j *job) waitFor(w wire.Wait, why string) { j.record.Wait, j.record.Reason = w, why }
+
+// announceWait is waitFor with an event, unless the same was said before.
+func (m *Machine) announceWait(j *job, w wire.Wait, why string) {
+	before := j.record.Reason
+	if j.waitFor(w, why); why != before {
+		m.changed = true
+		m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Bytes: w.DeviceBytes(), Reason: why})
+	}
+}
+
+// isBlocked reports whether the job is known not to fit what there is: it waits for a larger budget, or for what
+// executors out of reach have. Others may begin before it. It is blocked until there is more memory (unblock).
+func (j *job) isBlocked() bool { return j.record.Wait.For == wire.WaitBudget && !j.unchecked }
+
+// isThrottled reports whether the job does not begin because another tenant is owed time of its devices.
+func (j *job) isThrottled() bool { return j.record.Wait.For == wire.WaitTenant }
+
+// isPausing reports whether the job was taken from its executor and may not begin again yet.
+func (m *Machine) isPausing(j *job) bool { return j.record.Wait.Until > m.now }

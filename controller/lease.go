@@ -4,9 +4,8 @@ import (
 	"math"
 	"time"
 
+	"tensile/controller/memory"
 	"tensile/graph"
-	"tensile/plan/compile"
-	"tensile/plan/program"
 	"tensile/scheduler/planner"
 	"tensile/wire"
 )
@@ -27,22 +26,6 @@ func (c *Config) SharedDevice(d planner.Device) planner.Device {
 		c.Page, c.Lease = 0, ""
 	}
 	return d
-}
-
-// claimOf is what a job claims that trains with a proven program. It depends on the program alone. nil: the job claims
-// its arena. A replica has its whole arena as base, in whole pages.
-func (c *Config) claimOf(p *program.Program) *Claim {
-	if !c.sharesMemory() {
-		return nil
-	}
-	claim := &Claim{Arena: (p.Arena + c.Page - 1) / c.Page * c.Page}
-	switch {
-	case p.Graph.Replicas() > 1:
-		claim.Base = claim.Arena
-	case c.MemorySharing.Gated():
-		claim.Base = c.Page * graph.Bytes(compile.Divide(p, c.Page, max(p.Arena, c.Page)).Base.Count())
-	}
-	return claim
 }
 
 // updateLease computes what leases have to give.
@@ -68,10 +51,10 @@ func (d *domain) updateLease() {
 
 // grantedBytes is what leases need for all that jobs were granted, and for what executors out of reach may have.
 func (d *domain) grantedBytes() graph.Bytes {
-	var sum ClaimSum
+	var sum memory.Sum
 	for j := range d.jobs() {
 		sum = sum.Add(j.grantedClaim())
 	}
 	held, _ := d.reservations()
-	return sum.Add(exclusiveClaim(held)).Bytes()
+	return sum.Add(memory.Exclusive(held)).Bytes()
 }

@@ -112,8 +112,8 @@ func TestQueue(t *testing.T) {
 			continue
 		}
 		queued++
-		if r := c.record; r.Need <= 0 || !strings.Contains(r.Reason, "waits for "+r.Need.String()) {
-			t.Errorf("seed %d: c waits for %v: %q", seed, r.Need, r.Reason)
+		if r := c.record; r.Wait.DeviceBytes() <= 0 || !strings.Contains(r.Reason, "waits for "+r.Wait.Bytes.String()) {
+			t.Errorf("seed %d: c waits for %+v: %q", seed, r.Wait, r.Reason)
 		}
 		w.step(Input{Request: &wire.Request{Verb: wire.Stop, Job: "a"}})
 		w.run(4)

@@ -57,8 +57,11 @@ type Machine struct {
 	// storedOrders are the newest orders of a controller before this one, by executor.
 	storedOrders map[string]wire.Orders
 
-	// The fields below belong to one step, and are empty when it begins.
+	step
+}
 
+// step is what belongs to one step of a machine. It is empty when the step begins.
+type step struct {
 	// changed says that something has changed that others are to know.
 	changed bool
 	// replies are given last, when what they tell is stored.
@@ -142,7 +145,7 @@ func NewMachine(c Config) *Machine {
 }
 
 // Step takes one input, which arrived at a time since the Unix epoch, and returns what is to be done, in order. It
-// never makes plans: Output.PlanRequest asks for them, and Input.PlanResult brings them.
+// never makes plans: Output.plans.Request asks for them, and Input.plans.Result brings them.
 func (m *Machine) Step(now time.Duration, in Input) []Output {
 	m.beginStep(now)
 	switch {
@@ -167,7 +170,7 @@ func (m *Machine) Step(now time.Duration, in Input) []Output {
 // beginStep clears what belongs to one step.
 func (m *Machine) beginStep(now time.Duration) {
 	m.now = max(m.now, now)
-	m.outputs, m.departed, m.drops, m.changed, m.replies = nil, nil, nil, false, nil
+	m.step = step{}
 }
 
 // endStep decides what follows from the input, and returns what the step wants done.
@@ -194,7 +197,7 @@ func (m *Machine) endStep() []Output {
 			d.assignExecutors()
 		}
 		for _, j := range m.jobs {
-			m.countQueueTime(j)
+			m.countWait(j)
 		}
 		m.emitChanges()
 		m.forgetOldJobs()
@@ -252,7 +255,7 @@ func (m *Machine) Trouble() string {
 	for _, d := range m.domains {
 		if held := d.takenBytes(); d.config.Budget > 0 && held > d.config.Budget && d.lastNoPlan != "" {
 			return fmt.Sprintf("jobs hold %s of %s%s, and cannot shrink that far: nothing else begins until some "+
-				"have ended or are parked", held, d.config.Budget, contextSuffix(d.contexts()))
+				"have ended or are parked", held, d.config.Budget, d.contexts().Suffix())
 		}
 	}
 	return ""

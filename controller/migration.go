@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/graph/text"
 	"tensile/plan/program"
 	"tensile/predictor/correct"
@@ -226,7 +227,7 @@ func (d *domain) demandOf(j *job, weight func(*job) float64) (demand planner.Dem
 		return demand, false
 	}
 	demand = e.profile.Demand(e.latency, d.config.Sharing)
-	demand.Weight = weight(j) * float64(d.gainIterations(j)) * float64(totalTime(e.latency))
+	demand.Weight = weight(j) * float64(d.gainIterations(j)) * float64(plans.TotalTime(e.latency))
 	return demand, true
 }
 
@@ -305,9 +306,9 @@ func (m *Machine) findMigrations() (options []migrationOption) {
 func (m *Machine) migrationPause(j *job) time.Duration {
 	flying := scaleTime(j.timeAlone(), j.plannedSlowdown())
 	pause := m.migrations.pause + flying + 2*j.checkpointTime()
-	if l := j.newestLayout(); l != nil && l.program != nil {
+	if l := j.newestLayout(); l != nil && l.IsProven() {
 		c := &j.domain.config
-		pause += copyTime(&l.program.Epilogue, c.Out, c.In)
+		pause += l.LeaveTime(c.Out, c.In)
 	}
 	return pause
 }
@@ -342,7 +343,7 @@ func (v *migrations) ownsRequest(e *openRequest) bool {
 }
 
 // takeAnswer takes the plans for a device of a migration.
-func (v *migrations) takeAnswer(d *domain, p *PlanResult) {
+func (v *migrations) takeAnswer(d *domain, p *plans.Result) {
 	a := &v.current.toOffer
 	if v.current.fromOffer.request == d.request {
 		a = &v.current.fromOffer
@@ -441,11 +442,11 @@ func (t *migration) gainAndCost() (gain, cost time.Duration, falls bool) {
 	}
 	others(&t.toOffer, t.toOffer.request.jobs[:t.toOffer.index])
 	j, p := t.job, t.toOffer.jobPlan()
-	takes(t.to, j, scaleTime(totalTime(t.fromOffer.domain.plannedLatencies(j)), j.plannedSlowdown()),
+	takes(t.to, j, scaleTime(plans.TotalTime(t.fromOffer.domain.plannedLatencies(j)), j.plannedSlowdown()),
 		scaleTime(p.Alone, p.Slowdown))
 	pause := t.pause
-	if p.Layout != nil && p.Layout.program != nil {
-		pause += copyTime(&p.Layout.program.Prologue, t.to.config.Out, t.to.config.In)
+	if p.Layout != nil && p.Layout.IsProven() {
+		pause += p.Layout.EnterTime(t.to.config.Out, t.to.config.In)
 	}
 	costs += t.weight(j) * float64(pause)
 	return saturate(saves), saturate(costs), falling > 0
@@ -463,7 +464,7 @@ func (j *job) fastestAlone() time.Duration {
 	fastest := j.timeAlone()
 	for _, d := range j.domain.m.domains {
 		if e, known := d.expectationOf(j); known && d.mayTake(j) && d.hasSameBits(j) {
-			fastest = min(fastest, totalTime(e.latency))
+			fastest = min(fastest, plans.TotalTime(e.latency))
 		}
 	}
 	return max(1, fastest)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/models/graphtest"
@@ -48,7 +49,7 @@ type world struct {
 	recorder  *Recorder // of the machine that there is now; nil: none
 
 	answers []wire.Answer
-	asked   []*ExplainRequest
+	asked   []*plans.ExplainRequest
 	lines   []string
 	events  []Event
 	claims  graph.Bytes            // claims of all jobs after the step before
@@ -136,14 +137,14 @@ func (w *world) step(in Input) {
 }
 
 // plannerOf is a planner of a device as a machine's configuration has it.
-func plannerOf(c Config, profile func(*graph.Graph) (planner.Profile, error)) *PlanWorker {
+func plannerOf(c Config, profile func(*graph.Graph) (planner.Profile, error)) *plans.Worker {
 	on := c.SharedDevice(planner.Device{Identity: c.Device, Align: c.Align, Out: c.Out, In: c.In, Page: c.Page,
 		Profile: profile})
-	return &PlanWorker{Config: c, PlanDevice: on}
+	return &plans.Worker{Settings: c.PlanSettings(), Device: on}
 }
 
 // plan answers a plan request of the present machine.
-func (w *world) plan(p *PlanRequest) {
+func (w *world) plan(p *plans.Request) {
 	machine := w.machine
 	do := func() {
 		if w.machine == machine {
@@ -400,7 +401,7 @@ func (w *world) check() {
 		}
 		for _, r := range w.machine.Records() {
 			for _, l := range w.machine.findJob(r.Spec.Name).layouts {
-				w.t.Logf("%s %d %v %v %v", r.Spec.Name, l.epoch(), l.Wire.Arena, l.granted, l.delivered)
+				w.t.Logf("%s %d %v %v %v", r.Spec.Name, l.Epoch(), l.Wire.Arena, l.granted, l.delivered)
 			}
 		}
 		w.t.Fatalf("arenas of %s, claims of %s and %s a moment ago, the budget is %s", arenas, claims, w.claims, budget)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/wire"
 )
 
@@ -59,7 +60,7 @@ func (t *migration) newMoveCheck(gain time.Duration) *moveCheck {
 	add := func(j *job, on *domain) {
 		was := j.iterationTime // the average lags behind where jobs came lately
 		if was > 0 {
-			was = max(was, scaleTime(totalTime(j.domain.plannedLatencies(j)), j.plannedSlowdown()))
+			was = max(was, scaleTime(plans.TotalTime(j.domain.plannedLatencies(j)), j.plannedSlowdown()))
 		}
 		p.jobs = append(p.jobs, timedJob{job: j, domain: on, weight: t.weight(j) * float64(on.gainIterations(j)),
 			before: was})

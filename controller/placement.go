@@ -91,7 +91,7 @@ func (m *Machine) bindDevice(j *job, d *domain) {
 		return
 	}
 	if from := j.domain; from != nil {
-		if from.registered != nil && from.registered.Drained && j.record.Checkpoint != nil && !j.noRoom {
+		if from.registered != nil && from.registered.Drained && j.record.Checkpoint != nil && !j.found.noRoom {
 			m.emitEvent(Event{Kind: Migrating, Job: j.record.Spec.Name, Device: d.config.Name,
 				Detail: fmt.Sprintf("device %s is drained", from.recordName())})
 		}
@@ -105,9 +105,9 @@ func (m *Machine) bindDevice(j *job, d *domain) {
 func (m *Machine) unbindDevice(j *job) {
 	j.domain, j.record.On, j.leasePage, j.deviceChosen = nil, "", 0, false
 	if !j.record.Spec.Script {
-		j.profile, j.latency, j.latencySlack, j.lessons, j.measured, j.plannedLatency = nil, nil, nil, nil, false, nil
+		j.jobLatencies = jobLatencies{}
 	}
-	j.blocked, j.hostLack, j.record.Need, j.record.Slowdown = false, 0, 0, 0
+	j.unchecked, j.record.Slowdown = true, 0
 }
 
 // assignDevices has queued jobs belong to the device that may take them, where there is just one.
@@ -122,14 +122,14 @@ func (m *Machine) assignDevices() {
 		return
 	}
 	for _, j := range slices.Clone(m.jobs) {
-		if !j.isFree() || j.deviceChosen || m.isBeingPlanned(j) || j.notBefore > m.now {
+		if !j.isFree() || j.deviceChosen || m.isBeingPlanned(j) || m.isPausing(j) {
 			continue
 		}
 		switch list := m.candidateDevices(j); {
 		case len(list) == 0 && j.checkpointDeadline == 0:
 			m.explainNoDevice(j)
 		case len(list) == 1 && len(m.allowedDevices(j)) > 1: // the other devices have more of its peers
-			if !j.noRoom && m.mayBePlanned(j) {
+			if !j.found.noRoom && m.mayBePlanned(j) {
 				m.bindDevice(j, list[0])
 				// The next replica counts it there.
 				j.deviceChosen, list[0].pending.admission, m.changed = true, true, true
@@ -170,10 +170,7 @@ func (m *Machine) explainNoDevice(j *job) {
 	case slices.ContainsFunc(m.domains, (*domain).isDrained):
 		why = "waits for a device that is not drained"
 	}
-	if r.Reason != why {
-		r.Reason, r.Need, m.changed = why, 0, true
-		m.emitEvent(Event{Kind: Queued, Job: r.Spec.Name, Reason: why})
-	}
+	m.announceWait(j, wire.Wait{For: wire.WaitDevice}, why)
 }
 
 // startSearch searches a device for the first job of the queue that several devices may take. A job behind one that
@@ -193,7 +190,7 @@ func (m *Machine) startSearch() {
 	}
 	m.needsPlacement = false
 	roaming := slices.DeleteFunc(slices.Clone(m.jobs), func(j *job) bool {
-		return j.damage != "" || !(m.isRestarting(j) && j.isFree()) && (j.notBefore > m.now || !m.needsSearch(j))
+		return j.damage != "" || !(m.isRestarting(j) && j.isFree()) && (m.isPausing(j) || !m.needsSearch(j))
 	})
 	m.sortQueue(roaming)
 	blocked := make(map[*domain]*job)
@@ -203,10 +200,10 @@ func (m *Machine) startSearch() {
 				held := d.throttles(j)
 			return held
 		})
-		if len(list) == 0 || !j.noRoom && !m.isRestarting(j) && !m.mayBePlanned(j) {
+		if len(list) == 0 || !j.found.noRoom && !m.isRestarting(j) && !m.mayBePlanned(j) {
 			continue
 		}
-		if j.noRoom || m.isRestarting(j) {
+		if j.found.noRoom || m.isRestarting(j) {
 			for _, d := range list {
 				blocked[d] = j
 			}
@@ -236,17 +233,14 @@ func (m *Machine) waitBehind(j, before *job) {
 	if j.batch != nil {
 		m.takeBatch(j.batch)
 	}
-	why := fmt.Sprintf("job %s is before it in the queue", before.record.Spec.Name)
-	if j.record.Reason != why {
-		j.record.Reason, j.record.Need, m.changed = why, 0, true
-		m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: why})
-	}
+	m.announceWait(j, wire.Wait{For: wire.WaitTurn},
+		fmt.Sprintf("job %s is before it in the queue", before.record.Spec.Name))
 }
 
 // hasUnplaced reports whether the device of one of the jobs is not chosen yet.
 func (b *batch) hasUnplaced() bool {
 	return slices.ContainsFunc(b.jobs, func(j *job) bool {
-		return j.record.State == wire.JobQueued && j.domain == nil && !j.noRoom
+		return j.record.State == wire.JobQueued && j.domain == nil && !j.found.noRoom
 	})
 }
 

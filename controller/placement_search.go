@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
@@ -39,13 +40,13 @@ type offer struct {
 	// index is where the job is among the jobs of request.
 	index int
 	// answer is nil until the plans have come.
-	answer *PlanResult
+	answer *plans.Result
 }
 
 // prospect is a device with the job of a search, as it was when it was first looked at: all that plans depend on.
 type prospect struct {
 	// jobs are those that are planned for, the job of the search last.
-	jobs []Candidate
+	jobs []plans.Candidate
 	// slowdowns are the present ones of the other jobs.
 	slowdowns []float64
 	// demands are those of jobs.
@@ -184,7 +185,7 @@ func (d *domain) prospectFor(j *job, weight func(*job) float64) *prospect {
 		}
 		needs = append(needs, d.largestWorkingSet(o, c.Profile))
 	}
-	s.timeAlone, s.tooSmall = totalTime(s.jobs[len(jobs)-1].Latency), d.isTooSmall(needs)
+	s.timeAlone, s.tooSmall = plans.TotalTime(s.jobs[len(jobs)-1].Latency), d.isTooSmall(needs)
 	return s
 }
 
@@ -244,7 +245,7 @@ func (a *offer) isAlike(b *offer) bool {
 }
 
 // sameCandidate reports whether two jobs get the same plans.
-func sameCandidate(c, e Candidate) bool {
+func sameCandidate(c, e plans.Candidate) bool {
 	return c.LastReport == nil && e.LastReport == nil && c.Spec.Graph == e.Spec.Graph &&
 		c.Spec.Priority == e.Spec.Priority &&
 		c.Spec.SwapRate == e.Spec.SwapRate && c.Spec.Least == e.Spec.Least && c.Measured == e.Measured &&
@@ -254,7 +255,7 @@ func sameCandidate(c, e Candidate) bool {
 }
 
 // takeSearchResult takes the plans of the search on a device.
-func (m *Machine) takeSearchResult(d *domain, p *PlanResult) {
+func (m *Machine) takeSearchResult(d *domain, p *plans.Result) {
 	for _, a := range m.search.offers {
 		if a.domain == d {
 			a.answer = p
@@ -282,7 +283,7 @@ func (m *Machine) decideSearch() {
 		return
 	}
 	for _, j := range m.gangOrSelf(t.job) {
-		j.noRoom = true
+		j.found.noRoom = true
 	}
 	if nearest := t.nearestOffer(); nearest != nil {
 		m.chooseDevice(t, nearest)
@@ -304,11 +305,10 @@ func (m *Machine) chooseDevice(t *placementSearch, on *offer) {
 		}
 	}
 	m.bindDevice(j, on.domain)
-	if j.deviceChosen = !j.noRoom; j.deviceChosen {
-		j.blocked = false
-	}
+	j.deviceChosen = !j.found.noRoom
+	j.unchecked = j.unchecked || j.deviceChosen && j.isBlocked()
 	with := m.gang(j)
-	if b := j.batch; b != nil && b.hasUnplaced() || !j.noRoom && m.hasUnplacedPeer(j) {
+	if b := j.batch; b != nil && b.hasUnplaced() || !j.found.noRoom && m.hasUnplacedPeer(j) {
 		on.release()
 		return
 	} else if b != nil {
@@ -348,7 +348,7 @@ func (m *Machine) abandonSearch() {
 }
 
 // jobPlan is the plan for the job of the search. nil: the job does not fit there now.
-func (a *offer) jobPlan() *PlannedJob {
+func (a *offer) jobPlan() *plans.PlannedJob {
 	if len(a.answer.NeverFit) > 0 || a.index >= len(a.answer.Jobs) {
 		return nil
 	}
@@ -446,8 +446,8 @@ func (m *Machine) largerUnavailable(j *job, d *domain) *domain {
 
 // waitForLarger is for a job that can run on none of the devices that may take it now, of which d is the largest. The
 // job waits for a larger device that is out of reach or drained, or for a larger budget if it fitted once; otherwise it
-// fails. It reports whether the job waits.
-func (m *Machine) waitForLarger(j *job, d *domain, text string) bool {
+// fails.
+func (m *Machine) waitForLarger(j *job, d *domain, text string) {
 	why, away := "waits for a larger budget: ", m.largerUnavailable(j, d)
 	if away == nil {
 		text += m.largerDeviceHint(d)
@@ -459,12 +459,11 @@ func (m *Machine) waitForLarger(j *job, d *domain, text string) bool {
 		why = fmt.Sprintf("waits for device %s, which is out of reach and larger: ", away.recordName())
 	case !j.onceFitted:
 		m.endJob(j, wire.JobFailed, text, nil)
-		return false
+		return
 	}
 	if j.batch != nil {
 		m.takeBatch(j.batch)
 	}
-	j.record.Need, j.record.Reason = 0, why+text
-	m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Reason})
-	return true
+	j.unchecked = false
+	m.announceWait(j, wire.Wait{For: wire.WaitBudget}, why+text)
 }

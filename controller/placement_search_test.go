@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/internal/long"
@@ -66,9 +67,9 @@ func profiled(device string) func(*graph.Graph) (planner.Profile, error) {
 	}
 }
 
-func (l *lab) plan(p *PlanRequest) *PlanResult {
+func (l *lab) plan(p *plans.Request) *plans.Result {
 	planner := plannerOf(l.config.ForDevice(p.Device), profiled(p.Device.Identity))
-	planner.PlanDevice.Sharing = p.Device.Facts.Sharing()
+	planner.Device.Sharing = p.Device.Facts.Sharing()
 	return planner.Plan(l.t.Context(), p)
 }
 
@@ -117,9 +118,9 @@ func (l *lab) best(j *job) (best *domain) {
 		p := l.plan(d.planRequestFor(append(slices.Clone(there), j), at))
 		a := answer{on: d}
 		if of, made := p.NewProfiles[at]; made {
-			a.alone = totalTime(of.Latency)
+			a.alone = plans.TotalTime(of.Latency)
 		} else {
-			a.alone = totalTime(d.candidateFor(j).Latency)
+			a.alone = plans.TotalTime(d.candidateFor(j).Latency)
 		}
 		if fastest = min(fastest, a.alone); len(p.Jobs) <= at {
 			continue

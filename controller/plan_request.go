@@ -1,11 +1,12 @@
 package controller
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
+	"tensile/controller/memory"
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -29,7 +30,7 @@ type openRequest struct {
 	jobs     []*job
 	admitted int
 	// message is the request as it was sent.
-	message *PlanRequest
+	message *plans.Request
 	// mandatory says that the plans are to be adopted whatever they gain.
 	mandatory bool
 	// incremental says that jobs have come or gone since the present plans were made, and most may keep theirs.
@@ -110,8 +111,8 @@ func (d *domain) sendRequest(e *openRequest) {
 
 // planRequestFor is the message that asks for plans for jobs, of which the first ones, as many as admitted says, are
 // admitted.
-func (d *domain) planRequestFor(jobs []*job, admitted int) *PlanRequest {
-	p := &PlanRequest{Device: d.registered, WantSlowdowns: len(d.m.domains) > 1, Admitted: admitted,
+func (d *domain) planRequestFor(jobs []*job, admitted int) *plans.Request {
+	p := &plans.Request{Device: d.registered, WantSlowdowns: len(d.m.domains) > 1, Admitted: admitted,
 		Budget: d.config.Budget, Reserved: d.reservedBytes(), Correction: d.lineOrEqual(),
 		HostMemory: d.config.HostMemory, HostReserved: d.hostReserved(jobs), Contexts: d.stayingContexts()}
 	starts := d.needExecutors(jobs)
@@ -122,7 +123,7 @@ func (d *domain) planRequestFor(jobs []*job, admitted int) *PlanRequest {
 	for i, j := range jobs {
 		p.Jobs = append(p.Jobs, d.candidateFor(j))
 		if p.Jobs[i].StartsProcess = starts[i]; p.Jobs[i].Profile == nil && p.Learnt == nil {
-			p.Learnt = d.learnt.latencies()
+			p.Learnt = d.learnt.AllLatencies()
 		}
 		if w := weights[j]; w > 0 {
 			p.Jobs[i].Spec.Priority = w
@@ -132,8 +133,8 @@ func (d *domain) planRequestFor(jobs []*job, admitted int) *PlanRequest {
 }
 
 // candidateFor is a job as workers take it.
-func (d *domain) candidateFor(j *job) Candidate {
-	c := Candidate{Spec: j.record.Spec, Epoch: j.record.Epoch + 1, Graph: j.graph, LastReport: j.policyReport,
+func (d *domain) candidateFor(j *job) plans.Candidate {
+	c := plans.Candidate{Spec: j.record.Spec, Epoch: j.record.Epoch + 1, Graph: j.graph, LastReport: j.policyReport,
 		Unchecked: j.unchecked,
 		Remaining: d.config.Horizon, DeviceExtra: j.deviceExtra()}
 	if e, known := d.expectationOf(j); known {
@@ -177,7 +178,7 @@ func (d *domain) cancelRequest() {
 }
 
 // takeResult takes the answer to a plan request. An answer to another request than the open one of a device is ignored.
-func (m *Machine) takeResult(p *PlanResult) {
+func (m *Machine) takeResult(p *plans.Result) {
 	for _, d := range m.domains {
 		if d.request != nil && d.request.ticket == p.Ticket {
 			for i, profile := range p.NewProfiles {
@@ -206,7 +207,7 @@ func (d *domain) isSearching() bool {
 
 // applyResult adopts the plans of the open request. The present state counts, not the one in which the request was
 // sent: plans of jobs that are over are ignored.
-func (d *domain) applyResult(p *PlanResult) {
+func (d *domain) applyResult(p *plans.Result) {
 	e := d.request
 	d.request, d.m.changed = nil, true
 	d.driftNotBefore = d.m.now + coolDownFactor*(d.m.now-e.sentAt)
@@ -257,7 +258,7 @@ func (d *domain) rejectImpossible(e *openRequest, why map[int]string) {
 		case j.deviceChosen && j.onceFitted: // another device may take it
 			j.deviceChosen, d.m.needsPlacement = false, true
 		case j.batch == nil || d.m.findJob(j.record.Spec.Name) == j:
-			j.blocked = d.m.waitForLarger(j, d, text)
+			d.m.waitForLarger(j, d, text)
 		}
 	}
 	if d.pending.replan.isZero() {
@@ -267,7 +268,7 @@ func (d *domain) rejectImpossible(e *openRequest, why map[int]string) {
 
 // admitPlanned admits queued jobs, with plans for them and for the jobs that were admitted already. The others go on
 // waiting, each with the reason. No job overtakes another that waits for memory.
-func (d *domain) admitPlanned(e *openRequest, p *PlanResult) {
+func (d *domain) admitPlanned(e *openRequest, p *plans.Result) {
 	if j, why := d.gangNeverFits(e, p); why != "" {
 		only := d.reservedBytes() == 0 && (len(d.m.domains) == 1 || j.record.Spec.Device != "") // it can never fit
 		if j.batch != nil && only {
@@ -290,7 +291,7 @@ func (d *domain) admitPlanned(e *openRequest, p *PlanResult) {
 	for _, j := range begun {
 		j.enter(wire.JobStarting, "")
 		j.record.Preempted = false
-		j.deviceChosen, j.noRoom = false, false
+		j.deviceChosen, j.found.noRoom = false, false
 		for _, o := range d.m.gang(j) { // the peers are to follow
 			if d.m.needsPlacement = true; o.record.State == wire.JobQueued && o.domain != nil {
 				o.domain.pending.admission = true
@@ -299,22 +300,13 @@ func (d *domain) admitPlanned(e *openRequest, p *PlanResult) {
 	}
 	why := p.NoPlan
 	for _, j := range cut {
-		d.keepWaiting(j, cmp.Or(why, &NoPlan{Why: "waits for the other replicas"}))
-	}
-	for i, j := range stillQueued(e.jobs[fits:]) {
-		if d.m.allowPacking(j) {
-			continue
+		if why == nil {
+			d.keepWaiting(j, wire.Wait{For: wire.WaitReplicas}, "waits for the other replicas")
+		} else {
+			d.keepWaitingForPlan(j, why)
 		}
-		switch d.keepWaiting(j, why); {
-		case i > 0 || fits > 0 || why.Need == 0 || d.reservedBytes() == 0:
-		case !d.memoryUnchanged(e):
-			d.m.retryAdmission(d) // the memory has changed: it may fit by now
-		default:
-			j.record.Reason += ", but for what executors may have that cannot be reached"
-			j.blocked, d.pending.admission = true, true // others may begin before it
-		}
-		why = &NoPlan{Why: fmt.Sprintf("job %s is before it in the queue", e.jobs[fits].record.Spec.Name)}
 	}
+	d.keepQueued(e, fits, why)
 	if len(begun) == 0 { // none fits, or those that fit were stopped: others would shrink in vain
 		if d.pending.replan.isZero() {
 			d.pending.replan = e.reason
@@ -335,48 +327,73 @@ func (d *domain) admitPlanned(e *openRequest, p *PlanResult) {
 	}
 }
 
+// keepQueued records why the jobs of a request go on waiting that have no plans: the first, after those that fit, for
+// lack of plans, and the others for it.
+func (d *domain) keepQueued(e *openRequest, fits int, why *plans.NoPlan) {
+	for i, j := range stillQueued(e.jobs[fits:]) {
+		switch {
+		case d.m.allowPacking(j):
+			continue
+		case why == nil:
+			d.keepWaiting(j, wire.Wait{For: wire.WaitTurn},
+				fmt.Sprintf("job %s is before it in the queue", e.jobs[fits].record.Spec.Name))
+			continue
+		}
+		switch d.keepWaitingForPlan(j, why); {
+		case i > 0 || fits > 0 || why.Need == 0 || d.reservedBytes() == 0:
+		case !d.memoryUnchanged(e):
+			d.m.retryAdmission(d) // the memory has changed: it may fit by now
+		default: // others may begin before it
+			w := wire.Wait{For: wire.WaitBudget, Bytes: j.record.Wait.DeviceBytes()}
+			j.waitFor(w, j.record.Reason+", but for what executors may have that cannot be reached")
+			d.pending.admission = true
+		}
+		why = nil
+	}
+}
+
 // stillQueued are those of some jobs that are still Queued.
 func stillQueued(jobs []*job) []*job {
 	return slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return j.record.State != wire.JobQueued })
 }
 
-// keepWaiting records why a job goes on waiting.
-func (d *domain) keepWaiting(j *job, why *NoPlan) {
-	before, need := j.record.Reason, "it and the running jobs need"
+// keepWaitingForPlan records that a job goes on waiting, as there is no plan with it.
+func (d *domain) keepWaitingForPlan(j *job, why *plans.NoPlan) {
+	need, on := "it and the running jobs need", ""
 	if slices.ContainsFunc(d.m.gang(j), func(o *job) bool { return o != j && o.domain == d }) {
 		need = "it, its other replicas and the running jobs need" // this holds also where nothing runs
 	}
-	d.m.needsPlacement = d.m.needsPlacement || j.deviceChosen // it may fit another device
-	j.deviceChosen = false
-	j.record.Need, j.hostLack, j.record.Reason = 0, 0, why.Why
+	if len(d.m.domains) > 1 && why.Need > 0 {
+		on = " of device " + d.config.Name
+	}
+	w, text := wire.Wait{For: wire.WaitMemory}, why.Why
 	switch {
 	case why.OnHost:
-		j.hostLack = why.Need - why.Budget
-		j.record.Reason = fmt.Sprintf("waits for %s of host memory: %s %s of %s", j.hostLack, need, why.Need,
-			why.Budget)
+		w = wire.Wait{For: wire.WaitHostMemory, Bytes: why.Need - why.Budget}
+		text = fmt.Sprintf("waits for %s of host memory: %s %s of %s", w.Bytes, need, why.Need, why.Budget)
 	case why.Need > 0:
-		j.record.Need = why.Need - why.Budget
-		j.record.Reason = fmt.Sprintf("waits for %s: %s %s of %s%s", j.record.Need, need, why.Need, why.Budget,
-			contextSuffix(why.Contexts))
+		w.Bytes = why.Need - why.Budget
+		text = fmt.Sprintf("waits for %s: %s %s of %s%s", w.Bytes, need, why.Need, why.Budget, why.Contexts.Suffix())
 	}
-	if len(d.m.domains) > 1 && why.Need > 0 {
-		j.record.Reason += " of device " + d.config.Name
-	}
-	if j.record.Reason == before {
-		return
-	}
-	d.m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Bytes: j.record.Need, Reason: j.record.Reason})
+	d.keepWaiting(j, w, text+on)
+}
+
+// keepWaiting records that a job goes on waiting.
+func (d *domain) keepWaiting(j *job, w wire.Wait, why string) {
+	d.m.needsPlacement = d.m.needsPlacement || j.deviceChosen // it may fit another device
+	j.deviceChosen = false
+	d.m.announceWait(j, w, why)
 }
 
 // adoption is a plan that an admitted job may change to.
 type adoption struct {
 	job *job
-	PlannedJob
+	plans.PlannedJob
 }
 
 // admittedPlans are the plans of a request whose jobs are admitted. A job that was told to stop or to park keeps its
 // plan, and changes to its new share of the link only.
-func (d *domain) admittedPlans(e *openRequest, plans []PlannedJob) []adoption {
+func (d *domain) admittedPlans(e *openRequest, plans []plans.PlannedJob) []adoption {
 	var list []adoption
 	for i, p := range plans {
 		j := e.jobs[i]
@@ -394,7 +411,7 @@ func (d *domain) admittedPlans(e *openRequest, plans []PlannedJob) []adoption {
 
 // adoptIfBetter adopts plans for the admitted jobs if they are worth the time of the transitions, or if jobs have no
 // plan or have to shrink.
-func (d *domain) adoptIfBetter(e *openRequest, jobs []PlannedJob) {
+func (d *domain) adoptIfBetter(e *openRequest, jobs []plans.PlannedJob) {
 	d.lastNoPlan = ""
 	plans := d.admittedPlans(e, jobs)
 	if d.isOverfull() {
@@ -424,7 +441,7 @@ func (d *domain) adoptIfBetter(e *openRequest, jobs []PlannedJob) {
 
 // keepOldPlans goes on when a request had no plans. Where jobs have to shrink, or have no plan, those that have no
 // memory yet wait again.
-func (d *domain) keepOldPlans(e *openRequest, why *NoPlan) {
+func (d *domain) keepOldPlans(e *openRequest, why *plans.NoPlan) {
 	if (d.isOverfull() || d.hasUnplannedJob()) && d.requeueAllAdmitted(e.reason.text) {
 		d.pending.replan, d.pending.admission = e.reason, true
 		return
@@ -449,8 +466,8 @@ func (d *domain) keepOldPlans(e *openRequest, why *NoPlan) {
 // may never fit the present budget.
 func (d *domain) requeueAllAdmitted(reason string) (any bool) {
 	for _, j := range d.activeJobs() {
-		if j.record.State == wire.JobStarting && j.claim().isZero() {
-			d.requeueAdmitted(j, reason)
+		if j.record.State == wire.JobStarting && j.claim().IsZero() {
+			d.requeueAdmitted(j, wire.Wait{For: wire.WaitMemory}, reason)
 			any = true
 		}
 	}
@@ -458,9 +475,10 @@ func (d *domain) requeueAllAdmitted(reason string) (any bool) {
 }
 
 // requeueAdmitted has an admitted job wait again that has no memory yet.
-func (d *domain) requeueAdmitted(j *job, why string) {
+func (d *domain) requeueAdmitted(j *job, w wire.Wait, why string) {
 	d.m.dropDelivered(j, j.deliveredLayouts(), j.record.Park == "" && !j.record.Spec.Script)
 	j.enter(wire.JobQueued, why)
+	j.waitFor(w, why)
 	j.layouts, j.unchecked = nil, true
 	if j.record.Park == "" && !j.record.Spec.Script {
 		j.record.Executor = ""
@@ -477,7 +495,7 @@ func (d *domain) adopt(plans []adoption, e Event) {
 		if d.config.Limited {
 			j.record.Link = wire.Rates{Out: p.Out.Rate, In: p.In.Rate}
 		}
-		if p.Layout != nil && p.Layout.epoch() > j.record.Epoch {
+		if p.Layout != nil && p.Layout.Epoch() > j.record.Epoch {
 			j.record.Latencies = p.Latencies
 			j.addLayout(p.Layout, e.Reason)
 			d.m.addCount(j, func(t *Counters) { t.countPlan(e.Cause) })
@@ -494,7 +512,7 @@ func (d *domain) adopt(plans []adoption, e Event) {
 // isOverfull reports whether the newest plans of all jobs do not fit the budget together, which was larger when they
 // were made.
 func (d *domain) isOverfull() bool {
-	var sum ClaimSum
+	var sum memory.Sum
 	for _, j := range d.reachableJobs() {
 		if l := j.newestLayout(); l != nil {
 			sum = sum.Add(j.claimWith(l))

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/graph/cost"
 	"tensile/predictor/correct"
 	"tensile/wire"
@@ -86,5 +87,6 @@ func (d *domain) initLatencies(j *job) {
 		j.latency, j.latencySlack, j.measured = slices.Clone(j.profile.Latency), nil, true
 		return
 	}
-	j.latency, j.latencySlack, j.measured = expectedLatencies(j.graph, j.profile, d.lineOrEqual(), d.learnt.latencyOf)
+	j.latency, j.latencySlack, j.measured = plans.ExpectedLatencies(j.graph, j.profile, d.lineOrEqual(),
+		d.learnt.LatencyOf)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -20,8 +21,8 @@ func (d *domain) waitingJobs() []*job {
 		if d.m.isRestarting(j) {
 			return j.domain != d && !(j.isFree() && d.mayTake(j))
 		}
-		return j.domain != d || j.record.State != wire.JobQueued || j.blocked || j.overtakable ||
-			j.notBefore > d.m.now || d.m.isUnreachable(j) ||
+		return j.domain != d || j.record.State != wire.JobQueued || j.isBlocked() || j.found.overtakable ||
+			d.m.isPausing(j) || d.m.isUnreachable(j) ||
 			j.checkpointDeadline > 0 && d.vacantExecutor(j, nil) == "" || !d.mayTakeFree(j) ||
 			!d.m.mayBePlanned(j)
 	})
@@ -30,7 +31,7 @@ func (d *domain) waitingJobs() []*job {
 		waiting = waiting[:first]
 	}
 	unheld := d.unthrottled(slices.Clone(waiting))
-	passed := func(j *job) bool { return j.overtakable }
+	passed := func(j *job) bool { return j.found.overtakable }
 	if len(unheld) == 0 && len(d.activeJobs()) == 0 && slices.ContainsFunc(slices.Collect(d.jobs()), passed) {
 		return waiting // the jobs that they would wait for cannot begin
 	}
@@ -40,7 +41,7 @@ func (d *domain) waitingJobs() []*job {
 // isRestarting reports whether a job has lost its executor once and will restart shortly. Until then no job behind it
 // gets the memory that it had.
 func (m *Machine) isRestarting(j *job) bool {
-	return j.damage == "" && j.record.State == wire.JobQueued && j.notBefore > m.now && j.record.Restarts <= 1
+	return j.damage == "" && j.record.State == wire.JobQueued && m.isPausing(j) && j.record.Restarts <= 1
 }
 
 // mayTakeFree reports whether the device may take a job, if that has a choice of devices. It is true for other jobs.
@@ -51,8 +52,8 @@ func (d *domain) mayTakeFree(j *job) bool {
 // unblock has the blocked jobs looked at again, because there is more memory.
 func (m *Machine) unblock() {
 	for _, j := range m.jobs {
-		if j.blocked {
-			j.blocked, j.unchecked = false, true
+		if j.isBlocked() {
+			j.unchecked = true
 			m.retryAdmission(j.domain)
 		}
 	}
@@ -69,9 +70,10 @@ func (m *Machine) enqueue(j *job, why string) {
 	j.enter(wire.JobQueued, why)
 	j.record.Waiting = m.now
 	// The budget may have become smaller since the job was admitted.
-	j.unchecked, j.blocked, j.checkpointDeadline, j.hostLack = true, false, 0, 0
-	// settleAccounts sees by this when the job is no longer throttled.
-	_, j.throttled = m.throttledFor(j)
+	j.unchecked, j.checkpointDeadline = true, 0
+	if _, held := m.throttledFor(j); held {
+		j.record.Wait.For = wire.WaitTenant // until settleAccounts sees that it is no more
+	}
 	m.changed = true
 	m.retryAdmission(j.domain)
 }
@@ -94,10 +96,10 @@ func (m *Machine) restartJob(j *job, why string) bool {
 	}
 	j.record.Restarts++
 	wait := min(maxBackOff, time.Second<<min(10, j.record.Restarts-1))
-	j.notBefore = m.now + wait
 	m.detachJob(j)
 	m.requeueInPlace(j, fmt.Sprintf("goes on from iteration %d in %v (attempt %d of %d): %s", j.record.Iteration, wait,
 		j.record.Restarts, j.record.Spec.Restarts, why))
+	j.record.Wait = wire.Wait{For: wire.WaitRestart, Until: m.now + wait}
 	m.emitEvent(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Detail: why})
 	return true
 }
@@ -130,7 +132,7 @@ func (m *Machine) handleMissingCheckpoint(j *job, x *executor, why string) bool 
 	until := cmp.Or(j.checkpointDeadline, m.now+m.config.GiveUp)
 	m.detachJob(j)
 	m.requeueInPlace(j, fmt.Sprintf("waits for an executor that has its checkpoint %s, on %s", c.File, c.Host))
-	j.checkpointDeadline = until
+	j.checkpointDeadline, j.record.Wait = until, wire.Wait{For: wire.WaitCheckpoint}
 	m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Reason})
 	return true
 }
@@ -238,7 +240,7 @@ func (m *Machine) parkJob(j *job, to wire.Place) error {
 // sendGangHome has a job leave the device, and its peers too.
 func (m *Machine) sendGangHome(j *job, to wire.Place) {
 	g := m.gangOrSelf(j)
-	trains := func(o *job) bool { return !o.claim().isZero() }
+	trains := func(o *job) bool { return !o.claim().IsZero() }
 	if j.isReplica() && j.record.State != wire.JobParking && slices.ContainsFunc(g, trains) {
 		m.chooseRestPoint(g, false)
 	}
@@ -251,7 +253,7 @@ func (m *Machine) sendGangHome(j *job, to wire.Place) {
 // sendHome has one job leave the device. A job that no executor has, or that was granted nothing where it is, leaves at
 // once; another one when it has come Home.
 func (m *Machine) sendHome(j *job, to wire.Place) {
-	if j.hasExecutor() && !j.record.Spec.Script && j.claim().isZero() && j.hostClaim() == 0 {
+	if j.hasExecutor() && !j.record.Spec.Script && j.claim().IsZero() && j.hostClaim() == 0 {
 		m.detachJob(j)
 	}
 	if !j.hasExecutor() {
@@ -290,7 +292,7 @@ func (m *Machine) recordParked(j *job) {
 
 // resumeJob has a parked job wait for its turn.
 func (m *Machine) resumeJob(j *job) error {
-	if j.record.State == wire.JobParking && j.claim().isZero() { // it already rests in memory, and was to leave
+	if j.record.State == wire.JobParking && j.claim().IsZero() { // it already rests in memory, and was to leave
 		j.enter(wire.JobParked, "")
 		j.record.Park, j.record.Preempted = wire.InMemory, false
 	}
@@ -302,7 +304,8 @@ func (m *Machine) resumeJob(j *job) error {
 	case wire.JobParked:
 		m.enqueue(j, "is being planned for")
 		if m.isUnreachable(j) {
-			j.record.Reason = fmt.Sprintf("rests at executor %s, which cannot be reached", j.record.Executor)
+			j.waitFor(wire.Wait{For: wire.WaitExecutor},
+				fmt.Sprintf("rests at executor %s, which cannot be reached", j.record.Executor))
 		}
 	case wire.JobParking:
 		j.record.Park, j.record.Preempted = "", false
@@ -327,9 +330,9 @@ func (d *domain) preempt() {
 		return
 	}
 	first, rank := waiting[0], d.m.rank(waiting[0])
-	need, gives, place := first.record.Need, d.freedWithout, wire.InMemory
+	need, gives, place := first.record.Wait.DeviceBytes(), d.freedWithout, wire.InMemory
 	if need == 0 {
-		need, gives, place = first.hostLack, hostFreedBy, wire.OnDisk
+		need, gives, place = first.record.Wait.HostBytes(), hostFreedBy, wire.OnDisk
 	}
 	if need == 0 {
 		return
@@ -371,16 +374,16 @@ func (d *domain) unloadParked() {
 		return
 	}
 	first := waiting[0]
-	need, gives := first.record.Need, d.contextFreedBy
+	need, gives := first.record.Wait.DeviceBytes(), d.contextFreedBy
 	if need == 0 {
-		need, gives = first.hostLack, func(j *job) graph.Bytes { return hostFreedBy(j) }
+		need, gives = first.record.Wait.HostBytes(), func(j *job) graph.Bytes { return hostFreedBy(j) }
 	}
 	var last *job
 	var sum graph.Bytes
 	others := false
 	for j := range d.jobs() {
-		others = others || j != first && !j.isPeerOf(first) && j.record.State == wire.JobQueued && !j.blocked &&
-			!j.overtakable
+		others = others || j != first && !j.isPeerOf(first) && j.record.State == wire.JobQueued && !j.isBlocked() &&
+			!j.found.overtakable
 		switch {
 		case j.record.State == wire.JobParking || j.record.State == wire.JobStopping:
 			return // the job is about to give memory back
@@ -398,7 +401,7 @@ func (d *domain) unloadParked() {
 	case sum < need:
 		if others && len(d.activeJobs()) == 0 {
 			for _, o := range d.m.gangOrSelf(first) {
-				o.overtakable = true
+				o.found.overtakable = true
 			}
 			d.pending.admission, d.m.changed = true, true
 		}
@@ -424,14 +427,14 @@ func (d *domain) contextFreedBy(j *job) graph.Bytes {
 
 // freedWithout is how many bytes of the device would be free without some jobs.
 func (d *domain) freedWithout(jobs ...*job) graph.Bytes {
-	var left ClaimSum
+	var left memory.Sum
 	for j := range d.jobs() {
 		if !slices.Contains(jobs, j) {
 			left = left.Add(j.claim())
 		}
 	}
 	held, _ := d.reservations()
-	left = left.Add(exclusiveClaim(held))
+	left = left.Add(memory.Exclusive(held))
 	return d.totalClaims().Bytes() - left.Bytes()
 }
 

@@ -230,23 +230,3 @@ func (d *Delivery) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(form)
 }
-
-// MarshalJSON writes digests of what workers plan with.
-func (c Candidate) MarshalJSON() ([]byte, error) {
-	form := struct {
-		Spec     wire.Spec `json:"spec"`
-		Epoch    int64     `json:"epoch"`
-		Reckons  string    `json:"reckons"` // digest of profile, latencies, slack and last report
-		Measured bool      `json:"measured"`
-		Fresh    bool      `json:"fresh"`
-		Left     int       `json:"left"`
-		Has      int64     `json:"has,omitzero"` // the epoch of Current
-		Starts   bool      `json:"starts,omitzero"`
-	}{Spec: c.Spec, Epoch: c.Epoch, Measured: c.Measured, Fresh: c.Unchecked, Left: c.Remaining,
-		Starts: c.StartsProcess}
-	form.Reckons = recording.Digest([]any{c.Profile, c.Latency, c.Slack, c.LastReport})
-	if c.Current != nil {
-		form.Has = c.Current.epoch()
-	}
-	return json.Marshal(form)
-}

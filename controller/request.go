@@ -89,13 +89,13 @@ func (m *Machine) handleRequest(from int64, by string, q *wire.Request, to *Subm
 func (m *Machine) stopJob(j *job) {
 	g := m.gangOrSelf(j)
 	begun := func(o *job) bool {
-		return o.hasExecutor() && (!o.isReplica() || !o.claim().isZero() || o.hostClaim() > 0)
+		return o.hasExecutor() && (!o.isReplica() || !o.claim().IsZero() || o.hostClaim() > 0)
 	}
 	if !slices.ContainsFunc(g, begun) {
 		m.endJob(j, wire.JobStopped, "", nil) // which ends its peers too
 		return
 	}
-	if s := j.record.State; j.isReplica() && s != wire.JobStopping && s != wire.JobParking && !j.claim().isZero() {
+	if s := j.record.State; j.isReplica() && s != wire.JobStopping && s != wire.JobParking && !j.claim().IsZero() {
 		m.chooseRestPoint(g, false)
 	}
 	for _, o := range g {

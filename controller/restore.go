@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/learn"
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/peak"
 	"tensile/plan/compile"
@@ -51,7 +53,7 @@ func Restore(c Config, s Stored) *Machine {
 		m.shares = maps.Clone(s.Tenants.Shares)
 	}
 	if d := m.ownDomain; d != nil {
-		d.learnt = restoreLearnt(c.Device, s.Learnt)
+		d.learnt = learn.Restore(c.Device, s.Learnt)
 		if s.Settings != nil && c.Budget == 0 {
 			d.config.Budget = s.Settings.Budget
 		}
@@ -71,7 +73,8 @@ func Restore(c Config, s Stored) *Machine {
 	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Order - b.Order) })
 	for _, r := range s.Records {
 		d := m.domainByRecord(r.On)
-		j := &job{domain: d, record: r, stored: r, unchecked: r.State == wire.JobQueued, onceFitted: true}
+		j := &job{domain: d, record: r, stored: r}
+		j.unchecked, j.onceFitted = r.State == wire.JobQueued, true
 		if j.record.Waiting == 0 { // the record does not say
 			j.record.Waiting = r.Submitted
 		}
@@ -244,7 +247,7 @@ func (d *domain) replanForBudget() {
 	d.m.emitEvent(Event{Kind: BudgetChanged, Reason: change})
 	d.pending.replan = newReason(Memory, "%s", change)
 	for _, j := range live {
-		j.record.Budget, j.blocked = d.config.Budget, false
+		j.record.Budget = d.config.Budget
 		j.unchecked = j.unchecked || j.record.State == wire.JobQueued // it may never fit the new budget
 	}
 }
@@ -276,7 +279,7 @@ func (j *job) restoreLayouts(c *Config, layouts []*wire.Layout) error {
 		if w.Plan.Epoch < first || w.Plan.Epoch > last || !j.isActive() {
 			continue
 		}
-		if l := (&layout{ProvenLayout: ProvenLayout{Wire: w}, granted: true, delivered: true}); j.isStale(l) {
+		if l := (&layout{ProvenLayout: plans.ProvenLayout{Wire: w}, granted: true, delivered: true}); j.isStale(l) {
 			// The layout counts until the executor says that another is in force. What the script held beside it is
 			// part of the claim.
 			l.scriptHeld = max(0, j.record.Claim-w.Arena-j.allocatorReserve())
@@ -288,11 +291,11 @@ func (j *job) restoreLayouts(c *Config, layouts []*wire.Layout) error {
 		if err != nil {
 			return fmt.Errorf("layout %d is wrong: %w", w.Plan.Epoch, err)
 		}
-		l := &ProvenLayout{Wire: w, Peak: peak.Of(j.graph, w.Plan).Peak, Host: proven.Program().Host,
-			Claim: c.claimOf(proven.Program()), program: proven.Program()}
+		settings := c.PlanSettings()
+		l := settings.NewLayout(w, proven.Program(), peak.Of(j.graph, w.Plan).Peak)
 		j.layouts = append(j.layouts, &layout{ProvenLayout: *l, granted: true, delivered: true,
 			scriptHeld: j.record.Spec.Held})
 	}
-	slices.SortFunc(j.layouts, func(a, b *layout) int { return int(a.epoch() - b.epoch()) })
+	slices.SortFunc(j.layouts, func(a, b *layout) int { return int(a.Epoch() - b.Epoch()) })
 	return nil
 }

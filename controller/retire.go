@@ -100,7 +100,7 @@ func (m *Machine) dropDelivered(j *job, layouts []*layout, leaves bool) {
 	}
 	for _, l := range layouts {
 		if l.delivered {
-			drop(wire.LayoutObject(j.record.Spec.Name, j.record.Spec.ID, l.epoch()))
+			drop(wire.LayoutObject(j.record.Spec.Name, j.record.Spec.ID, l.Epoch()))
 		}
 	}
 	others := func(o *job) bool {

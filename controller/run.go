@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/scheduler/planner"
 	"tensile/wire"
@@ -34,8 +35,8 @@ type Options struct {
 	Describe func(*wire.Device) (planner.Device, error)
 
 	// Plan answers a plan request, on a goroutine of its own. Once ctx is done nobody wants the answer. nil: a
-	// PlanWorker answers.
-	Plan func(ctx context.Context, q *PlanRequest) *PlanResult
+	// plans.Worker answers.
+	Plan func(ctx context.Context, q *plans.Request) *plans.Result
 
 	// Launch starts an executor process by this name, which joins by itself. ended is called once when the process has
 	// ended, with the reason in one line and the lives of that name that are known to have ended. nil: executors are
@@ -113,14 +114,16 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, maxInputs),
 		answers: make(map[int64]chan<- wire.Answer), sizes: make(map[graph.Digest]int),
 		explanations: make(chan struct{}, maxExplanations), explaining: make(chan struct{}, 1),
-		cancels: make(map[int64]func()), planCache: NewPlanCache(cachedCommands)}
+		cancels: make(map[int64]func()), planCache: plans.NewCache(cachedCommands)}
 	defer r.background.Wait()
 	defer cancel()
 	if err := r.restore(); err != nil {
 		return fmt.Errorf("take up what is stored: %w", err)
 	}
 	if o = r.options; o.Plan == nil {
-		r.options.Plan = func(ctx context.Context, q *PlanRequest) *PlanResult { return r.workerFor(q).Plan(ctx, q) }
+		r.options.Plan = func(ctx context.Context, q *plans.Request) *plans.Result {
+			return r.workerFor(q).Plan(ctx, q)
+		}
 	}
 	if err := r.resume(); err != nil {
 		return err
@@ -169,7 +172,7 @@ type runner struct {
 	// sizes has the sizes, in bytes, of the graphs that are stored.
 	sizes map[graph.Digest]int
 	// planCache has the plans for devices that executors register.
-	planCache *PlanCache
+	planCache *plans.Cache
 
 	// blocked is what was known when the bus began to refuse something. nil: it refuses nothing.
 	blocked atomic.Pointer[View]
@@ -436,12 +439,12 @@ func (r *runner) store(o Output) error {
 const cachedCommands = 300_000
 
 // workerFor is a worker of the device that a request is for. Any goroutine may call it.
-func (r *runner) workerFor(p *PlanRequest) *PlanWorker {
+func (r *runner) workerFor(p *plans.Request) *plans.Worker {
 	if p == nil || p.Device == nil {
-		return &PlanWorker{Config: r.options.Config, PlanDevice: r.options.PlanDevice}
+		return &plans.Worker{Settings: r.options.Config.PlanSettings(), Device: r.options.PlanDevice}
 	}
 	c := r.options.Config.ForDevice(p.Device)
-	return &PlanWorker{Config: c, PlanDevice: c.SharedDevice(r.describe(p.Device)), Plans: r.planCache}
+	return &plans.Worker{Device: c.SharedDevice(r.describe(p.Device)), Settings: c.PlanSettings(), Cache: r.planCache}
 }
 
 // describe describes for plans a device that executors have registered. If it cannot be planned for, no job can run on
@@ -459,7 +462,7 @@ func (r *runner) describe(d *wire.Device) planner.Device {
 }
 
 // beginPlan has a plan request answered on a goroutine of its own.
-func (r *runner) beginPlan(p *PlanRequest) {
+func (r *runner) beginPlan(p *plans.Request) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	r.cancels[p.Ticket] = cancel
 	r.background.Go(func() {
@@ -477,13 +480,13 @@ func (r *runner) beginPlan(p *PlanRequest) {
 
 // makePlans makes plans. A panic is a bug that makes this request alone fail: the jobs say so, and the log says where
 // it was.
-func (r *runner) makePlans(ctx context.Context, p *PlanRequest) (planned *PlanResult) {
+func (r *runner) makePlans(ctx context.Context, p *plans.Request) (planned *plans.Result) {
 	defer func() {
 		if bug := recover(); bug != nil {
 			r.options.Log.Error("a bug ended the making of plans: report it with these lines", "panic", bug,
 				"stack", string(debug.Stack()))
 			why := fmt.Sprintf("a bug ended the making of plans (%v): the log of the controller says where", bug)
-			planned = &PlanResult{Ticket: p.Ticket, NoPlan: &NoPlan{Why: strings.ReplaceAll(why, "\n", " ")}}
+			planned = &plans.Result{Ticket: p.Ticket, NoPlan: &plans.NoPlan{Why: strings.ReplaceAll(why, "\n", " ")}}
 		}
 	}()
 	return r.options.Plan(ctx, p)

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/models/graphtest"
@@ -26,9 +27,10 @@ import (
 type office struct {
 	t         *testing.T
 	bus       *bustest.Bus
-	planner   *PlanWorker
-	plans     chan *PlanRequest // that are being made
-	let       chan struct{}     // lets a plan be made
+	config    Config
+	planner   *plans.Worker
+	plans     chan *plans.Request // that are being made
+	let       chan struct{}       // lets a plan be made
 	forgotten []string
 	lines     strings.Builder // of the log
 	recording bytes.Buffer
@@ -40,8 +42,8 @@ type office struct {
 func newOffice(t *testing.T) *office {
 	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
 	c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", SettleReports: 1, Alpha: 1}
-	f := &office{t: t, bus: bustest.New(), planner: plannerOf(c, profile), plans: make(chan *PlanRequest, 1),
-		let:   make(chan struct{}),
+	f := &office{t: t, bus: bustest.New(), config: c, planner: plannerOf(c, profile),
+		plans: make(chan *plans.Request, 1), let: make(chan struct{}),
 		ended: make(chan error, 1)}
 	f.begin(c)
 	return f
@@ -52,7 +54,7 @@ func (f *office) begin(c Config) {
 	ctx, cancel := context.WithCancelCause(f.t.Context())
 	f.end = cancel
 	ready := make(chan struct{})
-	o := Options{Config: c, PlanDevice: f.planner.PlanDevice, Plan: f.plan, Ready: func() { close(ready) },
+	o := Options{Config: c, PlanDevice: f.planner.Device, Plan: f.plan, Ready: func() { close(ready) },
 		Log:       slog.New(slog.NewTextHandler(&f.lines, nil)),
 		Full:      func() string { return f.full },
 		Forgotten: func(name string) { f.forgotten = append(f.forgotten, name) },
@@ -81,7 +83,7 @@ func TestFullIsTold(t *testing.T) {
 }
 
 // plan is a planner that waits until it is let on, or nobody wants its plan any more.
-func (f *office) plan(ctx context.Context, p *PlanRequest) *PlanResult {
+func (f *office) plan(ctx context.Context, p *plans.Request) *plans.Result {
 	f.plans <- p
 	select {
 	case <-f.let:
@@ -167,7 +169,7 @@ func TestBudgetOutlives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newOffice(t)
 		defer f.close()
-		c := f.planner.Config
+		c := f.config
 		f.ask(wire.Request{Verb: wire.SetBudget, Budget: 4 * graph.MiB})
 		again := func(budget, want graph.Bytes, line string) {
 			t.Helper()
@@ -387,7 +389,7 @@ func TestLearntOnTheBus(t *testing.T) {
 				t.Errorf("%s: %v", test.what, err)
 				continue
 			}
-			if got := len(r.machine.ownDomain.learnt.lessons); got != test.want {
+			if got := len(r.machine.ownDomain.learnt.AllLatencies()); got != test.want {
 				t.Errorf("%s: the machine knows %d signatures, want %d", test.what, got, test.want)
 			}
 			if said := lines.String(); (said == "") != (test.line == "") || !strings.Contains(said,
@@ -395,7 +397,7 @@ func TestLearntOnTheBus(t *testing.T) {
 				t.Errorf("%s: the controller says %q, want %q", test.what, said, test.line)
 			}
 			r.machine.beginStep(0)
-			r.machine.ownDomain.storeLearnt()
+			r.machine.emit(Output{Learnt: &Learnt{r.machine.ownDomain.learnt.Stored("model")}})
 			if err := r.carryOut(r.machine.outputs); err != nil {
 				t.Fatal(err)
 			}

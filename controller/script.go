@@ -6,6 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/learn"
+	"tensile/controller/memory"
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/graph/text"
 	"tensile/scheduler/planner"
@@ -62,7 +65,7 @@ func (m *Machine) setGraph(j *job, q *wire.Request, to *Submission) error {
 	}
 	before := j.record.Spec.Graph
 	j.record.Spec.Graph, j.record.Spec.Held, j.record.Spec.Least = q.Graph, q.Held, q.Least
-	j.graph, j.profile, j.lessons = to.Graph, recordedProfile(to.Latency), nil
+	j.graph, j.profile, j.teacher = to.Graph, recordedProfile(to.Latency), learn.Teacher{}
 	j.iterationTime, j.reportsSincePlan, j.progress.layout, j.record.Unplanned = 0, 0, nil, ""
 	j.measureHome()
 	j.domain.initLatencies(j)
@@ -94,7 +97,7 @@ func (m *Machine) recordAllocated(j *job, a *wire.Allocated) {
 }
 
 // recordUnplanned records that there is no plan for what a script has recorded: it trains on without one.
-func (m *Machine) recordUnplanned(j *job, why *NoPlan) {
+func (m *Machine) recordUnplanned(j *job, why *plans.NoPlan) {
 	last := j.newestLayout()
 	if last == nil || !j.isStale(last) || !j.canChangePlan() {
 		return
@@ -117,7 +120,7 @@ func (j *job) unplannedBytes() graph.Bytes {
 	if s := j.record.Script; s != nil && s.Plan == 0 {
 		need = max(need, s.Touched)
 	}
-	return j.wholePages(need)
+	return memory.WholePages(need, j.leasePage)
 }
 
 // deviceExtra is what a script is to have on the device beside the arena of a new plan: what it holds, and the reserve
@@ -132,14 +135,6 @@ func (j *job) allocatorReserve() graph.Bytes {
 	return j.record.Script.Reserve
 }
 
-// wholePages is what a lease counts for so many bytes.
-func (j *job) wholePages(bytes graph.Bytes) graph.Bytes {
-	if j.leasePage == 0 {
-		return bytes
-	}
-	return (bytes + j.leasePage - 1) / j.leasePage * j.leasePage
-}
-
 // isStale reports whether a layout is for a graph that the job had before.
 func (j *job) isStale(l *layout) bool {
 	return j.record.Spec.Script && l.Wire.Plan.Graph != j.record.Spec.Graph
@@ -150,7 +145,7 @@ func (j *job) isStale(l *layout) bool {
 func (j *job) orderedSpec() wire.Spec {
 	spec := j.record.Spec
 	for _, l := range j.layouts {
-		if l.epoch() == j.record.Granted && j.isStale(l) {
+		if l.Epoch() == j.record.Granted && j.isStale(l) {
 			spec.Graph = l.Wire.Plan.Graph
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/models/external"
@@ -72,8 +73,8 @@ type script struct {
 	config  Config
 	m       *Machine
 	now     time.Duration
-	asked   *PlanRequest // the newest
-	plans   map[int64]*PlanRequest
+	asked   *plans.Request // the newest
+	plans   map[int64]*plans.Request
 	devices map[string]wire.Device
 	records map[string]wire.Record
 	layouts map[string][]*wire.Layout
@@ -101,7 +102,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		s.m = NewMachine(s.config)
 		s.records, s.layouts, s.orders = map[string]wire.Record{}, map[string][]*wire.Layout{}, map[string]wire.Orders{}
 		s.set, s.scripts = nil, map[graph.Digest]*graph.Graph{}
-		s.plans, s.devices = map[int64]*PlanRequest{}, map[string]wire.Device{}
+		s.plans, s.devices = map[int64]*plans.Request{}, map[string]wire.Device{}
 	case "need":
 		fmt.Fprintln(&s.out, external.Need(graphtest.Script(rand.New(rand.NewPCG(1, 1)))))
 	case "devices":
@@ -465,15 +466,15 @@ func (s *script) report(t *testing.T, d *datadriven.TestData) *wire.Report {
 }
 
 // planned answers the newest plan request, or pretends to answer another.
-func (s *script) planned(t *testing.T, d *datadriven.TestData) *PlanResult {
-	p := &PlanResult{WantsReports: d.HasArg("again")}
+func (s *script) planned(t *testing.T, d *datadriven.TestData) *plans.Result {
+	p := &plans.Result{WantsReports: d.HasArg("again")}
 	d.ScanArgs(t, "ticket", &p.Ticket)
 	asked := s.plans[p.Ticket]
 	if asked == nil {
 		asked = s.asked
 	}
 	if why := word(t, d, "why"); why != "" || d.HasArg("need") {
-		p.NoPlan = &NoPlan{Why: why}
+		p.NoPlan = &plans.NoPlan{Why: why}
 		d.MaybeScanArgs(t, "need", &p.NoPlan.Need)
 		d.MaybeScanArgs(t, "of", &p.NoPlan.Budget)
 		p.NoPlan.OnHost = d.HasArg("host")
@@ -482,7 +483,7 @@ func (s *script) planned(t *testing.T, d *datadriven.TestData) *PlanResult {
 		}
 	}
 	for _, line := range lines(t, d) {
-		at := slices.IndexFunc(asked.Jobs, func(c Candidate) bool { return c.Spec.Name == line.Cmd })
+		at := slices.IndexFunc(asked.Jobs, func(c plans.Candidate) bool { return c.Spec.Name == line.Cmd })
 		if at < 0 {
 			d.Fatalf(t, "no plan for job %s was asked for", line.Cmd)
 		}
@@ -507,12 +508,13 @@ func (s *script) planned(t *testing.T, d *datadriven.TestData) *PlanResult {
 }
 
 // plannedJob is a plan in an arena of some size, which may be larger than it needs.
-func (s *script) plannedJob(t *testing.T, line *datadriven.TestData, c *Candidate) PlannedJob {
+func (s *script) plannedJob(t *testing.T, line *datadriven.TestData, c *plans.Candidate) plans.PlannedJob {
 	unlimited := s.config
 	unlimited.Budget = 0
 	fresh := *c
 	fresh.Current = nil
-	j := plannerOf(unlimited, profile).Plan(t.Context(), &PlanRequest{Jobs: []Candidate{fresh}, Admitted: 1}).Jobs[0]
+	asks := &plans.Request{Jobs: []plans.Candidate{fresh}, Admitted: 1}
+	j := plannerOf(unlimited, profile).Plan(t.Context(), asks).Jobs[0]
 	var arena int64
 	line.ScanArgs(t, "arena", &arena)
 	if need := j.Layout.Wire.Arena; graph.Bytes(arena) < need {
@@ -528,7 +530,7 @@ func (s *script) plannedJob(t *testing.T, line *datadriven.TestData, c *Candidat
 		if j.Slowdown, err = strconv.ParseFloat(slow, 64); err != nil {
 			line.Fatalf(t, "%v", err)
 		}
-		j.Alone = totalTime(j.details.Plan.Made)
+		j.Alone = plans.TotalTime(j.Layout.Wire.Plan.Made)
 	}
 	for name, to := range map[string]*time.Duration{"gain": &j.Gain, "transition": &j.Transition, "alone": &j.Alone} {
 		if value := word(t, line, name); value != "" {
@@ -553,6 +555,9 @@ func (s *script) do(outputs []Output) {
 			fmt.Fprintf(&s.out, "answer %d: %s", o.Answer.To, o.Answer.Error)
 			for _, r := range o.Answer.Jobs {
 				fmt.Fprintf(&s.out, "%s %s; ", r.Spec.Name, r.State)
+			}
+			if e := o.Answer.Explained; e != nil {
+				fmt.Fprintf(&s.out, "%s is %s and has waited %v", e.Job, e.State, e.Past.Waited)
 			}
 			fmt.Fprintln(&s.out)
 		case o.Record != nil:

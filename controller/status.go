@@ -259,13 +259,14 @@ const (
 // applyTick does what is due, every second or so.
 func (m *Machine) applyTick(t *Tick) {
 	for _, d := range m.domains {
-		if d.learnt.unstored && m.now-d.learnt.storedAt >= storeEvery {
+		if m.now-d.learntStoredAt >= storeEvery {
 			d.storeLearnt()
 		}
 	}
 	m.takeLateBatches()
 	// What executors said while this process was suspended has not arrived yet.
 	deaf := t.Deaf || m.now-m.lastTick > maxTick
+	before := m.lastTick
 	m.lastTick = m.now
 	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
 		x := m.executors[name]
@@ -295,8 +296,7 @@ func (m *Machine) applyTick(t *Tick) {
 		}
 	}
 	for _, j := range m.jobs {
-		if j.notBefore > 0 && j.notBefore <= m.now {
-			j.notBefore = 0
+		if until := j.record.Wait.Until; before < until && until <= m.now { // its pause has ended
 			m.retryAdmission(j.domain)
 			for _, d := range m.domains {
 				d.pending.admission = d.pending.admission || len(d.waitingJobs()) > 0 // jobs behind it may begin
@@ -443,7 +443,7 @@ func (m *Machine) applyReport(r *wire.Report) {
 		m.recordIteration(j, r)
 	}
 	d := j.domain
-	at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.epoch() == r.Epoch && !j.isStale(l) })
+	at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.Epoch() == r.Epoch && !j.isStale(l) })
 	if at < 0 || len(r.Steps) != len(j.layouts[at].Wire.Plan.Steps) {
 		m.countReport(j, r, nil)
 		return // the plan is no longer in use
@@ -458,7 +458,7 @@ func (m *Machine) applyReport(r *wire.Report) {
 	}
 	if !j.record.Spec.Script {
 		d.correctLine(j, j.layouts[at], r.Iteration, alone)
-		d.learnt.learnFrom(j, j.layouts[at], alone)
+		d.learnt.Hear(&j.teacher, j.record.Incarnation, j.profile, j.layouts[at].Wire.Plan, alone)
 		m.recordIteration(j, r)
 	}
 	j.measured, j.lastReport = true, r

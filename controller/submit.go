@@ -61,9 +61,10 @@ func (m *Machine) submitJobs(from int64, by string, list []Submission) {
 	}
 	for _, s := range list {
 		s.Spec.Owner = by
-		b.jobs = append(b.jobs, &job{graph: s.Graph, batch: b, unchecked: true, queuedSince: m.now,
-			record: wire.Record{Spec: s.Spec, State: wire.JobQueued, Reason: "is being planned for", Submitted: s.At,
-				Waiting: m.now}})
+		j := &job{graph: s.Graph, batch: b, record: wire.Record{Spec: s.Spec, State: wire.JobQueued,
+			Reason: "is being planned for", Submitted: s.At, Waiting: m.now}}
+		j.unchecked, j.waiting = true, waiting{wire.JobQueued, "plans", m.now}
+		b.jobs = append(b.jobs, j)
 	}
 	for i, j := range b.jobs {
 		if list := m.candidateDevices(j); len(list) == 1 {
@@ -171,11 +172,10 @@ func (m *Machine) endJob(j *job, state wire.JobState, why string, result *wire.R
 	j.enter(state, why)
 	j.record.Speed = 0
 	m.dropDelivered(j, j.deliveredLayouts(), true)
-	j.graph, j.profile, j.latency, j.latencySlack, j.policyReport, j.formerLayout, j.layouts = nil, nil, nil, nil, nil,
-		nil, nil
-	j.progress = progress{}
+	j.graph, j.policyReport, j.progress = nil, nil, progress{}
+	j.jobLatencies, j.jobMemory = jobLatencies{}, jobMemory{}
 	d := j.domain
-	if j.lessons = nil; d != nil && d.learnt.unstored {
+	if d != nil {
 		d.storeLearnt()
 	}
 	m.collectResult(j, result)

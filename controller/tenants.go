@@ -78,7 +78,7 @@ func (j *job) tenant() string { return j.record.Spec.Owner }
 func tenantName(tenant string) string { return "tenant " + cmp.Or(tenant, "administrator") }
 
 // timeAlone is how long an iteration of the job takes alone and without a plan, by its latencies. 0: it is not known.
-func (j *job) timeAlone() (sum time.Duration) {
+func (j *jobLatencies) timeAlone() (sum time.Duration) {
 	for _, took := range j.latency {
 		sum += took
 	}
@@ -196,7 +196,7 @@ func (d *domain) wantsDevice(j *job) bool {
 	case wire.JobParking:
 		return j.record.Preempted
 	case wire.JobQueued:
-		return !j.blocked && j.notBefore <= d.m.now && j.checkpointDeadline == 0 && !d.m.isUnreachable(j) &&
+		return !j.isBlocked() && !d.m.isPausing(j) && j.checkpointDeadline == 0 && !d.m.isUnreachable(j) &&
 			d.mayTakeFree(j)
 	}
 	return false
@@ -286,25 +286,24 @@ func (m *Machine) settleAccounts() {
 	}
 	m.storeDebts()
 	for _, j := range m.jobs {
-		if j.record.State != wire.JobQueued {
-			j.throttled = false
+		if j.record.State != wire.JobQueued || m.isPausing(j) {
 			continue
 		}
 		owed, held := m.throttledFor(j)
-		if j.throttled && !held {
-			m.retryAdmission(j.domain)
-			j.record.Reason, m.changed = "is being planned for", true
+		why := "waits, as " + tenantName(owed) + " has had less than its share of the device"
+		if owed == j.tenant() {
+			why = "gave way to another tenant, and comes back a turn after the job of " + tenantName(owed) +
+				" that came back before it"
 		}
-		if j.throttled = held; held && j.batch == nil {
-			why := "waits, as " + tenantName(owed) + " has had less than its share of the device"
-			if owed == j.tenant() {
-				why = "gave way to another tenant, and comes back a turn after the job of " + tenantName(owed) +
-					" that came back before it"
-			}
-			if j.record.Reason != why {
-				j.record.Reason, j.record.Need, m.changed = why, 0, true
-				m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: why})
-			}
+		switch {
+		case j.isThrottled() && !held:
+			m.retryAdmission(j.domain)
+			j.waitFor(wire.Wait{}, "is being planned for")
+			m.changed = true
+		case held && j.batch == nil:
+			m.announceWait(j, wire.Wait{For: wire.WaitTenant}, why)
+		case held:
+			j.record.Wait.For = wire.WaitTenant
 		}
 	}
 }
@@ -451,7 +450,7 @@ func (d *domain) repayDebt() {
 		switch {
 		case j.record.State == wire.JobParking || j.record.State == wire.JobStopping:
 			return // a job gives way already
-		case j.tenant() == owed && first == nil && d.wantsDevice(j) && !j.overtakable:
+		case j.tenant() == owed && first == nil && d.wantsDevice(j) && !j.found.overtakable:
 			first = j
 		case j.tenant() != above || j.record.State != wire.JobRunning || d.m.now-j.trainingSince < d.config.Turn:
 		case victim == nil || j.priority() <= victim.priority():
@@ -462,7 +461,7 @@ func (d *domain) repayDebt() {
 		return
 	}
 	place := wire.InMemory
-	if first.hostLack > 0 && hostFreedBy(victim) > 0 {
+	if first.record.Wait.HostBytes() > 0 && hostFreedBy(victim) > 0 {
 		place = wire.OnDisk
 	}
 	l.checkedAt, l.checkedDebt = d.m.now, debt

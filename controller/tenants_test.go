@@ -407,7 +407,7 @@ func resting(bobs int) (d *domain, ada *job, bob []*job) {
 		return j
 	}
 	ada = queued("a", "ada")
-	ada.record.Need, ada.overtakable = 1, true
+	ada.record.Wait, ada.found.overtakable = wire.Wait{For: wire.WaitMemory, Bytes: 1}, true
 	for i := range bobs {
 		j := queued(fmt.Sprint("b", i), "bob")
 		j.record.Preempted, j.record.Executor = true, fmt.Sprint("x", i)
@@ -422,7 +422,7 @@ func TestHeldForItsOwn(t *testing.T) {
 	d, ada, bob := resting(2)
 	d.ledger.lastTick = d.m.now
 	d.ledger.accounts = map[string]*account{"ada": {debt: -time.Second}, "bob": {debt: -shopTurn}}
-	ada.overtakable, ada.record.State = false, wire.JobRunning
+	ada.found.overtakable, ada.record.State = false, wire.JobRunning
 	bob[0].record.State, bob[0].record.Preempted, bob[0].trainingSince = wire.JobRunning, false, d.m.now
 	d.m.settleAccounts()
 	const want = "gave way to another tenant, and comes back a turn after the job of tenant bob that came back " +
@@ -438,11 +438,11 @@ func TestHeldForWhatPasses(t *testing.T) {
 	if got := d.waitingJobs(); !slices.Equal(got, bob) {
 		t.Errorf("%d jobs wait, want that of bob", len(got))
 	}
-	ada.overtakable = false
+	ada.found.overtakable = false
 	if got := d.waitingJobs(); len(got) != 1 || got[0] != ada {
 		t.Errorf("%d jobs wait, want that of ada", len(got))
 	}
-	ada.overtakable, bob[0].record.State = true, wire.JobRunning
+	ada.found.overtakable, bob[0].record.State = true, wire.JobRunning
 	d.m.jobs = append(d.m.jobs, &job{domain: d, record: wire.Record{Spec: wire.Spec{Name: "b1", Owner: "bob"},
 		State: wire.JobQueued, Preempted: true}})
 	d.pending.admission, bob[0].record.Preempted = false, false
@@ -452,7 +452,7 @@ func TestHeldForWhatPasses(t *testing.T) {
 	if d.repayDebt(); bob[0].record.Preempted {
 		t.Error("a job gives way to one that passes")
 	}
-	ada.overtakable = false
+	ada.found.overtakable = false
 	if d.repayDebt(); !bob[0].record.Preempted {
 		t.Error("no job gives way")
 	}
@@ -461,12 +461,12 @@ func TestHeldForWhatPasses(t *testing.T) {
 // Of jobs that rest one of the lowest priority leaves for another, and none that was resumed by its owner.
 func TestUnload(t *testing.T) {
 	d, ada, bob := resting(3)
-	ada.overtakable, d.pending.admission = false, false
+	ada.found.overtakable, d.pending.admission = false, false
 	for i, j := range bob {
 		j.record.Spec.Priority, j.record.Granted = 3-i, 1
 	}
 	bob[2].record.Preempted = false
-	bob[2].throttled, bob[2].notBefore = true, 2*time.Hour
+	bob[2].record.Wait = wire.Wait{For: wire.WaitRestart, Until: 2 * time.Hour}
 	if d.unloadParked(); bob[0].record.Park != "" || bob[1].record.Park != wire.OnDisk || bob[2].record.Park != "" {
 		t.Errorf("parked are %q, %q, %q", bob[0].record.Park, bob[1].record.Park, bob[2].record.Park)
 	}
@@ -481,12 +481,13 @@ func TestReplicasPass(t *testing.T) {
 	ada.record.Spec.Replica, replica.record.Spec.Replica = of(0), of(1)
 	d.m.jobs = append(d.m.jobs, replica)
 	for _, others := range []bool{true, false} {
-		ada.overtakable, replica.overtakable, d.pending.admission = false, false, false
+		ada.found.overtakable, replica.found.overtakable, d.pending.admission = false, false, false
 		if !others {
 			bob[0].record.State = wire.JobFinished
 		}
-		if d.unloadParked(); ada.overtakable != others || replica.overtakable != others {
-			t.Errorf("with others %v: the replicas let them pass: %v, %v", others, ada.overtakable, replica.overtakable)
+		if d.unloadParked(); ada.found.overtakable != others || replica.found.overtakable != others {
+			t.Errorf("with others %v: the replicas let them pass: %v, %v", others, ada.found.overtakable,
+				replica.found.overtakable)
 		}
 	}
 }
@@ -495,7 +496,7 @@ func TestReplicasPass(t *testing.T) {
 // shares, bob most. One of bob's jobs has a higher priority than the others, the last has begun just now.
 func paying() (d *domain, bob, cal []*job) {
 	d, ada, _ := resting(0)
-	ada.overtakable, d.pending.admission = false, false
+	ada.found.overtakable, d.pending.admission = false, false
 	d.ledger.accounts["cal"] = &account{debt: -shopTurn / 2}
 	trains := func(name, owner string, priority int, begun time.Duration) *job {
 		j := &job{domain: d, trainingSince: begun, record: wire.Record{Spec: wire.Spec{Name: name, Owner: owner,

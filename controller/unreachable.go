@@ -69,7 +69,7 @@ func (m *Machine) recoverLost(j *job, why string) {
 		away := m.isUnreachable(j)
 		if m.detachJob(j); away { // nobody planned for it while it was unreachable
 			m.retryAdmission(j.domain)
-			j.record.Reason = fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why)
+			j.waitFor(wire.Wait{}, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
 		}
 	case wire.JobParked:
 		m.detachJob(j)
@@ -190,6 +190,7 @@ func (m *Machine) markSilent(x *executor) {
 // markUnreachable records that the job may be training at an executor that cannot be reached.
 func (j *job) markUnreachable(x *executor) {
 	j.enter(wire.JobUnknown, fmt.Sprintf("executor %s cannot be reached", x.name))
+	j.record.Wait.For = wire.WaitExecutor
 }
 
 // markReachable records that the job is at an executor that can be reached.

@@ -49,10 +49,7 @@ func (m *Machine) takeView() View {
 		s.Owners[owner] = t.clone()
 	}
 	for _, j := range m.listed() {
-		l := Live{Counters: j.counters.clone(), Owner: m.countedOwner(j), PredictionError: -1}
-		if j.queuedSince > 0 {
-			l.Queued += m.now - j.queuedSince
-		}
+		l := Live{Counters: m.soFar(j), Owner: m.countedOwner(j), PredictionError: -1}
 		if j.progress.reported && j.record.State == wire.JobRunning {
 			l.Touched, l.Swapped = j.progress.touched, j.progress.meanSwapped()
 			l.PredictionError = correct.Drift(j.latency, j.plannedLatency)

@@ -24,3 +24,11 @@ func (c Contexts) String() string {
 	}
 	return fmt.Sprintf("%d contexts of %s each", c.Processes, c.Each)
 }
+
+// Suffix is what a message about a budget says of contexts. "": there are none.
+func (c Contexts) Suffix() string {
+	if c.Sum() == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", with %s", c)
+}

@@ -39,8 +39,8 @@ type Record struct {
 	Reason string `json:"why,omitzero"`
 	// Diverged says, for a failed job, that its loss or a weight is no finite number.
 	Diverged bool `json:"diverged,omitzero"`
-	// Need is how many bytes of device memory a queued job waits for; 0: it waits for something else, or not at all.
-	Need graph.Bytes `json:"need_bytes,omitzero" bound:"sum"`
+	// Wait is what the job waits for, as far as that is known.
+	Wait Wait `json:"wait,omitzero"`
 	// Executor is the name of the executor that has the job; "": none has, as while it is queued or parked on disk.
 	Executor string `json:"executor,omitzero"`
 	// Executors are the names of the executors that have had the job, the newest last, maxExecutors at most. They may

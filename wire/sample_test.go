@@ -47,7 +47,8 @@ func samples() []Message {
 			ComputeShare: 0.5, BandwidthShare: 0.75, Launch: 100, Parallel: 2}}
 	record := Record{
 		Spec: spec, Order: 4, State: JobQueued, Reason: "waits for 3MiB", Diverged: true,
-		Need: 3 << 20, Executor: "e1", Executors: []string{"e0", "e1"}, Incarnation: 1,
+		Wait:     Wait{For: WaitMemory, Bytes: 3 << 20, Until: time.Hour},
+		Executor: "e1", Executors: []string{"e0", "e1"}, Incarnation: 1,
 		From: 10, At: 12, Restarts: 1, Checkpoint: checkpoint, Park: OnDisk, Preempted: true, Target: "lab2-cpu",
 		Waiting: 1700000001 * time.Second,
 		Held: []Holding{{Executor: "e0", Life: "4710-1", ID: 6, Incarnation: 1, Bytes: 4096, Host: 8192,
@@ -248,7 +249,7 @@ func (r maker) result() *Result {
 func (r maker) record() Record {
 	record := Record{
 		Spec: r.spec(), Order: r.number(), Reason: r.text(), Diverged: r.IntN(2) == 0,
-		Need: r.bytes(), Epoch: r.number(), Granted: r.number(),
+		Wait: Wait{For: WaitMemory, Bytes: r.bytes(), Until: r.duration()}, Epoch: r.number(), Granted: r.number(),
 		Applied: r.number(), Claim: r.bytes(), Arena: r.bytes(), SlotPeak: r.bytes(), Iteration: int(r.number()),
 		PlansMade: r.IntN(9), PlanReason: r.text(), Result: r.result(), Plans: r.IntN(9), Device: r.line(),
 		Budget: r.bytes(),

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 
 	"tensile/graph"
 	"tensile/wire"
+	"tensile/wire/bus"
 )
 
 // cluster is a controller with its executors.
@@ -30,8 +32,8 @@ type cluster struct {
 	patient bool // its server may be away for a while, as it is when the disk was full
 }
 
-// forever is more iterations than any test waits for.
-const forever = "1000000"
+// forever is the most iterations that a job may have, and more than any test waits for.
+const forever = "16777216"
 
 // apart has a controller give each job an arena of its own, unless its flags say how jobs share memory: the networks of
 // these tests take less than a page, and most tests are about what arenas add up to.
@@ -61,6 +63,20 @@ func (c *cluster) restart(args ...string) *cluster {
 	again.family = start(c.t, c.dir, args...)
 	again.line("^controller of ")
 	return &again
+}
+
+// connect connects to the controller with the credentials of a file; "": the administrator's.
+func (c *cluster) connect(path string) *bus.Conn {
+	c.t.Helper()
+	credentials, err := bus.ReadCredentials(cmp.Or(path, filepath.Join(c.state, clientFile)))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	conn, err := bus.Connect(c.t.Context(), credentials, bus.ConnOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return conn
 }
 
 // tell runs a command for the controller, and returns what it prints.

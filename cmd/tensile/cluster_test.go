@@ -12,6 +12,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spf13/cobra"
+
+	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/wire"
@@ -54,14 +57,29 @@ func TestClusterReplans(t *testing.T) {
 	if said != "job five is queued: job four is before it in the queue\n" {
 		t.Errorf("submit says %q", said)
 	}
-	if r := c.jobs()["four"]; r.State != wire.JobQueued || r.Need <= 0 || r.Need > c.budget ||
-		!strings.Contains(r.Reason, r.Need.String()+":") {
+	if r := c.jobs()["four"]; r.State != wire.JobQueued || r.Wait.DeviceBytes() <= 0 ||
+		r.Wait.DeviceBytes() > c.budget ||
+		!strings.Contains(r.Reason, r.Wait.DeviceBytes().String()+":") {
 		t.Errorf("the record of a job that waits for bytes: %+v", r)
 	}
 	line := c.refused("submit", "mlp", "--batch", "8", "--state", c.state)
 	if !strings.HasPrefix(line, "tensile: job mlp cannot run here, even alone: it needs 16MiB at fc2.w.update and "+
 		"the budget is 2.54MiB; no smaller --batch fits") {
 		t.Errorf("of a job that never fits it is said: %s", line)
+	}
+	// So it is said of one that was taken, and found out later.
+	conn := c.connect("")
+	defer conn.Close()
+	var s submission
+	s.workloadFlags.register(new(cobra.Command))
+	s.batch = 1024
+	late := s.suggestBatch(t.Context(), conn, []string{"lenet"},
+		&exitError{errors.New("job lenet has failed: it needs 9MiB; " + plans.SmallerHint), someDiverged})
+	var ended *exitError
+	if !errors.As(late, &ended) || ended.status != someDiverged ||
+		!strings.HasPrefix(late.Error(), "job lenet has failed: it needs 9MiB; --batch ") ||
+		!strings.HasSuffix(late.Error(), " would fit") {
+		t.Errorf("of a job that failed for its size it is said: %v", late)
 	}
 
 	if said := c.tell("stop", "lenet.1"); said != "job lenet.1 is stopping\n" {
@@ -123,14 +141,7 @@ func TestClusterForgets(t *testing.T) {
 	first := train("first", "4")
 	train("second", "8")
 	jobs := c.until("the first job to be forgotten", func(jobs map[string]wire.Record) bool { return len(jobs) == 1 })
-	credentials, err := bus.ReadCredentials(filepath.Join(c.state, clientFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := bus.Connect(t.Context(), credentials, bus.ConnOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := c.connect("")
 	defer conn.Close()
 	if _, err := conn.Load(t.Context(), wire.Graphs, wire.GraphObject(jobs["second"].Spec.Graph)); err != nil {
 		t.Error(err)

@@ -18,10 +18,11 @@ func explainCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "explain JOB [STORAGE]",
-		Short: "Explain why a job waits or is slow, and what would help",
-		Long: `Show who uses the device's memory, where the time of an iteration goes, which copies the job waits for,
-and what the planner would do with 1 GiB more and less budget (or a quarter of the budget if it is below
-2 GiB). These are real plans; they change nothing. With STORAGE, show the life of one storage during an
+		Short: "Explain why a job waits or is slow and what would help, or how it went",
+		Long: `Show for what a job has waited, and for how long. Of a job that is not over, show also who uses the
+device's memory, where the time of an iteration goes, which copies the job waits for, and what the planner
+would do with 1 GiB more and less budget (or a quarter of the budget if it is below 2 GiB). These are real
+plans; they change nothing. With STORAGE, show the life of one storage during an
 iteration instead, and the planner's reasons for it.
 
 To explain a plan made here, without a controller, use tensile plan MODEL --explain.`,

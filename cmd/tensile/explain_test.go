@@ -39,8 +39,11 @@ func TestExplain(t *testing.T) {
 		t.Errorf("the parts of %+v add up to %v", x, sum)
 	}
 	said := c.tell("explain", "lenet.2")
-	if !regexp.MustCompile(`^Job lenet\.2 \(lenet on cpu[^)]*\) is queued, at iteration 0 of 1000000\.
+	if !regexp.MustCompile(`^Job lenet\.2 \(lenet on cpu[^)]*\) is queued, at iteration 0 of 16777216\.
 .+\.
+What helps: it begins when others have ended; .+\.
+
+It has waited .+ for memory.*\.
 
 The budget is 1MiB: .+ are taken, .+ are free\.
   WHO +HAS +BETWEEN ITERATIONS +PRIORITY +STATE
@@ -73,5 +76,12 @@ What the planner would do now, by prediction:
 		t.Errorf("after a restart the life of conv1.w is %+v, and was %+v", again, life)
 	}
 	c.tell("stop", "lenet", "lenet.2")
+	c.in(wire.JobStopped, "lenet")
+	if said := c.tell("explain", "lenet"); !regexp.MustCompile(`^Job lenet \(lenet on cpu[^)]*\) was stopped, at .+\.
+
+\d+ iterations were reported to this controller\. Alone and without a plan one takes .+\.
+`).MatchString(said) {
+		t.Errorf("lenet, which was stopped, is explained by\n%s", said)
+	}
 	c.end()
 }

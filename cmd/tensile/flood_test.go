@@ -12,7 +12,6 @@ import (
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/wire"
-	"tensile/wire/bus"
 )
 
 // Whoever has the credentials of an executor writes into the log of a job that another trains, and floods the
@@ -26,14 +25,7 @@ func TestClusterFlood(t *testing.T) {
 	c.train(nil, "lenet")
 	path := filepath.Join(c.files, "lab.json")
 	c.tell("credentials", "lab", "--output", path)
-	credentials, err := bus.ReadCredentials(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := bus.Connect(t.Context(), credentials, bus.ConnOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := c.connect(path)
 	defer conn.Close()
 	if err := conn.Append(t.Context(), wire.LogSubject("lab", "lenet"), []byte("forged")); err != nil {
 		t.Fatal(err)

@@ -91,7 +91,7 @@ func TestExecutorInterrupted(t *testing.T) {
 			saved := filepath.Join(c.files, "w.safetensors")
 			c.tell("submit", "lenet", "--batch", "2", "--image", "12", "--iterations", forever, "--save",
 				"w.safetensors", "--checkpoint", "none")
-			lab.line(`^job lenet begun: 1000000 iterations of lenet$`)
+			lab.line(`^job lenet begun: 16777216 iterations of lenet$`)
 			c.train(nil, "lenet")
 			lab.signal(signal)
 			rest := lab.ends(130, `^tensile: interrupted: job lenet ended after [0-9]+ iterations, saved in `+saved+`$`)

@@ -216,7 +216,7 @@ func TestJoinTorchRanks(t *testing.T) {
 			t.Errorf("%+v; stderr:\n%s", r, &p.stderr)
 		}
 	}
-	p := join("lost", "alone", "1000000", c.files)
+	p := join("lost", "alone", forever, c.files)
 	jobs := c.until("both ranks to be planned", func(jobs map[string]wire.Record) bool {
 		planned := func(r wire.Record) bool {
 			return r.State == wire.JobRunning && r.Script != nil && r.Script.Plan > 0

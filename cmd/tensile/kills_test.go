@@ -24,7 +24,7 @@ func TestKills(t *testing.T) {
 	for round := range long.Rounds(1, 3) {
 		rng := rand.New(rand.NewPCG(round, 21))
 		budget := []string{"60%", "70%", "80%"}[rng.IntN(3)]
-		p, found := startRun(t, "--iterations", "1000000", "--budget", budget, "--checkpoint", "none")
+		p, found := startRun(t, "--iterations", forever, "--budget", budget, "--checkpoint", "none")
 		for range rng.IntN(3) {
 			p.line(`^  lenet\.[12] .* it/s `)
 		}

@@ -3,11 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"tensile/controller"
+	"tensile/controller/memory"
+	"tensile/controller/plans"
 	"tensile/device"
 	"tensile/device/cpu"
 	"tensile/device/sim"
@@ -17,11 +19,14 @@ import (
 	"tensile/wire"
 )
 
-// suggestBatch has an error that refuses a network since it is too large for every device say the largest batch that
-// would fit, alone on the device with the most memory. That is found by plans made here; after some seconds it stays
-// unsaid.
+// suggestBatch has an error that refuses a network since it is too large for every device, at once or after it has
+// waited, say the largest batch that would fit, alone on the device with the most memory. That is found by plans made
+// here; after some seconds it stays unsaid.
 func (s *submission) suggestBatch(ctx context.Context, conn wire.Bus, names []string, refused error) error {
-	why := strings.ReplaceAll(refused.Error(), "; "+controller.SmallerHint, "")
+	if refused == nil {
+		return nil
+	}
+	why := strings.ReplaceAll(refused.Error(), "; "+plans.SmallerHint, "")
 	if why == refused.Error() || len(names) != 1 {
 		return refused
 	}
@@ -32,7 +37,7 @@ func (s *submission) suggestBatch(ctx context.Context, conn wire.Bus, names []st
 	if err != nil {
 		return refused
 	}
-	most := s.roomiest(controller.Devices(&a))
+	most := s.roomiest(memory.Devices(&a))
 	if most == nil {
 		return refused
 	}
@@ -87,7 +92,11 @@ func (s *submission) suggestBatch(ctx context.Context, conn wire.Bus, names []st
 	if ctx.Err() != nil {
 		return refused
 	}
-	return fmt.Errorf("%s; %s", why, advice)
+	told := fmt.Errorf("%s; %s", why, advice)
+	if ended, ok := errors.AsType[*exitError](refused); ok {
+		return &exitError{told, ended.status}
+	}
+	return told
 }
 
 // roomiest is the device with the most memory that the jobs may train on; nil: none has a limit.

@@ -101,7 +101,7 @@ func TestClusterTenants(t *testing.T) {
 	}
 	ada := filepath.Join(c.files, "ada.json")
 	c.tell("credentials", "ada", "--user", "--output", ada)
-	c.tell("submit", "lenet", "--image", "12", "--batch", "8", "--iterations", "1000000", "--credentials", ada)
+	c.tell("submit", "lenet", "--image", "12", "--batch", "8", "--iterations", forever, "--credentials", ada)
 	served := func() (list []wire.TenantState) {
 		c.until("her job to have done something", func(map[string]wire.Record) bool {
 			list = nil

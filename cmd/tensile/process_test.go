@@ -219,7 +219,7 @@ func TestRunProcesses(t *testing.T) {
 // With --share one process trains all jobs.
 func TestRunShares(t *testing.T) {
 	t.Parallel()
-	p, found := startRun(t, "--iterations", "1000000", "--share")
+	p, found := startRun(t, "--iterations", forever, "--share")
 	if len(found) != 1 {
 		t.Errorf("%v train the jobs, want one process", found)
 	}
@@ -231,7 +231,7 @@ func TestRunShares(t *testing.T) {
 // Each job has a process of its own, which ends when the run is interrupted.
 func TestRunInterrupted(t *testing.T) {
 	t.Parallel()
-	p, found := startRun(t, "--iterations", "1000000", "--budget", "70%")
+	p, found := startRun(t, "--iterations", forever, "--budget", "70%")
 	names := slices.Sorted(maps.Keys(found))
 	if !slices.Equal(names, []string{"x1", "x2"}) || found["x1"] == found["x2"] ||
 		found["x1"] == p.command.Process.Pid {
@@ -245,7 +245,7 @@ func TestRunInterrupted(t *testing.T) {
 // A run can not be finished without one of its jobs, if that does not go on from a checkpoint. It says which, and why.
 func TestRunLosesExecutor(t *testing.T) {
 	t.Parallel()
-	p, found := startRun(t, "--iterations", "1000000", "--budget", "70%", "--checkpoint", "none")
+	p, found := startRun(t, "--iterations", forever, "--budget", "70%", "--checkpoint", "none")
 	kill(t, found["x2"])
 	p.ends(1, `^tensile: job lenet\.2 failed after [0-9]+ iterations: its executor ended: signal: killed`)
 	p.nothing()
@@ -254,7 +254,7 @@ func TestRunLosesExecutor(t *testing.T) {
 // Executors of a run end with it, and tidy up after it.
 func TestRunKilled(t *testing.T) {
 	t.Parallel()
-	p, found := startRun(t, "--iterations", "1000000", "--budget", "70%")
+	p, found := startRun(t, "--iterations", forever, "--budget", "70%")
 	if len(found) != 2 {
 		t.Errorf("%v train the jobs, want two", found)
 	}

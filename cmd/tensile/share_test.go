@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"tensile/controller"
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/wire"
@@ -20,9 +20,9 @@ var medium = []string{"lenet", "--batch", "32"}
 
 // together is what jobs claim together.
 func together(jobs map[string]wire.Record) graph.Bytes {
-	var sum controller.ClaimSum
+	var sum memory.Sum
 	for _, r := range jobs {
-		sum = sum.Add(controller.ClaimOf(&r))
+		sum = sum.Add(memory.ClaimOf(&r))
 	}
 	return sum.Bytes()
 }

@@ -48,7 +48,7 @@ func TestSignals(t *testing.T) {
 			}
 			dir := t.TempDir()
 			args := append([]string{"run", "lenet", "--batch", "4"}, test.args...)
-			code, stderr := interrupted(t, dir, test.signal, test.part, append(args, "--iterations", "1000000"))
+			code, stderr := interrupted(t, dir, test.signal, test.part, append(args, "--iterations", forever))
 			if code != test.code {
 				t.Errorf("exit status %d, want %d; stderr: %s", code, test.code, stderr)
 			}

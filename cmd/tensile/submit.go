@@ -84,7 +84,7 @@ func submitCommand() *cobra.Command {
 		}
 		switch {
 		case wait:
-			return await(ctx, conn, jobs, asJSON, out)
+			return s.suggestBatch(ctx, conn, args, await(ctx, conn, jobs, asJSON, out))
 		case asJSON:
 			return printJSON(out, jobs)
 		}

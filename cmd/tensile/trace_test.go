@@ -18,7 +18,6 @@ import (
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/wire"
-	"tensile/wire/bus"
 	"tensile/wire/bustest"
 )
 
@@ -45,14 +44,7 @@ func TestClusterTraced(t *testing.T) {
 	c.in(wire.JobParked, "b")
 	// What is heard of c shows that b's trace was asked for.
 	c.tell("submit", "lenet", "--batch", "2", "--image", "12", "--iterations", forever, "--name", "c")
-	credentials, err := bus.ReadCredentials(filepath.Join(c.state, clientFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := bus.Connect(t.Context(), credentials, bus.ConnOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := c.connect("")
 	defer conn.Close()
 	heard := make(chan struct{}, 1)
 	stop, err := conn.Subscribe(wire.TracedSubject("*", "c"), func(string, []byte) {

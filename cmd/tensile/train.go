@@ -15,6 +15,7 @@ import (
 
 	"tensile/controller"
 	"tensile/controller/local"
+	"tensile/controller/plans"
 	"tensile/executor"
 	"tensile/executor/timeline"
 	"tensile/graph"
@@ -109,8 +110,9 @@ func (t *training) config() controller.Config {
 }
 
 // planner makes the controller's plans. The first ones are made already, where it asks for just these.
-func (t *training) planner() *controller.PlanWorker {
-	return &controller.PlanWorker{Config: t.config(), PlanDevice: t.device(),
+func (t *training) planner() *plans.Worker {
+	c := t.config()
+	return &plans.Worker{Settings: c.PlanSettings(), Device: t.device(),
 		Known: func(r scheduler.Request) *planner.Planned {
 			r.Reports, r.Explain = false, false // nobody can ask for reasons
 			if reflect.DeepEqual(r, t.request) && !t.planned.Again {

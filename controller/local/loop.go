@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tensile/controller"
+	"tensile/controller/plans"
 	"tensile/device"
 	"tensile/device/lease"
 	"tensile/device/lease/method"
@@ -64,7 +65,7 @@ func newLoop(ctx context.Context, d device.Device, on planner.Device, tasks []ta
 	o.OneExecutor, o.Watched = true, true
 	on = o.SharedDevice(on)
 	if o.Plan == nil {
-		o.Plan = (&controller.PlanWorker{Config: o.Config, PlanDevice: on}).Plan
+		o.Plan = (&plans.Worker{Settings: o.Config.PlanSettings(), Device: on}).Plan
 	}
 	l := &loop{ctx: ctx, options: o, spec: spec, device: d, controller: controller.NewMachine(o.Config),
 		byName: make(map[string]*job), layouts: make(map[string]*wire.Layout), results: make(map[string]*wire.Result)}
@@ -159,7 +160,7 @@ func (l *loop) applyRecord(r *wire.Record) error {
 }
 
 // makePlans answers a plan request.
-func (l *loop) makePlans(q *controller.PlanRequest) error {
+func (l *loop) makePlans(q *plans.Request) error {
 	if q.Ticket == l.cancelled {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tensile/controller"
+	"tensile/controller/plans"
 	"tensile/device"
 	"tensile/device/sim"
 	"tensile/executor"
@@ -177,13 +178,13 @@ func swapping(t *testing.T, d *counted, w []task.Task, iterations int) (o Option
 	}
 	o = Options{Config: controller.Config{Policy: "tensile", Budget: budget, Threshold: 1e-12, SettleReports: 1},
 		Iterations: iterations}
-	o.Plan = func(ctx context.Context, q *controller.PlanRequest) *controller.PlanResult {
+	o.Plan = func(ctx context.Context, q *plans.Request) *plans.Result {
 		// It asks to plan again with the next reports: drift would have to wait while the machine is busy.
-		answer := &controller.PlanResult{Ticket: q.Ticket, NewProfiles: map[int]planner.Profile{}, WantsReports: true}
+		answer := &plans.Result{Ticket: q.Ticket, NewProfiles: map[int]planner.Profile{}, WantsReports: true}
 		for i, c := range q.Jobs {
 			share := map[bool]graph.Bytes{true: large, false: small}[(q.Ticket+int64(len(c.Spec.Name))+int64(i))%2 == 0]
-			one := controller.PlanWorker{Config: controller.Config{Policy: "tensile"}, PlanDevice: on(d)}
-			planned := one.Plan(ctx, &controller.PlanRequest{Ticket: q.Ticket, Jobs: []controller.Candidate{c},
+			one := plans.Worker{Settings: plans.Settings{Policy: "tensile"}, Device: on(d)}
+			planned := one.Plan(ctx, &plans.Request{Ticket: q.Ticket, Jobs: []plans.Candidate{c},
 				Admitted: min(1, q.Admitted), Budget: share, Correction: q.Correction})
 			if len(planned.Jobs) != 1 {
 				panic(fmt.Sprintf("no plan of %s within %s: %+v", c.Spec.Name, share, planned))

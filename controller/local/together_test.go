@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tensile/controller"
+	"tensile/controller/plans"
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/graph/autodiff"
@@ -220,19 +221,20 @@ func TestMeasuredAlone(t *testing.T) {
 	w := several(t, "resnet:1,1,1,1, resnet:2,2,2,2", 8, "sgd")
 	d := deviceOf(t, "a6000", 0)
 	var requests []scheduler.Request
-	p := &controller.PlanWorker{Config: controller.Config{Policy: "tensile"}, PlanDevice: on(d),
+	p := &plans.Worker{Settings: plans.Settings{Policy: "tensile"}, Device: on(d),
 		Known: func(r scheduler.Request) *planner.Planned { requests = append(requests, r); return nil }}
 	var steps [2]time.Duration // in the mean of the iterations in which both train
 	var n [2]int
 	over := false
-	_, err := Train(t.Context(), d, on(d), w, Options{Config: p.Config, Iterations: 20, Observe: func(it Iterated) {
+	config := controller.Config{Policy: "tensile"}
+	_, err := Train(t.Context(), d, on(d), w, Options{Config: config, Iterations: 20, Observe: func(it Iterated) {
 		if over = over || it.Job == 0 && it.Report.Iteration == 19; it.Report.Iteration > 0 && !over {
 			for _, took := range it.Report.Steps {
 				steps[it.Job] += took
 			}
 			n[it.Job]++
 		}
-	}, Plan: func(ctx context.Context, q *controller.PlanRequest) *controller.PlanResult { return p.Plan(ctx, q) }})
+	}, Plan: func(ctx context.Context, q *plans.Request) *plans.Result { return p.Plan(ctx, q) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tensile/controller"
+	"tensile/controller/plans"
 	"tensile/device"
 	"tensile/executor"
 	"tensile/graph"
@@ -30,8 +31,8 @@ type Options struct {
 	// SwapRates has the maximum swap rate of each task. nil: there is no limit.
 	SwapRates []float64
 
-	// Plan answers a plan request. nil: a controller.PlanWorker does.
-	Plan func(ctx context.Context, q *controller.PlanRequest) *controller.PlanResult
+	// Plan answers a plan request. nil: a a plans.Worker does.
+	Plan func(ctx context.Context, q *plans.Request) *plans.Result
 
 	// Observe is called after each iteration. It may be nil.
 	Observe func(Iterated)

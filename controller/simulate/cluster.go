@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tensile/controller"
+	"tensile/controller/plans"
 	"tensile/device/lease"
 	"tensile/device/lease/method"
 	"tensile/executor"
@@ -39,7 +40,7 @@ type cluster struct {
 	// mail delivers the messages that are on their way, oldest first.
 	mail    []func() error
 	layouts map[string]*wire.Layout
-	plans   *controller.PlanCache
+	plans   *plans.Cache
 	// copies are the checkpoints that are being written or read.
 	copies []checkpointCopy
 	// checkpoints are those of jobs that migrate, by job.
@@ -65,7 +66,7 @@ type process struct {
 
 func newCluster(w *world) (*cluster, error) {
 	c := &cluster{world: w, processes: make(map[string]*process), layouts: make(map[string]*wire.Layout),
-		checkpoints: make(map[string]*wire.Checkpoint), plans: controller.NewPlanCache(cachedCommands)}
+		checkpoints: make(map[string]*wire.Checkpoint), plans: plans.NewCache(cachedCommands)}
 	c.config = controller.Config{NoDevice: true, MemorySharing: wire.Gates, Policy: "tensile", Silence: maxSilence,
 		GiveUp: maxSilence, NoMoves: w.NoMoves}
 	c.machine = controller.NewMachine(c.config)
@@ -180,9 +181,10 @@ func (c *cluster) step(in controller.Input) {
 }
 
 // makePlans answers a plan request.
-func (c *cluster) makePlans(p *controller.PlanRequest) *controller.PlanResult {
+func (c *cluster) makePlans(p *plans.Request) *plans.Result {
 	config := c.config.ForDevice(p.Device)
-	planner := controller.PlanWorker{Config: config, PlanDevice: config.SharedDevice(c.world.planner), Plans: c.plans}
+	planner := plans.Worker{Device: config.SharedDevice(c.world.planner), Settings: config.PlanSettings(),
+		Cache: c.plans}
 	return planner.Plan(c.ctx, p)
 }
 

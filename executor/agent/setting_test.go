@@ -15,6 +15,7 @@ import (
 
 	"tensile/controller"
 	"tensile/controller/local"
+	"tensile/controller/plans"
 	"tensile/data"
 	"tensile/data/checkpoint"
 	"tensile/device"
@@ -239,10 +240,10 @@ func (w *work) alone(p scheduler.Scheduled, iterations int, set *data.Dataset) *
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	only := func(_ context.Context, q *controller.PlanRequest) *controller.PlanResult {
+	only := func(_ context.Context, q *plans.Request) *plans.Result {
 		l := layout(p)
-		return &controller.PlanResult{Ticket: q.Ticket, NewProfiles: map[int]planner.Profile{0: profile},
-			Jobs: []controller.PlannedJob{{Layout: &controller.ProvenLayout{Wire: &l}}}}
+		return &plans.Result{Ticket: q.Ticket, NewProfiles: map[int]planner.Profile{0: profile},
+			Jobs: []plans.PlannedJob{{Layout: &plans.ProvenLayout{Wire: &l}}}}
 	}
 	run, err := local.Train(w.t.Context(), d, on, tasks, local.Options{Config: controller.Config{NoReplan: true},
 		Iterations: iterations, Plan: only})

@@ -43,7 +43,8 @@ var rooms = map[string][][]string{
 	"wire": {{"wire", "wire/clock", "wire/limit", "wire/recording"}, {"wire/bus", "wire/journal", "wire/leader"},
 		{"wire/backup"}},
 	"executor":   {{"executor", "executor/reduce"}, {"executor/sidecar", "executor/timeline"}, {"executor/agent"}},
-	"controller": {{"controller"}, {"controller/local", "controller/simulate"}},
+	"controller": {{"controller/memory", "controller/learn"}, {"controller/plans"}, {"controller"},
+		{"controller/local", "controller/simulate"}},
 	"observe": {{"observe/metrics", "observe/report", "observe/web"}, {"observe/live", "observe/top"},
 		{"observe/page"}},
 	"bench": {{"bench", "bench/calibrate", "bench/onnxcases"}},
@@ -120,7 +121,8 @@ var pure = []string{"graph", "graph/autodiff", "graph/cost", "plan", "plan/pool"
 	"plan/proof", "plan/compile",
 	"peak", "predictor/correct", "device/lease", "device/lease/zico", "device/lease/waterwave", "device/lease/method",
 	"models", "models/passes", "swapexec", "scheduler", "scheduler/bayes", "scheduler/replay", "scheduler/draft",
-	"scheduler/policies", "scheduler/policies/...", "observe/live"}
+	"scheduler/policies", "scheduler/policies/...", "observe/live",
+	"controller/memory", "controller/learn"}
 
 // unsafes are the packages that may convert pointers.
 var unsafes = []string{"device", "device/cpu", "device/cpu/gemm", "device/cpu/kernel", "device/cuda/driver",

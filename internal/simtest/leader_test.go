@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tensile/controller"
+	"tensile/controller/plans"
 	"tensile/wire"
 	"tensile/wire/leader"
 )
@@ -205,7 +206,7 @@ func (l *leadership) one() {
 }
 
 // planned gives the controller that has asked for plans what was made, if it leads still.
-func (l *leadership) planned(m *controller.Machine, plan func() *controller.PlanResult) {
+func (l *leadership) planned(m *controller.Machine, plan func() *plans.Result) {
 	for _, c := range l.all {
 		if c.machine == m && m != nil {
 			c.hear(controller.Input{PlanResult: plan()})

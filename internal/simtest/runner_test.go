@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tensile/controller"
+	"tensile/controller/plans"
 	"tensile/executor/agent"
 	"tensile/graph"
 	"tensile/scheduler/planner"
@@ -14,16 +15,16 @@ import (
 )
 
 // plan has plans made, which come when they come, unless the controller has died meanwhile.
-func (w *world) plan(p *controller.PlanRequest, m *controller.Machine) {
+func (w *world) plan(p *plans.Request, m *controller.Machine) {
 	c, at := w.config, w.own
 	if p.Device != nil {
 		c, at = c.ForDevice(p.Device), w.site(p.Device.Name)
 	}
 	w.surely(func() {
-		planner := controller.PlanWorker{Config: c, PlanDevice: c.SharedDevice(at.planner())}
+		planner := plans.Worker{Device: c.SharedDevice(at.planner()), Settings: c.PlanSettings()}
 		switch {
 		case w.leaders != nil:
-			w.leaders.planned(m, func() *controller.PlanResult { return planner.Plan(w.t.Context(), p) })
+			w.leaders.planned(m, func() *plans.Result { return planner.Plan(w.t.Context(), p) })
 		case w.controller == m:
 			w.step(controller.Input{PlanResult: planner.Plan(w.t.Context(), p)})
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tensile/controller"
+	"tensile/controller/memory"
 	"tensile/device"
 	"tensile/device/sim"
 	"tensile/graph"
@@ -262,15 +263,15 @@ func (w *world) begins(d *controller.Delivery, m *controller.Machine) {
 
 // together is what jobs claim of the device by their records, and whether some cannot be reached, which count whole.
 func (s *site) together(records []wire.Record) (claims graph.Bytes, unknown bool) {
-	var sum controller.ClaimSum
+	var sum memory.Sum
 	for i := range records {
 		if r := &records[i]; r.On == s.on() {
-			sum = sum.Add(controller.ClaimOf(r))
+			sum = sum.Add(memory.ClaimOf(r))
 			unknown = unknown || r.State == wire.JobUnknown
 		}
 		for _, h := range records[i].Held {
 			if h.On == s.on() {
-				sum = sum.Add(controller.Claim{Base: h.Bytes, Arena: h.Bytes})
+				sum = sum.Add(memory.Claim{Base: h.Bytes, Arena: h.Bytes})
 				unknown = true
 			}
 		}

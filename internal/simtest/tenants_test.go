@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tensile/controller"
+	"tensile/controller/plans"
 	"tensile/device/lease"
 	"tensile/executor/agent"
 	"tensile/graph"
@@ -157,7 +158,7 @@ func (ts *tenants) giveWay(e *controller.Event, m *controller.Machine) {
 // enter holds that of the jobs that gave way to another tenant no two of one tenant come back at once, unless they are
 // replicas of one job, and where there
 // is one device, which has one account for each tenant, none as long as others are owed something.
-func (ts *tenants) enter(p *controller.PlanRequest, m *controller.Machine) {
+func (ts *tenants) enter(p *plans.Request, m *controller.Machine) {
 	w := ts.w
 	if len(m.Tenants()) == 0 {
 		return

@@ -3,7 +3,7 @@ package live
 import (
 	"time"
 
-	"tensile/controller"
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/observe/report"
@@ -124,7 +124,7 @@ func (h *History) TakeAnswer(at time.Duration, a wire.Answer) {
 	}
 	h.jobs = known
 	s := Sample{At: at.Milliseconds(), Devices: make(map[string]Moment)}
-	devices := controller.Devices(&a)
+	devices := memory.Devices(&a)
 	for i := range devices[:min(len(devices), maxDevices)] {
 		s.Devices[devices[i].Name] = Moment{Budget: devices[i].Budget, Parts: partsOf(&a, devices, i),
 			Link: h.link(devices, i)}
@@ -135,7 +135,7 @@ func (h *History) TakeAnswer(at time.Duration, a wire.Answer) {
 // link is what all jobs of a device copy in a second of its time, in the mean of an iteration.
 func (h *History) link(devices []wire.DeviceState, device int) (r wire.Rates) {
 	for i := range h.answer.Jobs {
-		if job := &h.answer.Jobs[i]; controller.DeviceIndex(devices, job) == device {
+		if job := &h.answer.Jobs[i]; memory.DeviceIndex(devices, job) == device {
 			own := h.copies(job)
 			r.Out, r.In = r.Out+own.Out, r.In+own.In
 		}
@@ -265,7 +265,7 @@ func (h *History) Overview() Overview {
 	a := &h.answer
 	o := Overview{At: h.at.Milliseconds(), Sharing: a.Sharing, Trouble: a.Trouble, Use: useOf(a), Devices: []Device{},
 		Jobs: []Job{}}
-	devices := controller.Devices(a)
+	devices := memory.Devices(a)
 	o.Budget, o.HostMemory = report.Budgets(devices)
 	shown := min(len(a.Tenants), maxTenants)
 	o.Tenants, o.TenantsLeft = append([]wire.TenantState{}, a.Tenants[:shown]...), len(a.Tenants)-shown
@@ -303,8 +303,8 @@ func (h *History) Overview() Overview {
 func (h *History) job(r *wire.Record) Job {
 	f := &h.jobs[keyOf(r)].facts
 	j := Job{Record: *r, Copies: h.copies(r), Without: f.without}
-	if devices := controller.Devices(&h.answer); controller.DeviceIndex(devices, r) >= 0 {
-		j.DeviceName = devices[controller.DeviceIndex(devices, r)].Name
+	if devices := memory.Devices(&h.answer); memory.DeviceIndex(devices, r) >= 0 {
+		j.DeviceName = devices[memory.DeviceIndex(devices, r)].Name
 	}
 	if r.State == wire.JobRunning && r.Pace > 0 {
 		j.Rate = 1 / r.Pace.Seconds()
@@ -362,8 +362,8 @@ func (h *History) Layout(name string) (r wire.Record, l *wire.Layout, link wire.
 			continue
 		}
 		if link = r.Link; link == (wire.Rates{}) {
-			devices := controller.Devices(&h.answer)
-			if on := controller.DeviceIndex(devices, r); on >= 0 {
+			devices := memory.Devices(&h.answer)
+			if on := memory.DeviceIndex(devices, r); on >= 0 {
 				link = wire.Rates{Out: devices[on].Facts.Out.Rate, In: devices[on].Facts.In.Rate}
 			}
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tensile/controller"
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -50,7 +50,7 @@ func TestParts(t *testing.T) {
 			}
 		}
 		used := make(map[string]graph.Bytes)
-		claims := make(map[string]controller.ClaimSum)
+		claims := make(map[string]memory.Sum)
 		for i := range r.IntN(6) {
 			states := []wire.JobState{wire.JobQueued, wire.JobRunning, wire.JobParked, wire.JobFinished,
 				wire.JobStarting}
@@ -67,7 +67,7 @@ func TestParts(t *testing.T) {
 			}
 			a.Jobs = append(a.Jobs, job)
 			if job.Executor != "" {
-				claims[job.On] = claims[job.On].Add(controller.ClaimOf(&job))
+				claims[job.On] = claims[job.On].Add(memory.ClaimOf(&job))
 			}
 		}
 		for _, name := range names {
@@ -80,14 +80,14 @@ func TestParts(t *testing.T) {
 				a.Devices = append(a.Devices, d)
 			}
 		}
-		if names = names[:len(controller.Devices(&a))]; len(names) > 1 {
+		if names = names[:len(memory.Devices(&a))]; len(names) > 1 {
 			several++
 		}
 		var sum graph.Bytes
 		seen := make(map[string]bool)
 		for i, name := range names {
 			var device graph.Bytes
-			for part, bytes := range partsOf(&a, controller.Devices(&a), i) {
+			for part, bytes := range partsOf(&a, memory.Devices(&a), i) {
 				if device += bytes; bytes <= 0 || seen[part] {
 					t.Errorf("seed %d: part %s is %d, a second time: %v", seed, part, bytes, seen[part])
 				}

@@ -3,7 +3,7 @@ package live
 import (
 	"cmp"
 
-	"tensile/controller"
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -27,14 +27,14 @@ type Use struct {
 
 // useOf adds up an answer to the verb jobs.
 func useOf(a *wire.Answer) (u Use) {
-	u.Used, u.HostUsed = controller.UsedBytes(a)
+	u.Used, u.HostUsed = memory.Used(a)
 	for i := range a.Jobs {
 		switch r := &a.Jobs[i]; {
 		case r.State == wire.JobParked:
 			u.Parked++
 		case r.State == wire.JobQueued:
 			u.Waiting++
-			u.Need = cmp.Or(u.Need, r.Need)
+			u.Need = cmp.Or(u.Need, r.Wait.DeviceBytes())
 		case !r.State.Over():
 			u.Running++
 		}
@@ -51,11 +51,11 @@ func partsOf(a *wire.Answer, devices []wire.DeviceState, device int) map[string]
 			parts[name] = bytes
 		}
 	}
-	claims, unreachable := controller.DeviceClaims(a, devices, device)
+	claims, unreachable := memory.DeviceClaims(a, devices, device)
 	turns := claims.Bytes()
 	for i := range a.Jobs {
-		if r := &a.Jobs[i]; controller.DeviceIndex(devices, r) == device {
-			base := controller.ClaimOf(r).Base
+		if r := &a.Jobs[i]; memory.DeviceIndex(devices, r) == device {
+			base := memory.ClaimOf(r).Base
 			turns -= base
 			put(r.Spec.Name, base)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tensile/controller"
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -50,7 +51,7 @@ type collector struct {
 	job struct {
 		info, arena, slotPeak, touched, swapped, host, pace, slowdown, target, waits, drift family
 
-		iterations, stall, gate, moved, plans, queued family
+		iterations, stall, gate, moved, plans, queued, waited family
 	}
 }
 
@@ -146,6 +147,8 @@ func newCollector(own string, now func(context.Context) (controller.View, error)
 		"reason")
 	j.queued = counter("tensile_job_queue_wait_seconds_total", "Time that it has been queued, until now if it is.",
 		labels...)
+	j.waited = counter("tensile_job_wait_seconds_total", "Time that it has waited, until now if it does, by what for.",
+		"job", "owner", "for")
 	return c
 }
 
@@ -193,7 +196,7 @@ func (s series) deviceSeries(devices []wire.DeviceState, i int) series {
 
 func (s series) addAll(v *controller.View) {
 	s.add(s.trouble, boolValue(v.Trouble != ""))
-	devices := controller.Devices(&v.Answer)
+	devices := memory.Devices(&v.Answer)
 	for i := range devices[:min(len(devices), maxDevices)] {
 		s.deviceSeries(devices, i).ofDevice(v, devices, i)
 	}
@@ -218,7 +221,7 @@ func (s series) addAll(v *controller.View) {
 		}
 		owners[l.Owner].add(r, l)
 		if shown++; shown <= maxJobs {
-			s.deviceSeries(devices, controller.DeviceIndex(devices, r)).ofJob(r, l)
+			s.deviceSeries(devices, memory.DeviceIndex(devices, r)).ofJob(r, l)
 		}
 	}
 	s.add(s.collector.device.jobsLeftOut, float64(max(0, shown-maxJobs)))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tensile/controller"
+	"tensile/controller/memory"
 	"tensile/wire"
 )
 
@@ -17,7 +18,7 @@ var states = []wire.JobState{wire.JobQueued, wire.JobStarting, wire.JobRunning, 
 // ofDevice are the series of one of the devices.
 func (s series) ofDevice(v *controller.View, devices []wire.DeviceState, i int) {
 	f, d := &s.collector.device, &devices[i]
-	claims, held := controller.DeviceClaims(&v.Answer, devices, i)
+	claims, held := memory.DeviceClaims(&v.Answer, devices, i)
 	s.add(f.used, float64(d.Used))
 	s.add(f.contexts, float64(max(0, d.Used-claims.Bytes()-held)))
 	s.add(f.hostUsed, float64(d.HostUsed))
@@ -39,7 +40,7 @@ func (s series) ofDevice(v *controller.View, devices []wire.DeviceState, i int) 
 func (s series) jobs(v *controller.View, devices []wire.DeviceState, on int) {
 	counts := make(map[wire.JobState]int)
 	for i := range v.Jobs {
-		if controller.DeviceIndex(devices, &v.Jobs[i]) == on {
+		if memory.DeviceIndex(devices, &v.Jobs[i]) == on {
 			counts[v.Jobs[i].State]++
 		}
 	}
@@ -86,13 +87,16 @@ func (s series) ofJob(r *wire.Record, l *controller.Live) {
 	s.add(j.swapped, float64(l.Swapped), job, owner)
 	s.add(j.host, float64(r.Host), job, owner)
 	s.add(j.target, float64(r.Spec.Iterations-r.Iteration), job, owner)
-	s.add(j.waits, float64(r.Need), job, owner)
+	s.add(j.waits, float64(r.Wait.DeviceBytes()), job, owner)
 	s.add(j.iterations, float64(l.Iterations), job, owner)
 	s.add(j.stall, l.Stall.Seconds(), job, owner)
 	s.add(j.gate, l.Gate.Seconds(), job, owner)
 	s.add(j.moved, float64(l.Out), job, owner, "out")
 	s.add(j.moved, float64(l.In), job, owner, "in")
 	s.add(j.queued, l.Queued.Seconds(), job, owner)
+	for _, what := range slices.Sorted(maps.Keys(l.Waited)) {
+		s.add(j.waited, l.Waited[what].Seconds(), job, owner, what)
+	}
 	for _, cause := range slices.Sorted(maps.Keys(l.Plans)) {
 		s.add(j.plans, float64(l.Plans[cause]), job, owner, string(cause))
 	}

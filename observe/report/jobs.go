@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"tensile/controller"
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/graph/text"
 	"tensile/wire"
@@ -40,13 +40,13 @@ func Sharing(jobs []wire.Record) (n int) {
 // UsedBudget returns how much of a budget is taken, and the sum of the parts: those of jobs, of processes that have the
 // device open, and of executors out of reach. Where jobs share memory the sum is the larger.
 func UsedBudget(a *wire.Answer) (taken, parts graph.Bytes) {
-	taken, _ = controller.UsedBytes(a)
+	taken, _ = memory.Used(a)
 	parts = a.Contexts.Sum()
 	for i := range a.Jobs {
 		for _, h := range a.Jobs[i].Held {
 			parts += h.Bytes
 		}
-		parts += controller.ClaimOf(&a.Jobs[i]).Arena
+		parts += memory.ClaimOf(&a.Jobs[i]).Arena
 	}
 	return taken, parts
 }
@@ -54,7 +54,7 @@ func UsedBudget(a *wire.Answer) (taken, parts graph.Bytes) {
 // BudgetLine returns a line with what the jobs have of the budget and how many they are.
 func BudgetLine(a wire.Answer) string {
 	var held, need graph.Bytes
-	used, host := controller.UsedBytes(&a)
+	used, host := memory.Used(&a)
 	running, waiting, parked := 0, 0, 0
 	for _, r := range a.Jobs {
 		for _, h := range r.Held {
@@ -65,13 +65,13 @@ func BudgetLine(a wire.Answer) string {
 			parked++
 		case r.State == wire.JobQueued:
 			waiting++
-			need = cmp.Or(need, r.Need)
+			need = cmp.Or(need, r.Wait.DeviceBytes())
 		case !r.State.Over():
 			running++
 		}
 	}
 	line := used.String()
-	if budget, _ := Budgets(controller.Devices(&a)); budget > 0 {
+	if budget, _ := Budgets(memory.Devices(&a)); budget > 0 {
 		line += " of " + budget.String()
 	}
 	line += " used"

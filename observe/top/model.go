@@ -8,7 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"tensile/controller"
+	"tensile/controller/memory"
 	"tensile/graph/text"
 	"tensile/observe/report"
 	"tensile/wire"
@@ -176,7 +176,7 @@ func (m *Model) setJobs(a answered) {
 // usedShare returns the share of the budget that is used; without a budget, bytes.
 func usedShare(a *wire.Answer) float64 {
 	used, _ := report.UsedBudget(a)
-	budget, _ := report.Budgets(controller.Devices(a))
+	budget, _ := report.Budgets(memory.Devices(a))
 	return float64(used) / float64(max(1, budget))
 }
 

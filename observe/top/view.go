@@ -10,7 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"tensile/controller"
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/graph/text"
 	"tensile/observe/report"
@@ -85,7 +85,7 @@ func (m *Model) head() []string {
 	for line := range strings.SplitSeq(ansi.Wrap(report.BudgetLine(m.answer), m.width, ""), "\n") {
 		lines = append(lines, bold+line+plain)
 	}
-	devices := controller.Devices(&m.answer)
+	devices := memory.Devices(&m.answer)
 	if lines = lines[:min(2, len(lines))]; len(devices) > 1 {
 		return append(append(lines, m.devices(devices)...), "")
 	}
@@ -104,7 +104,7 @@ var fills = []string{"█", "▓", "▒"}
 func (m *Model) fill(r *wire.Record) string {
 	n := 0
 	for i := range m.answer.Jobs {
-		if o := &m.answer.Jobs[i]; controller.ClaimOf(o).Arena > 0 {
+		if o := &m.answer.Jobs[i]; memory.ClaimOf(o).Arena > 0 {
 			if o.Spec.Name == r.Spec.Name {
 				return fills[n%len(fills)]
 			}
@@ -127,11 +127,11 @@ func (m *Model) devices(devices []wire.DeviceState) (lines []string) {
 	for i := range shown {
 		d := &shown[i]
 		called := ansi.Truncate(text.Shown(d.Name), name, "…")
-		claims, held := controller.DeviceClaims(&m.answer, devices, i)
+		claims, held := memory.DeviceClaims(&m.answer, devices, i)
 		parts := held
 		for k := range m.answer.Jobs {
-			if r := &m.answer.Jobs[k]; controller.DeviceIndex(devices, r) == i {
-				parts += controller.ClaimOf(r).Arena
+			if r := &m.answer.Jobs[k]; memory.DeviceIndex(devices, r) == i {
+				parts += memory.ClaimOf(r).Arena
 			}
 		}
 		whole := d.Budget
@@ -139,7 +139,7 @@ func (m *Model) devices(devices []wire.DeviceState) (lines []string) {
 			whole = d.Used
 		}
 		bar := m.bar(max(1, m.width-name-28), whole, d.Used, parts+d.Used-claims.Bytes()-held,
-			func(r *wire.Record) bool { return controller.DeviceIndex(devices, r) == i })
+			func(r *wire.Record) bool { return memory.DeviceIndex(devices, r) == i })
 		of := "-"
 		if d.Budget > 0 {
 			of = d.Budget.String()
@@ -156,7 +156,7 @@ func (m *Model) devices(devices []wire.DeviceState) (lines []string) {
 // memory is a bar of the budget, with what is used of it.
 func (m *Model) memory() string {
 	used, all := report.UsedBudget(&m.answer)
-	whole, _ := report.Budgets(controller.Devices(&m.answer))
+	whole, _ := report.Budgets(memory.Devices(&m.answer))
 	bar := m.bar(max(1, m.width-12), whole, used, all, func(*wire.Record) bool { return true })
 	return fmt.Sprintf("%-10s  %s", used, bar)
 }
@@ -173,7 +173,7 @@ func (m *Model) bar(width int, whole, used, all graph.Bytes, has func(*wire.Reco
 		if !has(&m.answer.Jobs[i]) {
 			continue
 		}
-		part := controller.ClaimOf(&m.answer.Jobs[i]).Arena
+		part := memory.ClaimOf(&m.answer.Jobs[i]).Arena
 		if all > used { // jobs share: each has its part of what is taken
 			part = graph.Bytes(float64(part) * float64(used) / float64(all))
 		}
@@ -271,8 +271,8 @@ var where = column{"DEVICE", true, func(m *Model, r *wire.Record) string {
 
 // deviceOf is the name of a job's device; "-": it has none yet.
 func (m *Model) deviceOf(r *wire.Record) string {
-	devices := controller.Devices(&m.answer)
-	if on := controller.DeviceIndex(devices, r); on >= 0 {
+	devices := memory.Devices(&m.answer)
+	if on := memory.DeviceIndex(devices, r); on >= 0 {
 		return text.Shown(devices[on].Name)
 	}
 	return "-"

@@ -48,6 +48,15 @@ WAIT = """
 """
 
 
+def waiting(script, *until):
+    """Returns a script that reads what its sidecar says after iterations, until of each what is told of its planner is
+    true. So it does not end before the sidecar has answered."""
+    for i, true in until:
+        script = script.replace("    print", f"    planner = tensile._session.planner\n    while i == {i} and planner.sock and "
+                                f"not {true}:\n        planner._read(None)\n    print", 1)
+    return script
+
+
 class Sidecar(unittest.TestCase):
     def run_script(self, answer=None, script=SCRIPT):
         """Runs a script with a sidecar that answers messages; returns its output, stderr and what it has said."""
@@ -101,7 +110,8 @@ class Link(Sidecar):
                 if body["number"] == 1:  # it may read both at once, and then has not gone on in between
                     yield "park", {"number": 3}
 
-        joined, said = self.run_script(planner)
+        script = waiting(SCRIPT.replace("    print", WAIT + "    print"), (4, "planner.counter > 0"), (6, "planner.counter > 2"))
+        joined, said = self.run_script(planner, script)
         self.assertEqual(joined.returncode, 0, joined.stderr)
         self.assertEqual(joined.stdout, alone.stdout)
         kinds = [k for k, _ in said]
@@ -121,7 +131,7 @@ class Link(Sidecar):
             if kind == "iteration" and body["iteration"] == 2:
                 yield "stop", {}
 
-        stopped, said = self.run_script(stopping)
+        stopped, said = self.run_script(stopping, waiting(SCRIPT, (4, "planner.stopping")))
         self.assertEqual(stopped.returncode, 0, stopped.stderr)
         self.assertTrue(said[-1][1]["stopped"])
         self.assertTrue(alone.stdout.startswith(stopped.stdout))
@@ -130,9 +140,7 @@ class Link(Sidecar):
             if kind == "iteration" and body["iteration"] == 3:
                 yield "gone", {}
 
-        waiting = SCRIPT.replace("    print", "    while i == 4 and tensile._session and tensile._session.planner.sock:\n"
-                                 "        tensile._session.planner._read(None)\n    print")
-        left, _ = self.run_script(dying, waiting)
+        left, _ = self.run_script(dying, waiting(SCRIPT, (4, "False")))
         self.assertEqual((left.returncode, left.stdout), (0, alone.stdout), left.stderr)
         self.assertEqual(left.stderr.count("the sidecar is gone"), 1)
 
@@ -167,9 +175,7 @@ class Link(Sidecar):
         """A script that follows no plan rests and ends like any other."""
         sparse = SCRIPT.replace("    optimizer.step()", "    if i == 1:\n        torch.eye(3).to_sparse()\n"
                                 "    optimizer.step()")
-        for i, heard in (3, "counter"), (5, "stopping"):  # it trains on while the sidecar answers, and is not to end before it has
-            sparse = sparse.replace("    print", f"    planner = tensile._session.planner\n    while i == {i} and planner.sock and "
-                                    f"not planner.{heard}:\n        planner._read(None)\n    print", 1)
+        sparse = waiting(sparse, (3, "planner.counter"), (5, "planner.stopping"))
         alone, _ = self.run_script()
 
         def planner(kind, body):

@@ -246,8 +246,15 @@ func TestText(t *testing.T) {
 		Taken: mib(230), Has: &explain.Plan{Epoch: 1, Stands: explain.InForce, Outcome: claim[0]},
 		Plans: []explain.Alternative{{Budget: mib(512), Priority: 1, Jobs: claim, Same: true},
 			{Budget: mib(384), Priority: 1, Jobs: claim, Same: true}}}
+	past := &explain.Past{Iterations: 8, Alone: ms(480), Took: ms(90), Stall: ms(6), Gate: ms(3), Out: mib(5),
+		In: mib(6), Waited: map[string]time.Duration{"memory": 3e9, "plans": 2e9, "parked": 9e9}, Restarts: 1,
+		Arena: mib(300),
+		Plans: map[string]int64{"drift": 2, "arrival": 1}, Touched: mib(290)}
+	over := explain.Job{Job: "f", Model: "vgg16", Device: "cpu", State: "failed", Over: true,
+		Reason: "its executor is lost", Iteration: 7, Of: 50, Past: past}
+	waits.Remedy, waits.Past = "raise the budget", &explain.Past{}
 	for name, x := range map[string]text{
-		"runs": &runs, "waits": &waits, "records": &records,
+		"runs": &runs, "waits": &waits, "records": &records, "over": &over,
 		"storage": &explain.Storage{Job: "b", Storage: "w", Role: graph.Parameter, Bytes: mib(64), Epoch: 3,
 			Stands: explain.InForce, Iteration: ms(80), Begins: true,
 			Events: []explain.Event{{What: explain.Dropped, Step: -1}, {What: explain.Returns, Step: 2, Start: ms(4),

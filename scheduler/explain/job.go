@@ -16,8 +16,14 @@ type Job struct {
 	Device string `json:"device"`
 	// State is the job's wire.JobState.
 	State string `json:"state"`
-	// Reason is what it waits for; "": it does not wait.
+	// Over says that it will never run again.
+	Over bool `json:"over,omitzero"`
+	// Reason is what it waits for, or why it has failed; "": there is nothing to say.
 	Reason string `json:"why,omitempty"`
+	// Remedy is what people can do about that; "": nothing is to be done.
+	Remedy string `json:"remedy,omitempty"`
+	// Past is how it has gone until now; nil: the controller has heard nothing of that.
+	Past *Past `json:"past,omitempty"`
 	// Iteration is how many iterations are complete.
 	Iteration int `json:"iteration"`
 	// Of is how many complete it; 0: a script's own are not known.
@@ -39,7 +45,7 @@ type Job struct {
 	// StallsRest is how long the stalls take that are not listed.
 	StallsRest time.Duration `json:"stalls_rest_ns,omitzero"`
 	// Plans are what the planner makes for the present settings, first, and for others; nil where the job is not
-	// planned for.
+	// planned for. A job that is over has none, nor Budget, Taken and Holders.
 	Plans []Alternative `json:"plans"`
 }
 

@@ -32,9 +32,20 @@ func (j *Job) WriteText(out io.Writer) error {
 	if j.Of > 0 {
 		of = fmt.Sprintf(" of %d", j.Of)
 	}
-	l.add("Job %s (%s on %s) is %s, at iteration %d%s.", j.Job, j.Model, j.Device, j.State, j.Iteration, of)
+	is := "is " + j.State
+	if j.Over {
+		is = map[string]string{"finished": "has finished", "stopped": "was stopped", "failed": "has failed"}[j.State]
+	}
+	l.add("Job %s (%s on %s) %s, at iteration %d%s.", j.Job, j.Model, j.Device, is, j.Iteration, of)
 	if j.Reason != "" {
 		l.add("%s", asSentence(j.Reason))
+	}
+	if j.Remedy != "" {
+		l.add("What helps: %s.", j.Remedy)
+	}
+	j.writePast(l)
+	if j.Over {
+		return l.err
 	}
 	j.memory(l)
 	j.writePlan(l)

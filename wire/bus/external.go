@@ -171,7 +171,7 @@ func (c *Conn) callAPI(ctx context.Context, what string, request, into any) erro
 func (c *Conn) requestWithRetry(ctx context.Context, m *nats.Msg, look func(*nats.Msg) error) (*nats.Msg, error) {
 	lost := 0
 	for end := time.Now().Add(answerTimeout); ; {
-		got, err := c.request(ctx, m, answerTimeout)
+		got, err := c.request(ctx, m, c.patience())
 		switch {
 		case err == nil:
 			if err = look(got); !errors.Is(err, wire.ErrAway) {

@@ -18,6 +18,16 @@ const (
 	askTimeout    = time.Minute     // for a request to the controller
 )
 
+// patience is how long a request to the server may take. A command of a person waits as long as for the controller,
+// which may be busy; but not at servers of others, which end one by one. Controllers and executors have other work.
+func (c *Conn) patience() time.Duration {
+	_, person, _ := UserName(c.credentials.User)
+	if !c.credentials.External && (person || c.credentials.User == Client) {
+		return askTimeout
+	}
+	return answerTimeout
+}
+
 // waiting is a request that waits for its answer.
 type waiting struct {
 	subject string

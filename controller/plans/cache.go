@@ -1,4 +1,4 @@
-package controller
+package plans
 
 import (
 	"bytes"
@@ -11,15 +11,16 @@ import (
 	"slices"
 	"sync"
 
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/plan/proof"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 )
 
-// PlanCache keeps plans, so that they are made once for equal jobs on equal devices, whatever the jobs' names and the
+// Cache keeps plans, so that they are made once for equal jobs on equal devices, whatever the jobs' names and the
 // order in which they came. Any goroutine may use it.
-type PlanCache struct {
+type Cache struct {
 	// limit is how many commands all programs may have together.
 	limit int
 	// mu protects the fields below.
@@ -31,10 +32,10 @@ type PlanCache struct {
 	size int
 }
 
-// NewPlanCache returns a store of plans of up to so many commands together, each of which takes some hundred bytes. The
+// NewCache returns a store of plans of up to so many commands together, each of which takes some hundred bytes. The
 // plans that were not asked for for the longest time are dropped first.
-func NewPlanCache(commands int) *PlanCache {
-	return &PlanCache{limit: commands, entries: make(map[key]*list.Element), recent: list.New()}
+func NewCache(commands int) *Cache {
+	return &Cache{limit: commands, entries: make(map[key]*list.Element), recent: list.New()}
 }
 
 // key is a digest of all that plans depend on.
@@ -45,7 +46,7 @@ type planSet struct {
 	key     key
 	planned *planner.Planned
 	// claims has one claim per job. nil: the job claims its arena.
-	claims []*Claim
+	claims []*memory.Claim
 	// err unwraps to scheduler.ErrNoPlan where it is kept. nil: there are plans.
 	err error
 }
@@ -64,7 +65,7 @@ func (m *planSet) countCommands() (n int) {
 }
 
 // lookUp finds what became of an equal request. nil: none was made.
-func (p *PlanCache) lookUp(k key) *planSet {
+func (p *Cache) lookUp(k key) *planSet {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := p.entries[k]
@@ -76,7 +77,7 @@ func (p *PlanCache) lookUp(k key) *planSet {
 }
 
 // store keeps what became of a request.
-func (p *PlanCache) store(m *planSet) {
+func (p *Cache) store(m *planSet) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.entries[m.key] != nil {
@@ -95,7 +96,7 @@ func (p *PlanCache) store(m *planSet) {
 // content, so that they are the same whether they are found or not.
 func (w *planJob) findOrMake(r scheduler.Request) (*planSet, error) {
 	own := func(c Candidate) bool { return c.Spec.Script || c.LastReport != nil }
-	if w.Plans == nil || slices.ContainsFunc(w.message.Jobs[:len(r.Jobs)], own) {
+	if w.Cache == nil || slices.ContainsFunc(w.message.Jobs[:len(r.Jobs)], own) {
 		m := w.planWithinBudget(r)
 		return m, m.err
 	}
@@ -108,9 +109,9 @@ func (w *planJob) findOrMake(r scheduler.Request) (*planSet, error) {
 	sorted := r
 	sorted.Jobs = nil
 	h := sha256.New()
-	fmt.Fprintf(h, "%s %d %v %v %v %v %v %d %s %d %d %d %v %v %v %+v", w.PlanDevice.Identity, w.PlanDevice.Align,
-		w.PlanDevice.Out, w.PlanDevice.In,
-		w.PlanDevice.Sharing, w.PlanDevice.Gates, w.PlanDevice.Turns, w.PlanDevice.Page, r.Policy, r.Budget,
+	fmt.Fprintf(h, "%s %d %v %v %v %v %v %d %s %d %d %d %v %v %v %+v", w.Device.Identity, w.Device.Align,
+		w.Device.Out, w.Device.In,
+		w.Device.Sharing, w.Device.Gates, w.Device.Turns, w.Device.Page, r.Policy, r.Budget,
 		r.HostBudget, len(r.Jobs), r.Together,
 		r.Reports, r.Explain, r.Options)
 	for _, i := range order {
@@ -118,12 +119,12 @@ func (w *planJob) findOrMake(r scheduler.Request) (*planSet, error) {
 		h.Write(keys[i][:])
 	}
 	k := key(h.Sum(nil))
-	if found := w.Plans.lookUp(k); found != nil {
+	if found := w.Cache.lookUp(k); found != nil {
 		return found.forRequest(r, order)
 	}
 	m := w.planWithinBudget(sorted)
 	if m.key = k; m.err == nil || errors.Is(m.err, scheduler.ErrNoPlan) {
-		w.Plans.store(m)
+		w.Cache.store(m)
 	}
 	if m.err != nil {
 		return nil, m.err
@@ -135,7 +136,7 @@ func (w *planJob) findOrMake(r scheduler.Request) (*planSet, error) {
 func (w *planJob) candidateKey(j *scheduler.Job, digest graph.Digest) key {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %d %v %d %d %d %v", digest, j.Worth(), j.MaxSwapRate, j.Held, j.Least, j.OnHost,
-		j.Measured && w.PlanDevice.Loaded != nil)
+		j.Measured && w.Device.Loaded != nil)
 	hashNumbers(h, j.Latency)
 	hashNumbers(h, j.Slack)
 	for _, variants := range j.Variants {
@@ -166,7 +167,7 @@ func (m *planSet) forRequest(r scheduler.Request, order []int) (*planSet, error)
 		return nil, m.err
 	}
 	p := *m.planned
-	own := &planSet{planned: &p, claims: make([]*Claim, len(order))}
+	own := &planSet{planned: &p, claims: make([]*memory.Claim, len(order))}
 	p.Jobs, p.Programs = make([]scheduler.Scheduled, len(order)), make([]proof.Proven, len(order))
 	if p.Expected != nil {
 		expected := *p.Expected
@@ -202,7 +203,7 @@ func (w *planJob) planWithinBudget(r scheduler.Request) *planSet {
 			return &planSet{err: err}
 		}
 		m := &planSet{planned: p}
-		var sum ClaimSum
+		var sum memory.Sum
 		for i := range p.Programs {
 			m.claims = append(m.claims, w.claimOfCandidate(i, p.Programs[i].Program()))
 			if c := m.claims[i]; c != nil {

@@ -1,4 +1,4 @@
-package controller
+package plans
 
 import (
 	"cmp"
@@ -118,7 +118,7 @@ func (w *planJob) keepPlan(candidate int, j *scheduler.Job, out, in cost.Link) P
 	}
 	if w.message.WantSlowdowns {
 		c := &w.message.Jobs[candidate]
-		p.Alone = totalTime(w.jobs[candidate].Latency)
+		p.Alone = TotalTime(w.jobs[candidate].Latency)
 		p.Slowdown = float64(iterationTime(c, c.Current, j.Latency, out, in)) / float64(max(1, p.Alone))
 	}
 	return p
@@ -183,7 +183,7 @@ func (w *planJob) jobClasses(r *scheduler.Request, out, in cost.Link) []*jobClas
 		}
 		a.arenas += c.Current.Wire.Arena
 		a.lost += time.Duration(j.Worth()) * max(0, iterationTime(c, c.Current, j.Latency, out,
-			in)-totalTime(j.Latency))
+			in)-TotalTime(j.Latency))
 	}
 	return groups
 }

@@ -1,9 +1,10 @@
-package controller
+package plans
 
 import (
 	"slices"
 	"time"
 
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/plan/program"
 	"tensile/scheduler"
@@ -56,7 +57,7 @@ func (w *planJob) replanByGates(r scheduler.Request) []PlannedJob {
 			p.Latencies = scheduler.Updated
 		}
 		if w.message.WantSlowdowns {
-			p.Alone = totalTime(j.Latency)
+			p.Alone = TotalTime(j.Latency)
 			takes := float64(l.unplannedTime(j.Latency)) / max(1e-9, rates[i])
 			p.Slowdown = takes / float64(max(1, p.Alone))
 		}
@@ -94,7 +95,7 @@ func (w *planJob) losesTime(r *scheduler.Request, layouts []*ProvenLayout) bool 
 // sum of the steps.
 func (l *ProvenLayout) unplannedTime(steps []time.Duration) time.Duration {
 	if l.Wire.Reasons == nil {
-		return totalTime(steps)
+		return TotalTime(steps)
 	}
 	return l.Wire.Reasons.Unplanned
 }
@@ -138,7 +139,7 @@ func (w *planJob) planBeside(r scheduler.Request, layouts []*ProvenLayout, candi
 	sub.Jobs = r.Jobs[candidate : candidate+1]
 	for i, l := range layouts {
 		if l != nil {
-			sub.Budget -= l.claim().Base
+			sub.Budget -= l.ClaimOrArena().Base
 			sub.HostBudget -= l.Host + w.message.Jobs[i].HostExtra
 		}
 	}
@@ -159,10 +160,10 @@ func (w *planJob) planBeside(r scheduler.Request, layouts []*ProvenLayout, candi
 
 // fitTogether reports whether layouts fit the budgets together.
 func (w *planJob) fitTogether(r *scheduler.Request, layouts []*ProvenLayout) bool {
-	var claims ClaimSum
+	var claims memory.Sum
 	var host graph.Bytes
 	for i, l := range layouts {
-		claims, host = claims.Add(l.claim()), host+l.Host+w.message.Jobs[i].HostExtra
+		claims, host = claims.Add(l.ClaimOrArena()), host+l.Host+w.message.Jobs[i].HostExtra
 	}
 	return claims.Bytes() <= r.Budget && (r.HostBudget == 0 || host <= r.HostBudget)
 }
@@ -183,16 +184,16 @@ func (w *planJob) expectedSpeeds(r *scheduler.Request, layouts []*ProvenLayout) 
 		if at < i {
 			courses[i] = courses[at]
 		} else {
-			courses[i] = w.PlanDevice.Course(l.program, program.Durations{Steps: stepTimes(&w.message.Jobs[i], l,
+			courses[i] = w.Device.Course(l.program, program.Durations{Steps: stepTimes(&w.message.Jobs[i], l,
 				j.Latency),
 				Out: r.Out, In: r.In})
 		}
 		courses[i].Alone, courses[i].Weight = l.unplannedTime(j.Latency), j.Worth()
 	}
 	if w.message.WantSlowdowns {
-		return w.PlanDevice.Rates(courses, r.Budget)
+		return w.Device.Rates(courses, r.Budget)
 	}
-	return w.PlanDevice.Guess(courses, r.Budget)
+	return w.Device.Guess(courses, r.Budget)
 }
 
 // sameProgram reports whether two layouts become the same program but for the names of their jobs.

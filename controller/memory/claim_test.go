@@ -1,4 +1,4 @@
-package controller
+package memory
 
 import (
 	"math/rand/v2"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tensile/graph"
+	"tensile/internal/long"
 )
 
 // Claims take the sum of their bases and the largest of their rests; one can be taken out again; and a job that has one
@@ -16,14 +17,14 @@ func TestTogether(t *testing.T) {
 		base := graph.Bytes(rng.IntN(6))
 		return Claim{base, base + graph.Bytes(rng.IntN(6))}
 	}
-	sum := func(claims ...Claim) ClaimSum {
-		var s ClaimSum
+	sum := func(claims ...Claim) Sum {
+		var s Sum
 		for _, c := range claims {
 			s = s.Add(c)
 		}
 		return s
 	}
-	for range 2000 {
+	for range long.Rounds(2000, 20000) {
 		claims := make([]Claim, 1+rng.IntN(5))
 		var bases, rest graph.Bytes
 		for i := range claims {
@@ -39,11 +40,11 @@ func TestTogether(t *testing.T) {
 		}
 		c, d := random(), random()
 		worse := max(sum(others...).Add(c).Bytes(), sum(others...).Add(d).Bytes())
-		if got := sum(others...).Add(c.union(d)).Bytes(); got != worse {
+		if got := sum(others...).Add(c.Union(d)).Bytes(); got != worse {
 			t.Fatalf("%v beside %v or %v take %d, the worse of the two is %d", others, c, d, got, worse)
 		}
-		if c.fitsIn(d) != (sum(others...).Add(c.union(d)) == sum(others...).Add(d) && c.union(d) == d) {
-			t.Fatalf("%v within %v: %v", c, d, c.fitsIn(d))
+		if c.FitsIn(d) != (sum(others...).Add(c.Union(d)) == sum(others...).Add(d) && c.Union(d) == d) {
+			t.Fatalf("%v within %v: %v", c, d, c.FitsIn(d))
 		}
 	}
 }

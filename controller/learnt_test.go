@@ -1,17 +1,12 @@
 package controller
 
 import (
-	"cmp"
-	"maps"
 	"math"
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
 	"tensile/graph"
 	"tensile/models"
-	"tensile/plan"
 	"tensile/scheduler/planner"
 	"tensile/wire"
 )
@@ -148,124 +143,5 @@ func TestLearntIsStoredRarely(t *testing.T) {
 	w.run(5)
 	if !stored() {
 		t.Error("nothing was stored when the job ended")
-	}
-}
-
-// The first report of an incarnation teaches nothing, and what no variant of the profile has taken neither.
-func TestWarmUpTeachesNothing(t *testing.T) {
-	k := restoreLearnt("x", nil)
-	profile := &planner.Profile{Signatures: []graph.Signature{"a", "b", "a"}}
-	j := &job{profile: profile, record: wire.Record{Incarnation: 1}}
-	l := &layout{ProvenLayout: ProvenLayout{Wire: &wire.Layout{Plan: &plan.Plan{
-		Steps: []plan.Step{{Op: 0}, {Op: 1, Variant: "another"}, {Op: 2}}}}}}
-	hear := func(took time.Duration) { k.learnFrom(j, l, []time.Duration{took, took, 3 * took}) }
-	hear(time.Second)
-	if len(k.lessons) != 0 {
-		t.Errorf("the first report has taught %v", k.lessons)
-	}
-	hear(10)
-	if took, ok := k.latencyOf("a"); !ok || took != 20 {
-		t.Errorf("a takes %v (%v), want the average of 10 ns and 30 ns", took, ok)
-	}
-	if _, ok := k.latencyOf("b"); ok {
-		t.Error("a step in another variant has taught what the first one takes")
-	}
-	j.record.Incarnation = 2
-	hear(time.Second)
-	if took, _ := k.latencyOf("a"); took != 20 {
-		t.Errorf("the first report of the second incarnation has taught %v", took)
-	}
-	hear(40)
-	if took, _ := k.latencyOf("a"); took != 50 {
-		t.Errorf("after 20 ns and 80 ns it is %v on average", took)
-	}
-	hear(math.MaxInt64)
-	if took, _ := k.latencyOf("a"); took > 50+50*8 {
-		t.Errorf("an outlier makes it %v", took)
-	}
-}
-
-// Whatever reports say: no more signatures are kept than may be, those that were heard of last stay, each latency lies
-// between the least and the most that was reported, and what is stored is found again.
-func TestLearntBounds(t *testing.T) {
-	const universe = 3 * wire.MaxLearnt
-	signature := func(i int) graph.Signature {
-		const digits = "0123456789abcdef"
-		s := []byte("00000000000000000000000000000000")
-		for at := 31; i > 0; at, i = at-1, i/16 {
-			s[at] = digits[i%16]
-		}
-		return graph.Signature(s)
-	}
-	for seed := range uint64(6) {
-		rng := rand.New(rand.NewPCG(seed, 5))
-		m := NewMachine(Config{Device: "x"})
-		k := &m.ownDomain.learnt
-		least, most := map[graph.Signature]time.Duration{}, map[graph.Signature]time.Duration{}
-		heard := map[graph.Signature]int{} // the newest round in which it was
-		rounds := 40
-		for round := range rounds {
-			j := &job{profile: &planner.Profile{}, warmIncarnation: 1, record: wire.Record{Incarnation: 1}}
-			l := &layout{ProvenLayout: ProvenLayout{Wire: &wire.Layout{Plan: new(plan.Plan)}}}
-			r := new(wire.Report)
-			from := rng.IntN(universe)
-			for op := range 1 + rng.IntN(wire.MaxLearnt/2) {
-				s := signature((from + op*(1+int(seed%3))) % universe)
-				took := time.Duration(rng.Int64N(1 << (1 + rng.IntN(45))))
-				if rng.IntN(100) == 0 {
-					took = math.MaxInt64
-				}
-				j.profile.Signatures = append(j.profile.Signatures, s)
-				l.Wire.Plan.Steps = append(l.Wire.Plan.Steps, plan.Step{Op: graph.OpID(op)})
-				r.Steps = append(r.Steps, took)
-				if _, kept := k.lessons[s]; !kept {
-					delete(least, s)
-					delete(most, s)
-				}
-				took = min(took, wire.MaxLatency)
-				if old, ok := least[s]; !ok || took < old {
-					least[s] = took
-				}
-				most[s], heard[s] = max(most[s], took), round
-			}
-			for range 1 + rng.IntN(3) {
-				k.learnFrom(j, l, r.Steps)
-			}
-			if len(k.lessons) > wire.MaxLearnt {
-				t.Fatalf("seed %d: %d signatures are kept", seed, len(k.lessons))
-			}
-			for s, x := range k.lessons {
-				if x.latency < least[s] || x.latency > most[s] {
-					t.Fatalf("seed %d: %s takes %v, of %v to %v that were reported", seed, s, x.latency, least[s],
-						most[s])
-				}
-			}
-		}
-		oldest := rounds
-		for s := range k.lessons {
-			oldest = min(oldest, heard[s])
-		}
-		for s, round := range heard {
-			if k.lessons[s] == nil && round > oldest {
-				t.Fatalf("seed %d: a signature of round %d was forgotten, one of round %d is kept", seed, round, oldest)
-			}
-		}
-		m.ownDomain.storeLearnt()
-		stored, err := wire.DecodeAs[wire.Learnt](wire.Encode(m.outputs[len(m.outputs)-1].Learnt.Wire))
-		if err != nil {
-			t.Fatal(err)
-		}
-		again := restoreLearnt("x", &stored)
-		if !slices.Equal(again.oldestFirst(), k.oldestFirst()) {
-			t.Errorf("seed %d: after a restart they would be forgotten in another order", seed)
-		}
-		if got, want := again.latencies(), k.latencies(); !maps.Equal(got, want) {
-			t.Errorf("seed %d: %d latencies are stored, %d come back", seed, len(want), len(got))
-		}
-		if !slices.IsSortedFunc(stored.Ops, func(a, b wire.LearntOp) int {
-			return cmp.Compare(k.lessons[a.Signature].lastReport, k.lessons[b.Signature].lastReport)
-		}) {
-			t.Errorf("seed %d: they are not stored by when they were heard of", seed)
-		}
 	}
 }

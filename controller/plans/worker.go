@@ -1,4 +1,4 @@
-package controller
+package plans
 
 import (
 	"context"
@@ -8,8 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/graph/cost"
+	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/predictor/correct"
 	"tensile/scheduler"
@@ -17,24 +19,59 @@ import (
 	"tensile/wire"
 )
 
-// PlanWorker makes the plans that a [Machine] requests. It is pure, and slow: whoever runs a machine has it work on a
+// Worker makes the plans that a [Machine] requests. It is pure, and slow: whoever runs a machine has it work on a
 // goroutine of its own.
-type PlanWorker struct {
-	Config
-	// PlanDevice describes the device that is planned for.
-	PlanDevice planner.Device
+type Worker struct {
+	Settings
+	// Device describes the device that is planned for.
+	Device planner.Device
 
 	// Known returns the plans for a scheduler's request if they are made already, and nil otherwise. Equal requests
 	// have equal plans. It may be nil.
 	Known func(scheduler.Request) *planner.Planned
 
-	// Plans keeps the plans that were made. nil: all are made anew.
-	Plans *PlanCache
+	// Cache keeps the plans that were made. nil: all are made anew.
+	Cache *Cache
+}
+
+// Settings are the parts of a controller's configuration on which plans depend.
+type Settings struct {
+	// Policy names the policy that makes plans, and Options are its settings.
+	Policy  string
+	Options scheduler.Options
+	// MemorySharing is how jobs share the budget. Zero: each has an arena for itself.
+	MemorySharing wire.Sharing
+	// Page is the unit in which the device backs memory, in bytes. 0: jobs share no memory.
+	Page graph.Bytes
+}
+
+// sharesMemory reports whether jobs share memory.
+func (s *Settings) sharesMemory() bool { return s.MemorySharing != wire.NoSharing }
+
+// claimOf is what a job claims that trains with a proven program. It depends on the program alone. nil: the job claims
+// its arena. A replica has its whole arena as base, in whole pages.
+func (s *Settings) claimOf(p *program.Program) *memory.Claim {
+	if !s.sharesMemory() {
+		return nil
+	}
+	claim := &memory.Claim{Arena: memory.WholePages(p.Arena, s.Page)}
+	switch {
+	case p.Graph.Replicas() > 1:
+		claim.Base = claim.Arena
+	case s.MemorySharing.Gated():
+		claim.Base = s.Page * graph.Bytes(compile.Divide(p, s.Page, max(p.Arena, s.Page)).Base.Count())
+	}
+	return claim
+}
+
+// NewLayout is the layout of a proven program, of which peak is the largest footprint of a slot, in bytes.
+func (s *Settings) NewLayout(l *wire.Layout, p *program.Program, peak graph.Bytes) *ProvenLayout {
+	return &ProvenLayout{Wire: l, Peak: peak, Host: p.Host, Claim: s.claimOf(p), program: p}
 }
 
 // Plan answers a plan request. Once ctx is done it returns soon, and what it returns is worth nothing.
-func (p *PlanWorker) Plan(ctx context.Context, q *PlanRequest) *PlanResult {
-	w := planJob{PlanWorker: p, ctx: ctx, message: q, result: &PlanResult{Ticket: q.Ticket},
+func (p *Worker) Plan(ctx context.Context, q *Request) *Result {
+	w := planJob{Worker: p, ctx: ctx, message: q, result: &Result{Ticket: q.Ticket},
 		profiles: make(map[graph.Digest]*planner.Profile)}
 	if w.profileCandidates(); len(w.result.NeverFit) > 0 {
 		return w.result
@@ -56,13 +93,13 @@ func (p *PlanWorker) Plan(ctx context.Context, q *PlanRequest) *PlanResult {
 
 // planJob is one plan request that a worker is answering.
 type planJob struct {
-	*PlanWorker
-	// PlanDevice is the worker's, as the candidates that are planned for share its memory: see setSharing.
-	PlanDevice planner.Device
+	*Worker
+	// Device is the worker's, as the candidates that are planned for share its memory: see setSharing.
+	Device planner.Device
 	// ctx ends the work when nobody wants the plans any more.
 	ctx     context.Context
-	message *PlanRequest
-	result  *PlanResult
+	message *Request
+	result  *Result
 	// profiles are those that were made for the request.
 	profiles map[graph.Digest]*planner.Profile
 	// jobs are the candidates as the scheduler takes them.
@@ -75,10 +112,10 @@ type planJob struct {
 // arena back within an iteration. A replica must not: it would wait for memory with others that have some and wait for
 // it. So beside one of them each job has an arena for itself.
 func (w *planJob) setSharing(candidates []Candidate) {
-	w.PlanDevice = w.PlanWorker.PlanDevice
+	w.Device = w.Worker.Device
 	alone := func(c Candidate) bool { return c.Spec.Script || c.Graph.Replicas() > 1 }
 	if slices.ContainsFunc(candidates, alone) {
-		w.PlanDevice = w.PlanDevice.Unshared()
+		w.Device = w.Device.Unshared()
 	}
 }
 
@@ -89,7 +126,7 @@ func (w *planJob) profileCandidates() {
 		if c.Profile == nil {
 			p := w.profiles[c.Spec.Graph]
 			if p == nil {
-				made, err := w.PlanWorker.PlanDevice.Profile(c.Graph)
+				made, err := w.Worker.Device.Profile(c.Graph)
 				if err != nil {
 					w.markNeverFits(i, fmt.Sprintf("job %s cannot run here: %v", c.Spec.Name, err))
 					continue
@@ -102,7 +139,7 @@ func (w *planJob) profileCandidates() {
 			}
 			w.result.NewProfiles[i] = *p
 			c.Profile = p
-			c.Latency, c.Slack, c.Measured = expectedLatencies(c.Graph, p, w.message.Correction, w.learntLatency)
+			c.Latency, c.Slack, c.Measured = ExpectedLatencies(c.Graph, p, w.message.Correction, w.learntLatency)
 			if c.Measured {
 				c.Slack = nil
 			}
@@ -118,7 +155,7 @@ func (w *planJob) profileCandidates() {
 
 // reportOf is the last report of a candidate as policies take it. nil: there is none.
 func reportOf(c *Candidate) *scheduler.Report {
-	if c.LastReport == nil || c.Current == nil || c.LastReport.Epoch != c.Current.epoch() {
+	if c.LastReport == nil || c.Current == nil || c.LastReport.Epoch != c.Current.Epoch() {
 		return nil
 	}
 	r := &scheduler.Report{Plan: c.Current.Wire.Plan, Steps: c.LastReport.Steps}
@@ -181,8 +218,8 @@ func (w *planJob) planTogether(r scheduler.Request) ([]PlannedJob, error) {
 		jobs[i] = PlannedJob{Latencies: s.Latencies, Out: s.Out, In: s.In, Speed: speed,
 			details: &planDetails{s, planned.Programs[i].Program()}}
 		if w.message.WantSlowdowns {
-			jobs[i].Alone = totalTime(w.jobs[i].Latency)
-			jobs[i].Slowdown = w.PlanDevice.Slowdown(planned, i, jobs[i].Alone)
+			jobs[i].Alone = TotalTime(w.jobs[i].Latency)
+			jobs[i].Slowdown = w.Device.Slowdown(planned, i, jobs[i].Alone)
 		}
 		if c.Current == nil || !sameLayout(c.Current.Wire, l.Wire) {
 			jobs[i].Layout = l
@@ -193,12 +230,12 @@ func (w *planJob) planTogether(r scheduler.Request) ([]PlannedJob, error) {
 }
 
 // claimOfCandidate is what a candidate claims by a program. nil: it claims its arena.
-func (w *planJob) claimOfCandidate(candidate int, p *program.Program) *Claim {
+func (w *planJob) claimOfCandidate(candidate int, p *program.Program) *memory.Claim {
 	c := &w.message.Jobs[candidate]
 	if !c.Spec.Script || !w.sharesMemory() {
 		return w.claimOf(p)
 	}
-	all := exclusiveClaim((&job{leasePage: w.Page}).wholePages(p.Arena + c.DeviceExtra))
+	all := memory.Exclusive(memory.WholePages(p.Arena+c.DeviceExtra, w.Page))
 	return &all
 }
 
@@ -209,7 +246,7 @@ func (w *planJob) findKnownOrPlan(r scheduler.Request) (*planner.Planned, error)
 			return p, nil
 		}
 	}
-	return w.PlanDevice.Plan(w.ctx, r)
+	return w.Device.Plan(w.ctx, r)
 }
 
 // contexts are those that there are with the first n candidates.
@@ -226,7 +263,7 @@ func (w *planJob) contexts(n int) wire.Contexts {
 // request is the scheduler's request for jobs, within the budgets less the bytes that are reserved of the device and of
 // the host.
 func (w *planJob) request(jobs []scheduler.Job, reserved, host graph.Bytes) scheduler.Request {
-	r := w.PlanDevice.Request(jobs...)
+	r := w.Device.Request(jobs...)
 	r.Policy, r.Options, r.Reports, r.Explain = w.Policy, w.Options, true, true
 	if w.message.Budget > 0 {
 		r.Budget = max(1, w.message.Budget-reserved)
@@ -287,12 +324,12 @@ func (w *planJob) whyNeverFits(candidate int, err error) string {
 		return err.Error()
 	}
 	at, why := "", "; "+over.Reason
-	if s := scheduler.FirstWorkingSetOf(w.jobs[candidate], w.PlanDevice.Align); s.Bytes == over.Need {
+	if s := scheduler.FirstWorkingSetOf(w.jobs[candidate], w.Device.Align); s.Bytes == over.Need {
 		at, why = " at "+w.message.Jobs[candidate].Graph.Ops[s.Op].Name, ""
 	}
 	need, budget := over.Need, over.Budget
 	if c := w.contextsAlone(); c.Sum() > 0 {
-		need, budget, at = need+c.Sum(), w.message.Budget, at+contextSuffix(c)+","
+		need, budget, at = need+c.Sum(), w.message.Budget, at+c.Suffix()+","
 	}
 	hint := SmallerHint
 	if w.message.Jobs[candidate].Spec.Script {
@@ -330,7 +367,7 @@ func (w *planJob) explainNoPlan(err error) *NoPlan {
 	if over, ok := errors.AsType[*scheduler.OverBudgetError](err); ok {
 		n.Need, n.Budget = over.Need, over.Budget
 		if c := w.contexts(w.failedCount); c.Sum() > 0 {
-			need := (&job{leasePage: w.Page}).wholePages(over.Need) // the budget is in whole pages
+			need := memory.WholePages(over.Need, w.Page) // the budget is in whole pages
 			n.Contexts, n.Need, n.Budget = c, need+c.Sum(), max(0, w.message.Budget-w.message.Reserved)
 			n.Why += fmt.Sprintf(" (the budget but for %s)", c)
 		}
@@ -363,7 +400,16 @@ func gainOf(c *Candidate, l *ProvenLayout, latency []time.Duration, out, in cost
 	weight := time.Duration(max(1, c.Spec.Priority))
 	gain = weight * time.Duration(c.Remaining) * (iterationTime(c, c.Current, latency, out, in) - iterationTime(c, l,
 		latency, out, in))
-	return gain, weight * (copyTime(&c.Current.program.Epilogue, out, in) + copyTime(&l.program.Prologue, out, in))
+	return gain, weight * (c.Current.LeaveTime(out, in) + l.EnterTime(out, in))
+}
+
+// EnterTime is how long the copies take with which a job leaves Home for the layout, and LeaveTime how long those take
+// with which it comes back.
+func (l *ProvenLayout) EnterTime(out, in cost.Link) time.Duration {
+	return copyTime(&l.program.Prologue, out, in)
+}
+func (l *ProvenLayout) LeaveTime(out, in cost.Link) time.Duration {
+	return copyTime(&l.program.Epilogue, out, in)
 }
 
 // copyTime is how long the copies of a section take, one lane after the other: an upper bound.
@@ -380,8 +426,8 @@ func copyTime(s *program.Section, out, in cost.Link) time.Duration {
 	return sum
 }
 
-// totalTime is how long all ops of a graph take.
-func totalTime(latency []time.Duration) (sum time.Duration) {
+// TotalTime is how long all ops of a graph take.
+func TotalTime(latency []time.Duration) (sum time.Duration) {
 	for _, took := range latency {
 		sum += took
 	}
@@ -394,10 +440,10 @@ func (w *planJob) learntLatency(s graph.Signature) (latency time.Duration, ok bo
 	return latency, ok
 }
 
-// expectedLatencies are the latencies of a graph's ops. An op has what other jobs have taught, or else its profile,
+// ExpectedLatencies are the latencies of a graph's ops. An op has what other jobs have taught, or else its profile,
 // corrected by the line. slack is by how much each may be off: 0 where it was learnt; nil if the profile does not say.
 // measured says that all of them were learnt.
-func expectedLatencies(g *graph.Graph, p *planner.Profile, line correct.Line,
+func ExpectedLatencies(g *graph.Graph, p *planner.Profile, line correct.Line,
 	learnt func(graph.Signature) (time.Duration, bool)) (latency, slack []time.Duration, measured bool) {
 	latency = make([]time.Duration, len(p.Latency))
 	if p.Slack != nil {

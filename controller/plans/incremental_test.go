@@ -1,4 +1,4 @@
-package controller
+package plans
 
 import (
 	"math/rand/v2"
@@ -6,10 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"tensile/graph"
-	"tensile/graph/cost"
 	"tensile/internal/long"
 	"tensile/models/graphtest"
 	"tensile/peak"
@@ -23,7 +21,7 @@ const kinds = 7 // of graphs
 // nearby is a planner and jobs of a few graphs, which keep the layouts that they are given.
 type nearby struct {
 	t       *testing.T
-	planner *PlanWorker
+	planner *Worker
 	graphs  []*graph.Graph
 	jobs    []Candidate
 	budget  graph.Bytes
@@ -34,9 +32,7 @@ type nearby struct {
 
 // newNearby has so many jobs within a part of what they need without plans.
 func newNearby(t *testing.T, rng *rand.Rand, jobs int, sharing wire.Sharing) *nearby {
-	link := cost.Link{Rate: 100e6, Latency: time.Microsecond}
-	n := &nearby{t: t, planner: plannerOf(Config{Policy: "tensile", Device: "d", Align: 64, Out: link, In: link,
-		MemorySharing: sharing, Page: 64}, profile)}
+	n := &nearby{t: t, planner: newTestWorker(Settings{Policy: "tensile", MemorySharing: sharing, Page: 64})}
 	n.planner.Known = func(r scheduler.Request) *planner.Planned {
 		n.asked = len(r.Jobs)
 		return nil
@@ -54,7 +50,7 @@ func newNearby(t *testing.T, rng *rand.Rand, jobs int, sharing wire.Sharing) *ne
 
 func (n *nearby) arrive(kind int) {
 	g := n.graphs[kind]
-	p, err := profile(g)
+	p, err := testProfile(g)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -63,13 +59,13 @@ func (n *nearby) arrive(kind int) {
 	n.number++
 }
 
-func (n *nearby) plan(near bool) *PlanResult {
-	return n.planner.Plan(n.t.Context(), &PlanRequest{Jobs: n.jobs, Admitted: len(n.jobs), Budget: n.budget,
+func (n *nearby) plan(near bool) *Result {
+	return n.planner.Plan(n.t.Context(), &Request{Jobs: n.jobs, Admitted: len(n.jobs), Budget: n.budget,
 		HostMemory: n.host, WantSlowdowns: true, Incremental: near})
 }
 
 // layouts are what the jobs have by plans.
-func (n *nearby) layouts(p *PlanResult) []*ProvenLayout {
+func (n *nearby) layouts(p *Result) []*ProvenLayout {
 	all := make([]*ProvenLayout, len(p.Jobs))
 	for i, j := range p.Jobs {
 		if all[i] = j.Layout; j.Layout == nil {
@@ -79,14 +75,14 @@ func (n *nearby) layouts(p *PlanResult) []*ProvenLayout {
 	return all
 }
 
-func (n *nearby) equal(a, b *PlanResult) bool {
+func (n *nearby) equal(a, b *Result) bool {
 	return slices.EqualFunc(n.layouts(a), n.layouts(b), func(x, y *ProvenLayout) bool {
 		return sameLayout(x.Wire,
 			y.Wire)
 	})
 }
 
-func slowdowns(p *PlanResult) (sum float64) {
+func slowdowns(p *Result) (sum float64) {
 	for _, j := range p.Jobs {
 		sum += j.Slowdown
 	}

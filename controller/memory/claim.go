@@ -1,4 +1,6 @@
-package controller
+// Package memory counts what jobs may have of a device and of its host: claims and their sums, and what answers of a
+// controller say of them.
+package memory
 
 import (
 	"slices"
@@ -14,38 +16,47 @@ type Claim struct {
 	Arena graph.Bytes `json:"arena_bytes"`
 }
 
-// exclusiveClaim is the claim of a job that has an arena for itself.
-func exclusiveClaim(arena graph.Bytes) Claim { return Claim{arena, arena} }
+// Exclusive is the claim of a job that has an arena for itself.
+func Exclusive(arena graph.Bytes) Claim { return Claim{arena, arena} }
 
 // ClaimOf is what a job claims by its record.
 func ClaimOf(r *wire.Record) Claim {
 	if r.Sharing == wire.NoSharing {
-		return exclusiveClaim(r.Claim)
+		return Exclusive(r.Claim)
 	}
 	return Claim{r.Base, r.Claim}
 }
 
-// union is the claim of a job that has the one or the other. Beside other jobs it takes what the worse of the two
+// WholePages is so many bytes in whole pages, as leases count. A page of 0 bytes: jobs share no memory, and the bytes
+// count as they are.
+func WholePages(bytes, page graph.Bytes) graph.Bytes {
+	if page == 0 {
+		return bytes
+	}
+	return (bytes + page - 1) / page * page
+}
+
+// Union is the claim of a job that has the one or the other. Beside other jobs it takes what the worse of the two
 // would.
-func (c Claim) union(d Claim) Claim { return Claim{max(c.Base, d.Base), max(c.Arena, d.Arena)} }
+func (c Claim) Union(d Claim) Claim { return Claim{max(c.Base, d.Base), max(c.Arena, d.Arena)} }
 
-// fitsIn reports whether a job that claims d may have c at once.
-func (c Claim) fitsIn(d Claim) bool { return c.Base <= d.Base && c.Arena <= d.Arena }
+// FitsIn reports whether a job that claims d may have c at once.
+func (c Claim) FitsIn(d Claim) bool { return c.Base <= d.Base && c.Arena <= d.Arena }
 
-// isZero reports whether the job claims nothing.
-func (c Claim) isZero() bool { return c == Claim{} }
+// IsZero reports whether the job claims nothing.
+func (c Claim) IsZero() bool { return c == Claim{} }
 
 // headroom is what the job's largest group needs above the base.
 func (c Claim) headroom() graph.Bytes { return c.Arena - c.Base }
 
-// ClaimSum adds claims. Jobs that share a device take the sum of their bases, and the largest headroom of one of them.
-type ClaimSum struct {
+// Sum adds claims. Jobs that share a device take the sum of their bases, and the largest headroom of one of them.
+type Sum struct {
 	base            graph.Bytes
 	largest, second graph.Bytes // the two largest headrooms
 }
 
 // Add returns the sum with one more claim.
-func (t ClaimSum) Add(c Claim) ClaimSum {
+func (t Sum) Add(c Claim) Sum {
 	t.base += c.Base
 	switch rest := c.headroom(); {
 	case rest > t.largest:
@@ -57,7 +68,7 @@ func (t ClaimSum) Add(c Claim) ClaimSum {
 }
 
 // Remove returns the sum without one of its claims. No second claim can be removed from the result.
-func (t ClaimSum) Remove(c Claim) ClaimSum {
+func (t Sum) Remove(c Claim) Sum {
 	t.base -= c.Base
 	if c.headroom() == t.largest {
 		t.largest = t.second
@@ -65,21 +76,21 @@ func (t ClaimSum) Remove(c Claim) ClaimSum {
 	return t
 }
 
-// UsedBytes is how many bytes jobs, contexts and executors out of reach may have of all devices and of their hosts, by
+// Used is how many bytes jobs, contexts and executors out of reach may have of all devices and of their hosts, by
 // the answer to a request for all jobs.
-func UsedBytes(a *wire.Answer) (device, host graph.Bytes) {
+func Used(a *wire.Answer) (device, host graph.Bytes) {
 	if len(a.Devices) > 1 { // each has claims of its own
 		for i := range a.Devices {
 			device, host = device+a.Devices[i].Used, host+a.Devices[i].HostUsed
 		}
 		return device, host
 	}
-	var claims ClaimSum
+	var claims Sum
 	for i := range a.Jobs {
 		r := &a.Jobs[i]
 		claims, host = claims.Add(ClaimOf(r)), host+r.Host
 		for _, h := range r.Held {
-			claims, host = claims.Add(exclusiveClaim(h.Bytes)), host+h.Host
+			claims, host = claims.Add(Exclusive(h.Bytes)), host+h.Host
 		}
 	}
 	return claims.Bytes() + a.Contexts.Sum(), host
@@ -94,7 +105,7 @@ func Devices(a *wire.Answer) []wire.DeviceState {
 	d := wire.DeviceState{Own: true, Device: wire.Device{Name: a.Device, Identity: a.Device, Budget: a.Budget,
 		HostMemory: a.HostMemory, Context: a.Contexts.Each}}
 	d.Facts.Out.Rate, d.Facts.In.Rate = a.Link.Out, a.Link.In
-	d.Used, d.HostUsed = UsedBytes(a)
+	d.Used, d.HostUsed = Used(a)
 	return []wire.DeviceState{d}
 }
 
@@ -111,7 +122,7 @@ func DeviceIndex(devices []wire.DeviceState, r *wire.Record) int {
 
 // DeviceClaims is what jobs claim together of one of the devices, and what executors out of reach may have of it.
 // Contexts are not among these.
-func DeviceClaims(a *wire.Answer, devices []wire.DeviceState, device int) (claims ClaimSum, held graph.Bytes) {
+func DeviceClaims(a *wire.Answer, devices []wire.DeviceState, device int) (claims Sum, held graph.Bytes) {
 	d := &devices[device]
 	for i := range a.Jobs {
 		r := &a.Jobs[i]
@@ -128,4 +139,4 @@ func DeviceClaims(a *wire.Answer, devices []wire.DeviceState, device int) (claim
 }
 
 // Bytes is what the claims take together.
-func (t ClaimSum) Bytes() graph.Bytes { return t.base + t.largest }
+func (t Sum) Bytes() graph.Bytes { return t.base + t.largest }

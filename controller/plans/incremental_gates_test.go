@@ -1,4 +1,4 @@
-package controller
+package plans
 
 import (
 	"math/rand/v2"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"tensile/controller/memory"
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/plan/program"
@@ -25,7 +26,7 @@ func newNearbyByGates(t *testing.T, rng *rand.Rand, jobs int, part float64) *nea
 }
 
 // take gives the jobs what plans have for them.
-func (n *nearby) take(p *PlanResult) {
+func (n *nearby) take(p *Result) {
 	for i, l := range n.layouts(p) {
 		n.jobs[i].Current, n.jobs[i].Epoch = l, l.Wire.Plan.Epoch+1
 	}
@@ -33,7 +34,7 @@ func (n *nearby) take(p *PlanResult) {
 
 // claims are what layouts take together of both memories.
 func (n *nearby) claims(layouts []*ProvenLayout) (device, host graph.Bytes) {
-	var claims ClaimSum
+	var claims memory.Sum
 	for _, l := range layouts {
 		claims, host = claims.Add(*l.Claim), host+l.Host
 	}
@@ -45,8 +46,8 @@ func (n *nearby) lose(percent float64) {
 	for i := range n.jobs {
 		if has := n.jobs[i].Current; has != nil {
 			l, of, reasons := *has, *has.Wire, *has.Wire.Reasons
-			took := program.Time(l.program, program.Durations{Steps: of.Plan.Made, Out: n.planner.Out,
-				In: n.planner.In})
+			took := program.Time(l.program, program.Durations{Steps: of.Plan.Made, Out: n.planner.Device.Out,
+				In: n.planner.Device.In})
 			reasons.Unplanned = time.Duration(float64(took.Iteration) / (1 + percent/100))
 			of.Reasons, l.Wire = &reasons, &of
 			n.jobs[i].Current = &l
@@ -175,8 +176,9 @@ func TestNotNearByGates(t *testing.T) {
 
 // Layouts fit where the sum of their bases and their largest rest do, and what jobs have on the host.
 func TestFit(t *testing.T) {
-	w := planJob{message: &PlanRequest{Jobs: []Candidate{{HostExtra: 2}, {}}}}
-	layouts := []*ProvenLayout{{Claim: &Claim{10, 30}, Host: 3}, {Claim: &Claim{20, 25}, Host: 4}}
+	w := planJob{message: &Request{Jobs: []Candidate{{HostExtra: 2}, {}}}}
+	layouts := []*ProvenLayout{{Claim: &memory.Claim{Base: 10, Arena: 30}, Host: 3},
+		{Claim: &memory.Claim{Base: 20, Arena: 25}, Host: 4}}
 	for _, test := range []struct {
 		budget, host graph.Bytes
 		want         bool

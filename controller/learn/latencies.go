@@ -1,37 +1,32 @@
-package controller
+// Package learn keeps what reports of jobs teach about a device: how long ops take while nothing else of ours runs
+// there.
+package learn
 
 import (
 	"cmp"
-	"encoding/json"
 	"maps"
 	"slices"
 	"time"
 
 	"tensile/graph"
+	"tensile/plan"
 	"tensile/predictor/correct"
 	"tensile/scheduler/planner"
 	"tensile/wire"
-	"tensile/wire/recording"
 )
 
-const (
-	// averagingReports is of how many reports, about, a latency that was learnt is the average: enough to even out
-	// noise, few enough to follow a device that becomes slower.
-	averagingReports = 16
-	// storeEvery is how often at most what was learnt is stored while jobs train.
-	storeEvery = time.Minute
-)
+// averagingReports is of how many reports, about, a latency that was learnt is the average: enough to even out noise,
+// few enough to follow a device that becomes slower.
+const averagingReports = 16
 
-// learnt has the latencies of ops on a device while nothing else of ours runs there, by signature, as the reports of
+// Latencies has the latencies of ops on a device while nothing else of ours runs there, by signature, as the reports of
 // all jobs have shown.
-type learnt struct {
+type Latencies struct {
 	// lessons has at most wire.MaxLearnt entries.
 	lessons map[graph.Signature]*lesson
 	// reportCount is how many reports have taught something.
 	reportCount int64
-	// storedAt is when the latencies were stored last, since the Unix epoch.
-	storedAt time.Duration
-	// unstored says that something was learnt since then.
+	// unstored says that something was learnt since Stored was called last.
 	unstored bool
 }
 
@@ -41,7 +36,7 @@ type lesson struct {
 	latency time.Duration
 	// reports is how many reports it is the average of.
 	reports int
-	// lastReport is learnt.reportCount at the newest of these.
+	// lastReport is Latencies.reportCount at the newest of these.
 	lastReport int64
 
 	// sum and steps are the total time and the number of the signature's steps in the report that is being read.
@@ -49,9 +44,9 @@ type lesson struct {
 	steps time.Duration
 }
 
-// restoreLearnt takes over what a controller before this one has learnt of a device.
-func restoreLearnt(device string, stored *wire.Learnt) learnt {
-	l := learnt{lessons: make(map[graph.Signature]*lesson), storedAt: -storeEvery}
+// Restore takes over what a controller before this one has learnt of a device. stored may be nil.
+func Restore(device string, stored *wire.Learnt) *Latencies {
+	l := &Latencies{lessons: make(map[graph.Signature]*lesson)}
 	if stored == nil || stored.Device != device {
 		return l
 	}
@@ -62,23 +57,30 @@ func restoreLearnt(device string, stored *wire.Learnt) learnt {
 	return l
 }
 
-// learnFrom learns from the steps of an iteration of a job that trains with a layout, as if it had run alone. The first
-// report of an incarnation shows a process that warms up, and teaches nothing.
-func (k *learnt) learnFrom(j *job, l *layout, steps []time.Duration) {
-	if j.warmIncarnation != j.record.Incarnation {
-		j.warmIncarnation = j.record.Incarnation
+// Teacher is a job whose reports teach. The zero value is one of which no report has come.
+type Teacher struct {
+	// lessons holds, per op, the average that the job's reports improve. It is nil before the first report.
+	lessons []*lesson
+	// warm is the newest incarnation of which a report has come. 0: none has come.
+	warm int64
+}
+
+// Hear learns from the steps of an iteration of a job with a profile that trains by a plan, as if it had run alone. The
+// first report of an incarnation shows a process that warms up, and teaches nothing.
+func (k *Latencies) Hear(j *Teacher, incarnation int64, profile *planner.Profile, p *plan.Plan, steps []time.Duration) {
+	if j.warm != incarnation {
+		j.warm = incarnation
 		return
 	}
-	signatures := j.profile.Signatures
-	if signatures == nil {
+	if profile.Signatures == nil {
 		return
 	}
 	k.reportCount++
 	if j.lessons == nil {
-		j.lessons = k.lessonsOf(signatures)
+		j.lessons = k.lessonsOf(profile.Signatures)
 	}
-	for i, s := range l.Wire.Plan.Steps {
-		if s.Variant == firstVariant(j.profile, s.Op) {
+	for i, s := range p.Steps {
+		if s.Variant == firstVariant(profile, s.Op) {
 			x := j.lessons[s.Op]
 			x.sum, x.steps = x.sum+min(steps[i], wire.MaxLatency), x.steps+1
 		}
@@ -108,7 +110,7 @@ func (x *lesson) add(took time.Duration, at int64) {
 
 // lessonsOf returns the lesson of each signature of a list. Where new ones make them too many, those that were reported
 // longest ago are forgotten: a job that has such a lesson still teaches it, but in vain.
-func (k *learnt) lessonsOf(signatures []graph.Signature) []*lesson {
+func (k *Latencies) lessonsOf(signatures []graph.Signature) []*lesson {
 	list := make([]*lesson, len(signatures))
 	for i, s := range signatures {
 		x := k.lessons[s]
@@ -127,14 +129,14 @@ func (k *learnt) lessonsOf(signatures []graph.Signature) []*lesson {
 }
 
 // oldestFirst lists the signatures, those that were reported longest ago first.
-func (k *learnt) oldestFirst() []graph.Signature {
+func (k *Latencies) oldestFirst() []graph.Signature {
 	return slices.SortedFunc(maps.Keys(k.lessons), func(a, b graph.Signature) int {
 		return cmp.Or(cmp.Compare(k.lessons[a].lastReport, k.lessons[b].lastReport), cmp.Compare(a, b))
 	})
 }
 
-// latencies are those that were learnt, for a plan request.
-func (k *learnt) latencies() map[graph.Signature]time.Duration {
+// AllLatencies are the latencies that were learnt, by signature.
+func (k *Latencies) AllLatencies() map[graph.Signature]time.Duration {
 	all := make(map[graph.Signature]time.Duration, len(k.lessons))
 	for s, x := range k.lessons {
 		if x.reports > 0 {
@@ -144,8 +146,8 @@ func (k *learnt) latencies() map[graph.Signature]time.Duration {
 	return all
 }
 
-// latencyOf is the latency of a signature, if it was learnt.
-func (k *learnt) latencyOf(s graph.Signature) (latency time.Duration, ok bool) {
+// LatencyOf is the latency of a signature, if it was learnt.
+func (k *Latencies) LatencyOf(s graph.Signature) (latency time.Duration, ok bool) {
 	x := k.lessons[s]
 	if x == nil || x.reports == 0 {
 		return 0, false
@@ -153,30 +155,17 @@ func (k *learnt) latencyOf(s graph.Signature) (latency time.Duration, ok bool) {
 	return x.latency, true
 }
 
-// storeLearnt has what was learnt stored.
-func (d *domain) storeLearnt() {
-	k := &d.learnt
-	if d.registered != nil {
-		k.unstored = false // the next controller learns it anew
-		return
-	}
-	l := Learnt{Wire: wire.Learnt{Device: d.config.Device, Ops: []wire.LearntOp{}}}
+// HasNews reports whether something was learnt since Stored was called last.
+func (k *Latencies) HasNews() bool { return k.unstored }
+
+// Stored is what was learnt of a device in the form in which it is stored, those first that were reported longest ago.
+func (k *Latencies) Stored(device string) wire.Learnt {
+	k.unstored = false
+	l := wire.Learnt{Device: device, Ops: []wire.LearntOp{}}
 	for _, s := range k.oldestFirst() {
 		if x := k.lessons[s]; x.reports > 0 {
-			l.Wire.Ops = append(l.Wire.Ops, wire.LearntOp{Signature: s, Latency: x.latency, Reports: x.reports})
+			l.Ops = append(l.Ops, wire.LearntOp{Signature: s, Latency: x.latency, Reports: x.reports})
 		}
 	}
-	k.unstored, k.storedAt = false, d.m.now
-	d.m.emit(Output{Learnt: &l})
-}
-
-// Learnt is what was learnt of a device, to be stored for later controllers.
-type Learnt struct{ Wire wire.Learnt }
-
-// MarshalJSON writes the digest of what is stored.
-func (l *Learnt) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Ops    int    `json:"ops"`
-		Digest string `json:"digest"`
-	}{len(l.Wire.Ops), recording.Digest(l.Wire)})
+	return l
 }

@@ -1,4 +1,4 @@
-package controller
+package plans
 
 import (
 	"fmt"
@@ -13,14 +13,13 @@ import (
 )
 
 // kept is a planner with a store of plans of two jobs, and how often it was asked for plans that the store has not.
-func kept(t *testing.T, commands int) (*PlanWorker, func(names []string, of []*graph.Graph) *PlanResult, *int) {
-	l := newLab(t, 4, 6)
-	d := l.machine.domains[0].registered
-	p, made := plannerOf(l.config.ForDevice(d), profiled(d.Identity)), 0
-	p.Plans = NewPlanCache(commands)
+func kept(t *testing.T, commands int) (*Worker, func(names []string, of []*graph.Graph) *Result, *int) {
+	d := &wire.Device{Name: "d0"}
+	p, made := newTestWorker(Settings{Policy: "tensile", MemorySharing: wire.Gates, Page: 64}), 0
+	p.Cache = NewCache(commands)
 	p.Known = func(scheduler.Request) *planner.Planned { made++; return nil }
-	return p, func(names []string, of []*graph.Graph) *PlanResult {
-		q := &PlanRequest{Device: d, WantSlowdowns: true, Admitted: len(of), Budget: 100_000}
+	return p, func(names []string, of []*graph.Graph) *Result {
+		q := &Request{Device: d, WantSlowdowns: true, Admitted: len(of), Budget: 100_000}
 		for i, g := range of {
 			q.Jobs = append(q.Jobs, Candidate{Spec: wire.Spec{Name: names[i], Graph: g.Digest()}, Graph: g,
 				Remaining: 100,
@@ -33,7 +32,8 @@ func kept(t *testing.T, commands int) (*PlanWorker, func(names []string, of []*g
 // Plans for equal jobs are made once, whatever their names, epochs and order, and each job gets its own.
 func TestPlansAreMadeOnce(t *testing.T) {
 	_, plan, made := kept(t, 100_000)
-	a, b := newLab(t, 4, 6).graphs[0], newLab(t, 4, 6).graphs[1]
+	graphs := someGraphs()
+	a, b := graphs[0], graphs[1]
 	first := plan([]string{"x", "y", "z"}, []*graph.Graph{a, b, a})
 	before := *made
 	again := plan([]string{"one", "two", "three"}, []*graph.Graph{b, a, a})
@@ -67,26 +67,26 @@ func TestPlansAreMadeOnce(t *testing.T) {
 // What was not asked for for longest is dropped first, and a refusal is kept, too.
 func TestPlansAreDropped(t *testing.T) {
 	p, plan, made := kept(t, 400)
-	l := newLab(t, 4, 6)
+	graphs := someGraphs()
 	for i := range 6 {
-		plan([]string{"x", "y"}, []*graph.Graph{l.graphs[i%3], l.graphs[i/2]})
-		if p.Plans.size > 400 || len(p.Plans.entries) != p.Plans.recent.Len() {
-			t.Fatalf("%d commands of %d plans are kept, %d in order", p.Plans.size, len(p.Plans.entries),
-				p.Plans.recent.Len())
+		plan([]string{"x", "y"}, []*graph.Graph{graphs[i%3], graphs[i/2]})
+		if p.Cache.size > 400 || len(p.Cache.entries) != p.Cache.recent.Len() {
+			t.Fatalf("%d commands of %d plans are kept, %d in order", p.Cache.size, len(p.Cache.entries),
+				p.Cache.recent.Len())
 		}
 	}
-	if len(p.Plans.entries) == 6 {
+	if len(p.Cache.entries) == 6 {
 		t.Error("nothing was dropped")
 	}
-	p.Plans = NewPlanCache(1000)
+	p.Cache = NewCache(1000)
 	var needs []graph.Bytes
 	before := *made
 	for i := range 3 {
-		w := planJob{PlanWorker: p, ctx: t.Context(), result: &PlanResult{},
+		w := planJob{Worker: p, ctx: t.Context(), result: &Result{},
 			profiles: map[graph.Digest]*planner.Profile{},
-			message: &PlanRequest{Device: l.machine.domains[0].registered, Budget: 64,
-				Jobs: []Candidate{{Graph: l.graphs[0],
-					Spec: wire.Spec{Name: fmt.Sprint("job", i), Graph: l.graphs[0].Digest()}}}}}
+			message: &Request{Device: &wire.Device{Name: "d0"}, Budget: 64,
+				Jobs: []Candidate{{Graph: graphs[0],
+					Spec: wire.Spec{Name: fmt.Sprint("job", i), Graph: graphs[0].Digest()}}}}}
 		w.profileCandidates()
 		_, err := w.schedule(1)
 		if err == nil {
