@@ -223,7 +223,8 @@ func TestBrokenImages(t *testing.T) {
 		images, labels := make([]float32, 3*48), make([]float32, 3)
 		err = d.Sized(3, 4, 4).Fill(0, images, labels)
 		over, ok := errors.AsType[*PassedOverError](err)
-		if !ok || !errorLike(over, broken+": is no image .* it is passed over, and .*(b.PNG|a.png) taken in its place") {
+		if !ok || !errorLike(over, broken+
+			": is no image .* it is passed over, and .*(b.PNG|a.png) taken in its place") {
 			t.Errorf("%s, torn in the middle: %v", broken, err)
 		}
 		want := map[string][]float32{"cat/a.png": {0, 0, 1}, "dog/c.jpeg": {0, 0, 0}}[broken]

@@ -51,12 +51,14 @@ func TestLoadFolders(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", content, err, want)
 		}
 	}
-	if _, err := Load(nil, t.TempDir()); err == nil || !strings.Contains(err.Error(), "is a folder without any of model") {
+	if _, err := Load(nil, t.TempDir()); err == nil ||
+		!strings.Contains(err.Error(), "is a folder without any of model") {
 		t.Errorf("an empty folder: %v", err)
 	}
 	f, err := Load(nil, filepath.Join("testdata", "dcp"))
-	if err != nil || len(f.Tensors) != 1 || f.Tensors[0].Name != "model.a" || !slices.Equal(f.Tensors[0].Data,
-		[]float32{-1, -0.875, -0.75, -0.625, -0.5, -0.375}) {
+	if err != nil || len(f.Tensors) != 1 || f.Tensors[0].Name != "model.a" ||
+		!slices.Equal(f.Tensors[0].Data,
+			[]float32{-1, -0.875, -0.75, -0.625, -0.5, -0.375}) {
 		t.Errorf("a distributed checkpoint: %+v, %v", f, err)
 	}
 }

@@ -106,8 +106,8 @@ type named struct {
 	view
 }
 
-// tensorsOf returns the tensors of floats of a state_dict, which is the top or within it, and a line on another one that
-// has tensors of the same names.
+// tensorsOf returns the tensors of floats of a state_dict, which is the top or within it, and a line on another one
+// that has tensors of the same names.
 func tensorsOf(top any) (all []named, note string, err error) {
 	d, isDict := top.(*dict)
 	if !isDict {

@@ -498,7 +498,8 @@ func (m *Model) separateAlike() {
 	}
 	if g.Initializers = append(g.Initializers, made...); len(names) > 0 {
 		m.notes = append(m.notes, fmt.Sprintf("%s hold one number everywhere, and several nodes read them as scale, "+
-			"shift, bias or running figure: each has its own, as exporters keep one of equal initializers", listed(names)))
+			"shift, bias or running figure: each has its own, as exporters keep one of equal initializers",
+			listed(names)))
 	}
 }
 
