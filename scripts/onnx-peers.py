@@ -202,6 +202,8 @@ def quiet(model):
             m.p = 0.0
         if isinstance(m, nn.MultiheadAttention):
             m.dropout = 0.0
+        if type(m).__name__ == "StochasticDepth":
+            m.p = 0.0
     return model.train()
 
 
