@@ -73,6 +73,9 @@ func startCommand(t *testing.T, dir string, environment []string, words ...strin
 	})
 	t.Cleanup(func() { // of a test that has failed
 		p.command.Process.Kill()
+		if t.Failed() {
+			killFamily(t, dir)
+		}
 		p.wait()
 		for _, pid := range executors(t, dir) {
 			syscall.Kill(pid, syscall.SIGKILL)
@@ -80,6 +83,23 @@ func startCommand(t *testing.T, dir string, environment []string, words ...strin
 		alive.Close()
 	})
 	return p
+}
+
+// killFamily kills all processes below the command of a folder. A script outlives its command, and would hold the
+// output for whose end the test waits.
+func killFamily(t *testing.T, dir string) {
+	environments, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range environments {
+		text, _ := os.ReadFile(path) // it may have ended
+		if slices.Contains(strings.Split(string(text), "\x00"), "TMPDIR="+dir) {
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
 }
 
 // stamp is the time before a line of a log.
