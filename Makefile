@@ -125,8 +125,8 @@ ptx: ## compile the CUDA kernels anew with clang-19; read the diff, and commit t
 ptx-check: ## registers and spills of the CUDA kernels, where ptxas is installed
 	scripts/ptx-check.sh
 
-onnx-cases: ## ONNX files of PyTorch, and what it computes of them, for tests; wants PyTorch 1.13, as Debian's python3-torch
-	/usr/bin/python3 scripts/onnx-cases.py models/onnx/testdata
+onnx-cases: ## ONNX files of PyTorch, and what it computes of them, for tests; wants PyTorch 2.15 and onnxscript, as scripts/test-packages.sh installs them
+	python3 scripts/onnx-cases.py models/onnx/testdata
 
 FUZZTIME ?= 30s
 fuzz: ## every fuzz target, one after the other, FUZZTIME each

@@ -14,6 +14,7 @@ type Dataset struct {
 	classes, examples       int
 	classNames              []string // nil: they are not known
 	order                   uint64   // key of the Order
+	note                    string   // a line on what is passed over; "": nothing is
 	contents                contents
 	test                    func() (*Dataset, error) // nil: there is no test set
 }
@@ -35,6 +36,9 @@ func (d *Dataset) Classes() int { return d.classes }
 
 // ClassNames are the names of the classes, in the order of their labels; nil: the set has none.
 func (d *Dataset) ClassNames() []string { return d.classNames }
+
+// Note is a line on the files of a folder that are passed over; "": none is.
+func (d *Dataset) Note() string { return d.note }
 
 // Examples is the number of images, the length of an epoch.
 func (d *Dataset) Examples() int { return d.examples }

@@ -1,7 +1,7 @@
 // Package data is where a job's batches come from.
 //
 // A [Dataset] is a set of labelled images of one shape: read from files by [Open] (CIFAR-10 binary batches, the IDX
-// files of MNIST and the sets that share its file names, or a folder of PNG and JPEG files for each class), or made up
+// files of MNIST and the sets that share its file names, or a folder of images for each class), or made up
 // by [Synthetic]. [Dataset.Fill] writes the batch of an iteration.
 //
 // [Arrays] are named arrays of any shape, in a safetensors file or an .npz file of NumPy, of which [Arrays.Fill] reads
@@ -23,6 +23,6 @@
 //   - The same arguments give the same bits on any machine: the order of examples comes from integers alone, and
 //     products are rounded before they are added, so that no machine fuses them.
 //   - Pixels are normalised to about mean 0 and standard deviation 1 per channel; labels are class indices as float32.
-//   - Images are resized in folders of PNG and JPEG files alone ([Dataset.AnySize], [Dataset.CheckImage]). That is done
+//   - Images are resized in folders of images alone ([Dataset.AnySize], [Dataset.CheckImage]). That is done
 //     by floating-point products, whose last bits may differ between architectures of processors.
 package data

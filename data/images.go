@@ -2,14 +2,13 @@ package data
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"image"
-	_ "image/jpeg"
-	_ "image/png"
 	"io"
 	"io/fs"
-	"os"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,12 +41,29 @@ type imageFile struct {
 	class int
 }
 
-// classFolders returns the names of the folders in a folder that have images, sorted, and all images in them. A link to
-// a folder is one.
+// otherPictures are the ends of names of images that are not read.
+var otherPictures = []string{".avif", ".heic", ".heif", ".jp2", ".jxl", ".ppm", ".pgm", ".svg"}
+
+// found is what there is in the folders of classes.
+type found struct {
+	classes []string // folders that have images, sorted
+	files   []imageFile
+	empty   []string       // folders that have none
+	others  map[string]int // files that are no images, by the ends of their names
+}
+
+// classFolders returns the names of the folders in a folder that have images, sorted, and all images in them.
 func classFolders(in *rooted.Files, dir string) (classes []string, files []imageFile, err error) {
+	f, err := findClasses(in, dir)
+	return f.classes, f.files, err
+}
+
+// findClasses looks into the folders in a folder. A link to a folder is one.
+func findClasses(in *rooted.Files, dir string) (f found, err error) {
+	f.others = make(map[string]int)
 	entries, err := in.ReadDir(dir)
 	if err != nil {
-		return nil, nil, err
+		return f, err
 	}
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), ".") {
@@ -56,45 +72,67 @@ func classFolders(in *rooted.Files, dir string) (classes []string, files []image
 		folder := filepath.Join(dir, entry.Name())
 		isFolder, err := leadsToFolder(in, folder, entry)
 		if err != nil {
-			return nil, nil, err
+			return f, err
 		}
 		if !isFolder {
 			continue
 		}
-		before := len(files)
-		if files, err = classFiles(in, folder, len(classes), files); err != nil {
-			return nil, nil, err
+		before := len(f.files)
+		if err := f.look(in, folder); err != nil {
+			return f, err
 		}
-		if len(files) > before {
-			classes = append(classes, entry.Name())
+		if len(f.files) > before {
+			f.classes = append(f.classes, entry.Name())
+		} else {
+			f.empty = append(f.empty, entry.Name())
 		}
 	}
-	return classes, files, nil
+	return f, nil
 }
 
-// classFiles appends the images in the folder of a class, and in those below it.
-func classFiles(in *rooted.Files, dir string, class int, files []imageFile) ([]imageFile, error) {
+// look adds the images in the folder of the next class, and in those below it.
+func (f *found) look(in *rooted.Files, dir string) error {
 	entries, err := in.ReadDir(dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, entry := range entries {
 		path := filepath.Join(dir, entry.Name())
 		switch {
 		case entry.IsDir():
-			if files, err = classFiles(in, path, class, files); err != nil {
-				return nil, err
+			if err := f.look(in, path); err != nil {
+				return err
 			}
 		case isImage(entry.Name()):
-			files = append(files, imageFile{path, class})
+			f.files = append(f.files, imageFile{path, len(f.classes)})
 		default:
 			if more, err := leadsToFolder(in, path, entry); err == nil && more { // which may lead back here
-				return nil, fmt.Errorf("%s is a link to a folder within the folder of a class: put its images there",
-					path)
+				return fmt.Errorf("%s is a link to a folder within the folder of a class: put its images there", path)
+			}
+			if !strings.HasPrefix(entry.Name(), ".") {
+				f.others[strings.ToLower(filepath.Ext(path))]++
 			}
 		}
 	}
-	return files, nil
+	return nil
+}
+
+// counted lists what files are there that are no images, by the ends of their names; "": none.
+func (f *found) counted() string {
+	all := 0
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(f.others)) {
+		all += f.others[kind]
+		kinds = append(kinds, fmt.Sprintf("%s %d", cmp.Or(kind, "without an end"), f.others[kind]))
+	}
+	if all == 0 {
+		return ""
+	}
+	const most = 6
+	if len(kinds) > most {
+		kinds = append(kinds[:most], "...")
+	}
+	return fmt.Sprintf("%d of other kinds (%s)", all, strings.Join(kinds, ", "))
 }
 
 // leadsToFolder reports whether an entry of a folder is a folder or a link to one. A link to nothing is an error.
@@ -109,24 +147,27 @@ func leadsToFolder(in *rooted.Files, path string, entry fs.DirEntry) (bool, erro
 	return info.IsDir(), nil
 }
 
-func isImage(name string) bool {
-	kind := strings.ToLower(filepath.Ext(name))
-	return !strings.HasPrefix(name, ".") && (kind == ".png" || kind == ".jpg" || kind == ".jpeg")
-}
-
-// openImages opens a folder with a folder of PNG and JPEG files for each class, or with such folders in train, and
+// openImages opens a folder with a folder of images for each class, or with such folders in train, and
 // those of the test set in val or test. The set is nil if there are no such folders.
 func openImages(in *rooted.Files, dir string) (*Dataset, error) {
 	root, err := trainingFolder(in, dir)
 	if err != nil {
 		return nil, err
 	}
-	classes, files, err := classFolders(in, root)
+	all, err := findClasses(in, root)
 	if err != nil {
 		return nil, err
 	}
-	if len(files) == 0 {
+	classes, files := all.classes, all.files
+	switch others := all.counted(); {
+	case len(files) == 0 && slices.ContainsFunc(otherPictures, func(kind string) bool { return all.others[kind] > 0 }):
+		return nil, fmt.Errorf("%s has folders without an image that is read (%s), and files %s: convert them",
+			root, strings.Join(imageKinds, " "), others)
+	case len(files) == 0:
 		return nil, loose(in, root)
+	case len(all.empty) > 0 && len(classes) > 1:
+		return nil, fmt.Errorf("%s is a folder without an image that is read (%s): put images of that class there, or "+
+			"take the folder away", filepath.Join(root, all.empty[0]), strings.Join(imageKinds, " "))
 	}
 	if len(classes) < 2 {
 		return nil, fmt.Errorf("%s has images of one class, %s, alone: put those of each class into a folder of its "+
@@ -140,6 +181,10 @@ func openImages(in *rooted.Files, dir string) (*Dataset, error) {
 	}
 	d := &Dataset{name: filepath.Join(filepath.Base(dir), strings.TrimPrefix(root, dir)), classes: len(classes),
 		examples: len(files), classNames: classes, contents: &images{in: in, files: files}}
+	if others := all.counted(); others != "" {
+		d.note = fmt.Sprintf("%s: files are passed over, %s: images are %s", root, others,
+			strings.Join(imageKinds, " "))
+	}
 	d.test = func() (*Dataset, error) {
 		if root == dir {
 			return nil, nil
@@ -208,7 +253,7 @@ func checkImages(in *rooted.Files, files []imageFile) error {
 			return err
 		}
 		c, kind, err := image.DecodeConfig(file)
-		if err = checkImage(c, err); err == nil && !ends(file, kind) {
+		if err = checkImage(c, err); err == nil && !hasEnd(file, kind) {
 			if _, err = file.Seek(0, io.SeekStart); err == nil {
 				_, _, err = image.Decode(file)
 			}
@@ -220,25 +265,6 @@ func checkImages(in *rooted.Files, files []imageFile) error {
 		}
 	}
 	return nil
-}
-
-// ends reports whether an image of a kind seems to have its end: the mark of it is among the last bytes of the file.
-// There may be something behind it.
-func ends(file *os.File, kind string) bool {
-	info, err := file.Stat()
-	if err != nil {
-		return false
-	}
-	const last = 4096
-	tail := make([]byte, min(last, info.Size()))
-	if _, err := file.ReadAt(tail, info.Size()-int64(len(tail))); err != nil {
-		return false
-	}
-	mark := "IEND\xaeB`\x82"
-	if kind == "jpeg" {
-		mark = "\xff\xd9"
-	}
-	return bytes.Contains(tail, []byte(mark))
 }
 
 // regular returns the error of what is no regular file: opening a pipe would wait for whoever writes to it.
@@ -253,7 +279,7 @@ func regular(in *rooted.Files, path string) error {
 func checkImage(c image.Config, err error) error {
 	switch {
 	case err != nil:
-		return fmt.Errorf("is no PNG or JPEG image that can be read (%w): replace or remove it", err)
+		return fmt.Errorf("is no image that can be read (%w): replace or remove it", err)
 	case c.Width < 1 || c.Height < 1 || c.Width > mostPixels/c.Height:
 		return fmt.Errorf("is an image of %dx%d pixels, want 1 to %d in all: make it smaller", c.Width, c.Height,
 			mostPixels)
@@ -339,7 +365,7 @@ func (s *images) decode(index int, out []float32) (int, error) {
 	if err = checkImage(c, err); err != nil {
 		return 0, brokenError{fmt.Errorf("%s: %w", f.path, err)}
 	}
-	from, _, err := image.Decode(bytes.NewReader(text))
+	from, err := decodeImage(text)
 	if err = checkImage(c, err); err != nil {
 		return 0, brokenError{fmt.Errorf("%s: %w", f.path, err)}
 	}

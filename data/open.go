@@ -27,7 +27,7 @@ var formats = []format{
 // there or in cifar-10-batches-bin, or MNIST's IDX files (or those of a set with the same names, like Fashion-MNIST),
 // plain or compressed, there or in raw or MNIST/raw as torchvision puts them. The seed decides the order of examples.
 //
-// Such a set is held in memory as bytes: 154 MB for CIFAR-10. Without such files, a folder of PNG and JPEG files for
+// Such a set is held in memory as bytes: 154 MB for CIFAR-10. Without such files, a folder of images for
 // each class, there or in train, is a set of AnySize, of which an image is read when it is asked for. Every error is
 // one line that names the file and the remedy. All files lie within folders.
 func Open(in *rooted.Files, dir string, seed uint64) (*Dataset, error) {
@@ -88,7 +88,7 @@ func nothingIn(in *rooted.Files, dir string) error {
 		}
 	}
 	return fmt.Errorf("%s holds no known dataset: looked for %s to %s (CIFAR-10, binary version) there and in %s, "+
-		"for %s and %s, plain or .gz (MNIST), there and in %s, and for folders of PNG or JPEG files, one for each "+
+		"for %s and %s, plain or .gz (MNIST), there and in %s, and for folders of images, one for each "+
 		"class, there and in train: name the folder that holds such files",
 		dir, cifarBatches[0], cifarBatches[4], strings.Join(formats[0].folders[1:], ", "),
 		mnistImages[0], mnistLabels[0], strings.Join(formats[1].folders[1:], ", "))

@@ -6,7 +6,7 @@ import "slices"
 const (
 	ReLU       Kind = "relu"       // x -> y
 	ReLUDX     Kind = "relu_dx"    // x y dy -> dx, as cudnnActivationBackward reads them
-	ReLUYDX    Kind = "relu_y_dx"  // y dy -> dx: dy where y is positive, as x is there
+	ReLUYDX    Kind = "relu_y_dx"  // y dy -> dx: dy where y is positive, as x is there; it chooses of any values, too
 	GELU       Kind = "gelu"       // x -> x*Φ(x), by the error function
 	GELUDX     Kind = "gelu_dx"    // x dy -> dx
 	Sigmoid    Kind = "sigmoid"    // x -> y

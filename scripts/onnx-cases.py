@@ -2,8 +2,8 @@
 
 usage: onnx-cases.py FOLDER
 
-NAME.onnx is exported in training mode, as torch 1.13 does it without the onnx package. NAME.json holds inputs and labels of
-two steps, the loss and the gradients of the first, all parameters after two steps of SGD at a rate of 0.1, and the output in
+NAME.onnx is exported in training mode by torch 2.15: by dynamo=False, or, with onnxscript, by the default exporter or one that
+does not optimize. NAME.json holds inputs and labels of two steps, the loss and the gradients of the first, all parameters after two steps of SGD at a rate of 0.1, and the output in
 evaluation mode after that.
 """
 
@@ -17,7 +17,7 @@ from torch import nn
 
 warnings.filterwarnings("ignore")
 RATE = 0.1
-LABELLED = ("unet", "masked")  # by pixel or word
+LABELLED = ("unet", "masked", "tied")  # by pixel or word
 
 
 class CNN(nn.Module):
@@ -155,17 +155,88 @@ class Masked(nn.Module):
         return self.head(a @ v)
 
 
+class Fresh(nn.Module):
+    """What begins equal: normalisations, biases of zero, a class token for each example."""
+
+    shape, classes, words = (3, 4), 7, 7
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.token, self.scale = nn.Embedding(7, 8), nn.Parameter(torch.randn(1, 1, 8)), nn.Parameter(torch.tensor(1.5))
+        self.a, self.b, self.c, self.zero = nn.LayerNorm(8), nn.LayerNorm(8), nn.LayerNorm(8), nn.LayerNorm(8)
+        self.d, self.e, self.bn = nn.Linear(8, 8), nn.Linear(8, 8), nn.BatchNorm1d(8)
+        self.register_buffer("table", torch.linspace(-1, 1, 8))
+        self.head = nn.Linear(8, 7)
+        for zero in (self.zero.weight, self.d.bias, self.e.bias, self.head.bias):
+            nn.init.zeros_(zero)
+
+    def forward(self, x):
+        x = torch.cat([self.token.expand(len(x), -1, -1), self.embed(x)], 1)
+        x = x + F.gelu(self.d(self.a(x))) * self.table
+        x = x + self.zero(self.b(x))
+        x = x.mean(1) * self.scale
+        return self.head(self.bn(F.relu(self.e(self.c(x)))))
+
+
+class Tied(nn.Module):
+    """A table that is the last layer, too, which the file has a second time, transposed."""
+
+    shape, classes, words, same = (3, 4), 7, 7, ("embed.weight", "head.weight")
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.norm, self.head = nn.Embedding(7, 8), nn.LayerNorm(8), nn.Linear(8, 7, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, x):
+        return self.head(self.norm(self.embed(x)))
+
+
+class Norms(nn.Module):
+    """Batch and group normalisations after convolutions."""
+
+    shape, classes = (4, 3, 5, 5), 3
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.an = nn.Conv2d(3, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4)
+        self.b, self.bn = nn.Conv2d(4, 4, 3, padding=1), nn.GroupNorm(2, 4)
+        self.c, self.cn, self.head = nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        x = F.relu(self.bn(self.b(F.relu(self.an(self.a(x))))))
+        return self.head(torch.flatten(F.adaptive_avg_pool2d(F.hardswish(self.cn(self.c(x))), 1), 1))
+
+
+def export_new(model, x, path, folds, **options):
+    """Exports with the default exporter, and leaves out what it says of modules beside the calls that nodes are of."""
+    p = torch.onnx.export(model, (x,), input_names=["x"], output_names=["y"], verbose=False, **options)
+    if folds:
+        import onnxscript.optimizer
+
+        onnxscript.optimizer.fold_constants(p.model)
+    for n in p.model.graph:
+        for key in [k for k in n.metadata_props if k not in ("pkg.torch.onnx.fx_node", "pkg.onnxscript.rewriter.rule_name")]:
+            del n.metadata_props[key]
+        n.doc_string = None
+    p.save(path, external_data=False)
+
+
 def values(tensor):
     return [float(v) for v in tensor.detach().reshape(-1)]
 
 
-def make(folder, name, model, opset):
+def make(folder, name, model, opset, folds=False, **options):
     def batch():
         if hasattr(model, "words"):
             return torch.randint(0, model.words, model.shape)
         if hasattr(model, "sparse"):
             return torch.relu(torch.randn(model.shape))
         return torch.randn(model.shape)
+
+    def named(key):  # two keys of one parameter
+        first, last = getattr(model, "same", (None, None))
+        return last if key == first else key
 
     def scores(x):
         y = model(x)
@@ -175,10 +246,13 @@ def make(folder, name, model, opset):
     xs = [batch(), batch()]
     rows = len(scores(xs[0])) if name in LABELLED else model.shape[0]
     ys = [torch.randint(0, model.classes, (rows,)) for _ in range(2)]
-    # running statistics move while torch traces the model: the file has them as they are afterwards
-    torch.onnx.export(model, xs[0], f"{folder}/{name}.onnx", training=torch.onnx.TrainingMode.TRAINING,
-                      do_constant_folding=False, opset_version=opset, input_names=["x"], output_names=["y"],
-                      dynamic_axes={"x": {0: "N"}, "y": {0: "N"}})
+    path = f"{folder}/{name}.onnx"
+    if opset is None:
+        export_new(model, xs[0], path, folds, **options)
+    else:  # running statistics move while torch traces the model: the file has them as they are afterwards
+        torch.onnx.export(model, xs[0], path, dynamo=False, training=torch.onnx.TrainingMode.TRAINING,
+                          do_constant_folding=False, opset_version=opset, input_names=["x"], output_names=["y"],
+                          dynamic_axes={"x": {0: "N"}, "y": {0: "N"}})
     model.train()
     told = {"batch": model.shape[0], "input": [values(x) for x in xs], "labels": [values(y) for y in ys], "losses": [], "rate": RATE}
     for step, (x, y) in enumerate(zip(xs, ys)):
@@ -187,11 +261,11 @@ def make(folder, name, model, opset):
         loss.backward()
         told["losses"].append(float(loss))
         if step == 0:
-            told["gradients"] = {k: values(p.grad) for k, p in model.named_parameters()}
+            told["gradients"] = {named(k): values(p.grad) for k, p in model.named_parameters()}
         with torch.no_grad():
             for p in model.parameters():
                 p -= RATE * p.grad
-    told["weights"] = {k: values(v) for k, v in model.state_dict().items() if v.is_floating_point()}
+    told["weights"] = {named(k): values(v) for k, v in model.state_dict().items() if v.is_floating_point()}
     model.eval()
     with torch.enable_grad():  # without it the encoder takes another path
         told["evaluation"] = values(scores(xs[0]))
@@ -212,6 +286,10 @@ def main(folder):
     make(folder, "functions", Functions(), 17)
     make(folder, "pieces", Pieces(), 17)
     make(folder, "masked", Masked(), 14)
+    make(folder, "fresh", Fresh(), None)
+    make(folder, "tied", Tied(), None)
+    make(folder, "norms", Norms(), None, optimize=False)
+    make(folder, "norms_folded", Norms(), None, optimize=False, folds=True)
 
 
 if __name__ == "__main__":

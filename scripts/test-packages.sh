@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test-packages.sh VENV: tries to install the packages that some tests want: of Debian OpenBLAS, a browser, clang and what starts programs of
-# aarch64; in VENV, a virtual environment of the Python in PATH that takes 6 GB, PyTorch, and what makes the wheel and checks it. Takes ten
+# aarch64; in VENV, a virtual environment of the Python in PATH that takes 6 GB, PyTorch with onnxscript, and what makes the wheel and checks it. Takes ten
 # minutes at most, prints a line of what is there of each, and never fails: without them those tests are skipped, and `make test` says so.
 set -u
 
@@ -66,7 +66,7 @@ echo "test packages: ${have:+have $have}${have:+${without:+; }}$without"
 venv=$1
 wheel=("$(sed -nE 's/^requires = \["(.*)"\]$/\1/p' "$(dirname "$0")/../pyproject.toml")" auditwheel==6.8.2)
 [ -x "$venv/bin/python3" ] || python3 -m venv "$venv" >"$log" 2>&1 || echo "no virtual environment: $(tail -n 1 "$log" | cut -c 1-120)"
-for list in "${wheel[*]}" "torch==2.15.0 numpy"; do
+for list in "${wheel[*]}" "torch==2.15.0 numpy" onnxscript==0.7.2; do
 	left=$((deadline - SECONDS))
 	# shellcheck disable=SC2086 # words of a list
 	if timeout -k 5 "$((left > 1 ? left : 1))" "$venv/bin/python3" -m pip install -q $list >"$log" 2>&1 </dev/null; then

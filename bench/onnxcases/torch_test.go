@@ -33,7 +33,7 @@ type told struct {
 // outputs.
 func TestTorch(t *testing.T) {
 	for _, name := range []string{"cnn", "encoder", "encoder17", "lstm", "unet", "gates", "functions", "pieces",
-		"masked"} {
+		"masked", "fresh", "tied", "norms", "norms_folded"} {
 		t.Run(name, func(t *testing.T) {
 			testTorch(t, filepath.Join("..", "..", "models", "onnx", "testdata", name))
 		})

@@ -81,7 +81,7 @@ func (f *workloadFlags) registerReplicas(c *cobra.Command) {
 
 // dataHelp says what --data names.
 const dataHelp = "training data: a .npz or .safetensors file with an array per network input, or a folder of " +
-	"CIFAR-10 binary batches, MNIST IDX files, or one subfolder of PNG and JPEG images per class"
+	"CIFAR-10 binary batches, MNIST IDX files, or one subfolder of images per class"
 
 // registerPasses registers the flag that chooses passes.
 func registerPasses(c *cobra.Command, to *string) {

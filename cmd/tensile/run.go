@@ -189,6 +189,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		if err := t.Begin(cmp.Or(f.weights, t.Source)); err != nil && !f.simulated() {
 			return err
 		}
+		tellNotes([]task.Task{{Notes: t.Notes[len(s.workload[i].Notes):]}}) // what Begin added
 		if err := task.Savable(f.save, cmp.Or(t.Source, f.weights)); err != nil {
 			return err
 		}

@@ -20,6 +20,9 @@ type Tensor struct {
 type File struct {
 	Tensors  []Tensor
 	Metadata map[string]string // free text; left out of the file when empty
+
+	// Note is a line on what else was in the file that was read, and was not taken. "": nothing like this was.
+	Note string
 }
 
 const (

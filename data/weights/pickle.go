@@ -73,6 +73,7 @@ const (
 	orderedDict      = "collections.OrderedDict"
 	rebuildTensor    = "torch._utils._rebuild_tensor_v2"
 	rebuildParameter = "torch._utils._rebuild_parameter"
+	rebuildOther     = "torch._utils._rebuild_tensor_v3"
 )
 
 // unpickle returns the value of a pickle in a file of a size. It takes a small multiple of that memory.
@@ -172,10 +173,31 @@ func (u *unpickler) step(op byte) error {
 	switch op {
 	case 0x80: // PROTO
 		n, err := u.number(1)
-		if err == nil && n != 2 {
-			err = fmt.Errorf("protocol %d, want 2: save with torch.save's own pickle_protocol", n)
+		if err == nil && n != 2 && n != 4 {
+			err = fmt.Errorf("protocol %d, want 2 or 4: save with torch.save's own pickle_protocol", n)
 		}
 		return err
+	case 0x95: // FRAME
+		_, err := u.take(8)
+		return err
+	case 0x94: // MEMOIZE
+		if len(u.stack) == 0 {
+			return damaged("an operand is missing")
+		}
+		u.memo[uint32(len(u.memo))] = u.stack[len(u.stack)-1]
+		return u.keep(inMemo)
+	case 0x93: // STACK_GLOBAL
+		both, err := u.popN(2)
+		if err != nil {
+			return err
+		}
+		module, isText := both[0].(string)
+		name, areTexts := both[1].(string)
+		if !isText || !areTexts {
+			return damaged("a global without a name")
+		}
+		u.push(global(module + "." + name))
+		return u.keep(boxed + int64(len(module)+len(name)))
 	case '(': // MARK
 		u.marks = append(u.marks, len(u.stack))
 	case 'q', 'r', 'h', 'j': // BINPUT, LONG_BINPUT, BINGET, LONG_BINGET
@@ -204,8 +226,8 @@ func (u *unpickler) step(op byte) error {
 		_, err := u.take(8)
 		u.push(0.0)
 		return err
-	case 'X': // BINUNICODE
-		n, err := u.number(4)
+	case 'X', 0x8c: // BINUNICODE, SHORT_BINUNICODE
+		n, err := u.number(map[byte]int{'X': 4, 0x8c: 1}[op])
 		if err != nil {
 			return err
 		}
@@ -228,16 +250,19 @@ func (u *unpickler) step(op byte) error {
 	case 'R', 0x81: // REDUCE, NEWOBJ
 		return u.call()
 	case 'b': // BUILD: attributes, such as the versions of modules
-		if _, err := u.pop(); err != nil {
+		attributes, err := u.pop()
+		if err != nil {
 			return err
 		}
-		object, err := u.pop()
-		switch object.(type) {
+		to, err := u.pop()
+		switch o := to.(type) {
 		case *dict, thing:
+		case *object:
+			o.attributes, _ = attributes.(*dict)
 		default:
 			err = cmp.Or(err, damaged("attributes of what has none"))
 		}
-		u.push(object)
+		u.push(to)
 		return err
 	case 'Q': // BINPERSID
 		return u.storage()
@@ -408,6 +433,16 @@ func (u *unpickler) call() error {
 		}
 	}
 	switch {
+	case f == "torch.Size" && len(args) == 1:
+		u.push(args[0])
+		return nil
+	case strings.HasPrefix(string(f), "torch.distributed.checkpoint.") && len(args) == 0:
+		u.push(&object{})
+		return u.keep(boxed)
+	case f == rebuildOther && len(args) >= 7: // elements of another type
+		kind, _ := args[6].(global)
+		u.push(thing{string(kind), true})
+		return u.keep(boxed)
 	case f == orderedDict && len(args) == 0:
 		u.push(&dict{})
 		return u.keep(boxed)

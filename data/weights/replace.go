@@ -75,11 +75,15 @@ func nobodys(err error) error {
 	return err
 }
 
-// Replace puts text at a path as Write does: whole or not at all.
-func Replace(in *rooted.Files, path string, text []byte) error {
+// Replace puts parts of a text at a path as Write does: whole or not at all.
+func Replace(in *rooted.Files, path string, parts ...[]byte) error {
 	err := replace(in, path, func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
+		for _, part := range parts {
+			if _, err := w.Write(part); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

@@ -34,7 +34,15 @@ var legacy = []byte{0x80, 2, 0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46, 0xf9}
 // numbers, such as counts of batches, are left out. Of safetensors it has tensors also under the names that the
 // metadata gives for those that share memory. It runs nothing that a file says. Errors are those of Read; archives of
 // other things are refused with the name of what is not known.
+//
+// A folder stands for the weights in it, and an index for the files that it lists.
 func Load(in *rooted.Files, path string) (File, error) {
+	if info, err := in.Stat(path); err == nil && info.IsDir() {
+		return loadFolder(in, path)
+	}
+	if strings.HasSuffix(path, ".index.json") {
+		return loadIndex(in, path)
+	}
 	return open(in, path, func(r io.ReaderAt, size int64) (File, error) {
 		var head [len("PK\x03\x04") + 5]byte
 		n, err := r.ReadAt(head[:], 0)
@@ -83,11 +91,13 @@ func decodeTorch(r io.ReaderAt, size int64) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
-	views, err := tensorsOf(top)
+	views, note, err := tensorsOf(top)
 	if err != nil {
 		return File{}, err
 	}
-	return archive.tensors(views)
+	f, err := archive.tensors(views)
+	f.Note = note
+	return f, err
 }
 
 // named is a tensor of a state_dict.
@@ -96,24 +106,30 @@ type named struct {
 	view
 }
 
-// tensorsOf returns the tensors of floats of a state_dict, which is the top or within it.
-func tensorsOf(top any) ([]named, error) {
+// tensorsOf returns the tensors of floats of a state_dict, which is the top or within it, and a line on another one
+// that has tensors of the same names.
+func tensorsOf(top any) (all []named, note string, err error) {
 	d, isDict := top.(*dict)
 	if !isDict {
-		return nil, noDict(top)
+		return nil, "", noDict(top)
 	}
 	found := d.find("", make(map[*dict]bool))
 	switch len(found) {
 	case 0:
-		return nil, noDict(d.values...)
+		return nil, "", noDict(d.values...)
 	case 1:
-		return found[0].of.tensors()
+		if other := d.findLike(found[0].of, "", make(map[*dict]bool)); other != "" {
+			note = fmt.Sprintf("has weights at %s and at %s: the first are taken; torch.save(torch.load(FILE)%s, NEW) "+
+				"makes a file of the others", found[0].path, other, other)
+		}
+		all, err = found[0].of.tensors()
+		return all, note, err
 	}
 	var paths []string
 	for _, f := range found[:min(len(found), 5)] {
 		paths = append(paths, f.path)
 	}
-	return nil, fmt.Errorf("holds %d dicts of tensors, at %s: save the one that is meant, as by "+
+	return nil, "", fmt.Errorf("holds %d dicts of tensors, at %s: save the one that is meant, as by "+
 		"torch.save(torch.load(OLD)%s, NEW)", len(found), strings.Join(paths, ", "), paths[0])
 }
 
@@ -181,6 +197,43 @@ func (d *dict) find(path string, seen map[*dict]bool) (found []place) {
 	return found
 }
 
+// findLike returns the path of another dict at or below this one that has a tensor of the name of one of those in a
+// dict, as averages of weights have; "": there is none.
+func (d *dict) findLike(of *dict, path string, seen map[*dict]bool) string {
+	if seen[d] || strings.Count(path, "[") > deepestDict {
+		return ""
+	}
+	seen[d] = true
+	bare := func(key any) string {
+		name, _ := key.(string)
+		return strings.TrimPrefix(name, "module.")
+	}
+	has := make(map[string]bool)
+	for i, key := range of.keys {
+		if v, is := of.values[i].(view); is && len(v.shape) > 0 {
+			has[bare(key)] = true
+		}
+	}
+	for i, key := range d.keys {
+		switch v := d.values[i].(type) {
+		case view:
+			if d != of && len(v.shape) > 0 && has[bare(key)] {
+				return path
+			}
+		case *dict:
+			if name, isText := key.(string); isText {
+				if other := v.findLike(of, fmt.Sprintf("%s[%s]", path, quote(name)), seen); other != "" {
+					return other
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// deepestDict is how deep dicts may lie in one another to be looked into.
+const deepestDict = 8
+
 // tensors returns the tensors of floats in a dict.
 func (d *dict) tensors() (all []named, err error) {
 	seen := make(map[string]bool)
@@ -211,6 +264,8 @@ type archive struct {
 	size    int64
 	folder  string
 	entries map[string]*zip.File
+
+	unchecked bool // it was written without sums to check
 }
 
 func newArchive(r io.ReaderAt, size int64) (archive, error) {
@@ -224,6 +279,7 @@ func newArchive(r io.ReaderAt, size int64) (archive, error) {
 			return archive{}, fmt.Errorf("%s is there twice: save the file again", quote(f.Name))
 		}
 		a.entries[f.Name] = f
+		a.unchecked = a.unchecked || f.CRC32 == 0 && f.UncompressedSize64 > 0
 		if folder, is := strings.CutSuffix(f.Name, "/data.pkl"); is && !strings.Contains(folder, "/") {
 			a.folder = folder
 		}
@@ -255,11 +311,15 @@ func (a archive) read(name string) ([]byte, error) {
 	if f.Method != zip.Store || n < 0 || n > a.size {
 		return nil, fmt.Errorf("its part %s is compressed or longer than the file: save it by torch.save", quote(name))
 	}
-	r, err := f.Open()
+	r, err := io.Reader(nil), error(nil)
+	if f.CRC32 == 0 { // torch.serialization.set_crc32_options(False)
+		r, err = f.OpenRaw()
+	} else {
+		r, err = f.Open()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("its part %s: %w: save or download it again", quote(name), err)
 	}
-	defer r.Close()
 	text := bytes.NewBuffer(make([]byte, 0, n+bytes.MinRead))
 	if _, err := text.ReadFrom(r); err != nil {
 		return nil, fmt.Errorf("its part %s: %w: save or download it again", quote(name), err)
@@ -291,6 +351,12 @@ func (a archive) tensors(all []named) (File, error) {
 				"copies of those that share memory")
 		}
 		f.Tensors = append(f.Tensors, Tensor{v.name, v.shape, v.elements(text)})
+	}
+	if a.unchecked && !slices.ContainsFunc(f.Tensors, func(t Tensor) bool {
+		return slices.ContainsFunc(t.Data, func(v float32) bool { return v != 0 })
+	}) {
+		return File{}, fmt.Errorf("its tensors hold nothing but zeros, as torch.serialization.skip_data writes them: " +
+			"save it with its data")
 	}
 	slices.SortFunc(f.Tensors, func(a, b Tensor) int { return strings.Compare(a.Name, b.Name) })
 	return f, nil

@@ -40,7 +40,7 @@ func (r *runner) prepare(p *Prepare) *Prepared {
 			err = r.checkpoints.checkSavable(&s, &t)
 		}
 	}
-	return &Prepared{Ticket: p.Ticket, Task: t, Begin: begin, Notes: notes, Err: err}
+	return &Prepared{Ticket: p.Ticket, Task: t, Begin: begin, Notes: append(notes, t.Notes...), Err: err}
 }
 
 // checkSavable finds out whether a job can be saved where its spec says.

@@ -108,6 +108,7 @@ func everything(t *testing.T, o autodiff.Optimizer) *graph.Graph {
 		normal("beta", 4))
 	n = one("drop", graph.Dropout, graph.Attrs{Rate: 0.3, Key: 5}, n)
 	y = one("sum", graph.Add, graph.Attrs{}, y, one("relu", graph.ReLU, graph.Attrs{}, n)) // y has two readers
+	y = one("chosen", graph.Add, graph.Attrs{}, y, one("keep", graph.ReLUYDX, graph.Attrs{}, n, n))
 	y = one("gate", graph.Mul, graph.Attrs{}, y, one("conv2", graph.Conv2D, conv, y, normal("w2", 4, 4, 3, 3)))
 	y = images(b, ranges(b, y))
 	y = one("avg", graph.AvgPool, pool, one("max", graph.MaxPool, pool, y))

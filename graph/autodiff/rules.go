@@ -12,6 +12,7 @@ var rules = map[graph.Kind]rule{
 	graph.Conv2DDX:  transposedConvolution,
 	graph.Linear:    linear,
 	graph.ReLU:      fromXAndY(graph.ReLUDX),
+	graph.ReLUYDX:   keep,
 	graph.MaxPool:   fromXAndY(graph.MaxPoolDX),
 	graph.AvgPool:   fromXAndY(graph.AvgPoolDX),
 	graph.Pad:       pad,

@@ -12,6 +12,13 @@ func affine(w *walk, dy []graph.TensorID) {
 	w.give(0, w.emit("dx", graph.Affine, graph.Attrs{Factor: w.op.Attrs.Factor}, dy[0]))
 }
 
+// keep: of what was kept, the same is; nothing of what said so.
+func keep(w *walk, dy []graph.TensorID) {
+	if w.inputNeedsGradient(1) {
+		w.give(1, w.emit("dx", graph.ReLUYDX, graph.Attrs{}, w.op.Inputs[0], dy[0]))
+	}
+}
+
 // power: dx = dy * e*x^(e-1).
 func power(w *walk, dy []graph.TensorID) {
 	e := w.op.Attrs.Exponent

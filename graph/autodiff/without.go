@@ -22,7 +22,7 @@ var without = map[graph.Kind]string{
 	graph.TanhDX:    second,
 	graph.BlendGrad: second, graph.SoftmaxDX: second, graph.AdditiveScoresGrad: second, graph.LSTMGrad: second,
 
-	graph.ReLUYDX: later, graph.MaxPoolIndices: later, graph.MaxPoolIndicesDX: later,
+	graph.MaxPoolIndices: later, graph.MaxPoolIndicesDX: later,
 	graph.AvgPoolDYDX: later,
 
 	graph.BatchNormStats:  notAlone,

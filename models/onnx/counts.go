@@ -5,7 +5,10 @@ import "slices"
 // Inputs of whole numbers that become floats before anything is done with them, such as masks of tokens and pixels of
 // bytes, are fed as floats. What a node does with whole numbers before it is done with floats then.
 var passing = []string{"Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Tile",
-	"Slice", "Gather", "Concat", "Split", "Add", "Sub", "Mul", "Neg"}
+	"Slice", "Gather", "GatherND", "Concat", "Split", "Add", "Sub", "Mul", "Neg"}
+
+// comparing are operators that make truth values.
+var comparing = []string{"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}
 
 // counts returns the inputs of whole numbers that are fed as floats, and the casts between whole types that such
 // numbers pass through as they are.
@@ -42,12 +45,12 @@ func castOnly(name string, readers map[string][]*Node) (passed []*Node, only boo
 			switch {
 			case n.Op == "Shape" || n.Op == "Size":
 				continue
-			case n.Op == "Cast" && to.float():
+			case n.Op == "Cast" && (to.float() || to == Bool), slices.Contains(comparing, n.Op):
 				only = true
 				continue
 			case n.Op == "Cast" && (to == Int64 || to == Int32 || to == Uint64 || to == Uint32):
 				passed = append(passed, n)
-			case !slices.Contains(passing, n.Op), n.Op == "Gather" && n.Inputs[0] != left[0]:
+			case !slices.Contains(passing, n.Op), (n.Op == "Gather" || n.Op == "GatherND") && n.Inputs[0] != left[0]:
 				return nil, false
 			}
 			for _, out := range n.Outputs {

@@ -14,5 +14,5 @@
 //   - a parameter keeps the name of its initializer, in graphs, in files of weights and in what is exported;
 //   - operators that are not supported are reported all at once.
 //
-// Source: the ONNX specification (onnx.ai), operator sets 7 to 25.
+// Source: the ONNX specification (onnx.ai), operator sets 7 to 28.
 package onnx

@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -18,7 +17,10 @@ func init() {
 		"Gather": foldGather, "Concat": foldConcat, "Slice": foldSlice, "Unsqueeze": foldReshape,
 		"Squeeze": foldReshape, "Reshape": foldReshape, "Flatten": foldReshape, "Transpose": foldTranspose,
 		"Expand": foldExpand, "Range": foldRange, "Where": foldWhere, "Trilu": foldTrilu, "Size": foldSize,
-		"ReduceProd": foldProduct, "Shape": foldShape, "Tile": foldTile,
+		"ReduceProd": foldReduce, "ReduceSum": foldReduce, "ReduceMean": foldReduce, "ReduceMax": foldReduce,
+		"ReduceMin": foldReduce, "Shape": foldShape, "Tile": foldTile, "CastLike": foldCastLike, "Mod": foldMod,
+		"GatherElements": foldGatherElements, "GatherND": foldGatherND, "ScatterND": foldScatterND,
+		"CumSum": foldCumSum,
 	}
 	for op, of := range map[string]func(a, b float64) float64{
 		"Add": func(a, b float64) float64 { return a + b }, "Sub": func(a, b float64) float64 { return a - b },
@@ -30,6 +32,7 @@ func init() {
 		"GreaterOrEqual": truth(func(a, b float64) bool { return a >= b }),
 		"And":            truth(func(a, b float64) bool { return a != 0 && b != 0 }),
 		"Or":             truth(func(a, b float64) bool { return a != 0 || b != 0 }),
+		"Xor":            truth(func(a, b float64) bool { return (a != 0) != (b != 0) }),
 		"Div":            nil,
 	} {
 		folds[op] = foldBinary(op, of)
@@ -38,6 +41,8 @@ func init() {
 		"Sqrt": math.Sqrt, "Neg": func(x float64) float64 { return -x }, "Floor": math.Floor, "Ceil": math.Ceil,
 		"Reciprocal": func(x float64) float64 { return 1 / x }, "Exp": math.Exp, "Log": math.Log, "Erf": math.Erf,
 		"Not": func(x float64) float64 { return oneIf(x == 0) }, "Sin": math.Sin, "Cos": math.Cos, "Abs": math.Abs,
+		"Sign": sign, "Round": math.RoundToEven, "IsNaN": func(x float64) float64 { return oneIf(x != x) },
+		"Tanh": math.Tanh, "Sigmoid": func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
 	} {
 		folds[op] = foldUnary(of)
 	}
@@ -53,6 +58,8 @@ func oneIf(b bool) float64 {
 func truth(of func(a, b float64) bool) func(a, b float64) float64 {
 	return func(a, b float64) float64 { return oneIf(of(a, b)) }
 }
+
+func sign(x float64) float64 { return oneIf(x > 0) - oneIf(x < 0) }
 
 func foldConstant(c *call, _ []*constant) (*constant, error) {
 	for _, a := range c.node.Attributes {
@@ -115,21 +122,34 @@ func shapeOf(extents []int64) (graph.Shape, error) {
 func foldIdentity(_ *call, in []*constant) (*constant, error) { return in[0], nil }
 
 func foldCast(c *call, in []*constant) (*constant, error) {
-	k := &constant{shape: in[0].shape, alike: in[0].alike}
-	to := Type(c.int("to", int64(Float32)))
+	return in[0].cast(Type(c.int("to", int64(Float32)))), nil
+}
+
+// foldCastLike casts to floats or whole numbers, whichever the second input has.
+func foldCastLike(c *call, in []*constant) (*constant, error) {
+	if v, err := c.value(1); err != nil {
+		return nil, err
+	} else if v.whole {
+		return in[0].cast(Int64), nil
+	}
+	return in[0].cast(Float32), nil
+}
+
+func (c *constant) cast(to Type) *constant {
+	k := &constant{shape: c.shape, alike: c.alike}
 	_, known := types[to]
 	k.whole = known && !to.float()
-	for i := range max(len(in[0].ints), len(in[0].floats)) {
+	for i := range max(len(c.ints), len(c.floats)) {
 		switch {
 		case to == Bool:
-			k.ints = append(k.ints, int64(oneIf(in[0].float(i) != 0)))
+			k.ints = append(k.ints, int64(oneIf(c.float(i) != 0)))
 		case k.whole:
-			k.ints = append(k.ints, in[0].int(i))
+			k.ints = append(k.ints, c.int(i))
 		default:
-			k.floats = append(k.floats, in[0].float(i))
+			k.floats = append(k.floats, c.float(i))
 		}
 	}
-	return k, nil
+	return k
 }
 
 func foldShape(c *call, in []*constant) (*constant, error) {
@@ -151,39 +171,6 @@ func foldShape(c *call, in []*constant) (*constant, error) {
 
 func foldSize(_ *call, in []*constant) (*constant, error) {
 	return &constant{whole: true, ints: []int64{int64(in[0].elements())}}, nil
-}
-
-// foldProduct multiplies all elements of a constant of whole numbers.
-func foldProduct(c *call, in []*constant) (*constant, error) {
-	rank := len(in[0].shape)
-	axes, given, err := c.axes(1)
-	if err != nil {
-		return nil, err
-	}
-	covered := make(map[int]bool)
-	for _, a := range axes {
-		d, err := place(a, rank)
-		if err != nil {
-			return nil, err
-		}
-		covered[d] = true
-	}
-	if given && len(axes) > 0 && len(covered) < rank || !in[0].whole {
-		return nil, errors.New("products over all dimensions, of whole numbers, are supported")
-	}
-	var shape graph.Shape
-	if c.int("keepdims", 1) != 0 {
-		shape = slices.Repeat(graph.Shape{1}, rank)
-	}
-	values, err := in[0].allInts()
-	if err != nil {
-		return nil, err
-	}
-	n := int64(1)
-	for _, v := range values {
-		n *= v
-	}
-	return &constant{whole: true, shape: shape, ints: []int64{n}}, nil
 }
 
 func foldGather(c *call, in []*constant) (*constant, error) {
@@ -403,8 +390,18 @@ func foldTrilu(c *call, in []*constant) (*constant, error) {
 
 // foldBinary computes an elementwise operator of two inputs; of is nil for a division.
 func foldBinary(op string, of func(a, b float64) float64) func(*call, []*constant) (*constant, error) {
-	isTruth := slices.Contains([]string{"Equal", "Less", "Greater", "And", "Or", "LessOrEqual", "GreaterOrEqual"}, op)
-	return func(_ *call, in []*constant) (*constant, error) {
+	isTruth := slices.Contains([]string{"Equal", "Less", "Greater", "And", "Or", "Xor", "LessOrEqual",
+		"GreaterOrEqual"}, op)
+	return func(c *call, in []*constant) (*constant, error) {
+		if many := op == "Max" || op == "Min"; many && len(in) == 1 {
+			return in[0], nil
+		} else if many && len(in) > 2 {
+			first, err := foldBinary(op, of)(c, in[:2])
+			if err != nil {
+				return nil, err
+			}
+			return foldBinary(op, of)(c, append([]*constant{first}, in[2:]...))
+		}
 		if len(in) != 2 {
 			return nil, fmt.Errorf("it has %d inputs, want 2", len(in))
 		}
@@ -439,8 +436,8 @@ func foldBinary(op string, of func(a, b float64) float64) func(*call, []*constan
 }
 
 func foldUnary(of func(x float64) float64) func(*call, []*constant) (*constant, error) {
-	return func(_ *call, in []*constant) (*constant, error) {
-		k := &constant{shape: in[0].shape, whole: in[0].whole, alike: in[0].alike}
+	return func(c *call, in []*constant) (*constant, error) {
+		k := &constant{shape: in[0].shape, whole: in[0].whole || c.node.Op == "IsNaN", alike: in[0].alike}
 		for i := range max(len(in[0].ints), len(in[0].floats)) {
 			k.ints, k.floats = append(k.ints, int64(of(in[0].float(i)))), append(k.floats, of(in[0].float(i)))
 		}

@@ -57,19 +57,24 @@ func (o Output) Constant() ([]float32, bool) {
 
 // value is what is known of a value of a model.
 type value struct {
-	name   string
-	shape  graph.Shape
-	whole  bool           // it holds whole numbers
-	tensor graph.TensorID // unless missing
-	known  *constant      // nil: it is not known
-	init   *Tensor        // an initializer; nil: none
-	input  bool
-	counts bool   // an input of whole numbers that is fed as floats
-	held   string // the Constant node's output that it shows, of floats; "": it shows none
-	fresh  bool   // made by ConstantOfShape: weights that were left out of the file
-	source *value // of a fresh one: what it is in another shape or order; nil: a node made it
-	perm   []int  // of a source whose dimensions are exchanged; nil: they are not
-	failed bool   // it comes from a node that is not supported
+	name    string
+	shape   graph.Shape
+	whole   bool           // it holds whole numbers
+	tensor  graph.TensorID // unless missing
+	known   *constant      // nil: it is not known
+	init    *Tensor        // an initializer; nil: none
+	input   bool
+	counts  bool     // an input of whole numbers that is fed as floats
+	held    string   // the Constant node's output that it shows, of floats; "": it shows none
+	fresh   bool     // made by ConstantOfShape: weights that were left out of the file
+	numbers bool     // floats that hold whole numbers
+	truth   bool     // floats that are 0 or 1, which one a comparison says
+	key     uint64   // of random numbers: which they are; 0: they are none
+	listed  bool     // it is a sequence
+	items   []*value // of a sequence
+	source  *value   // of a fresh one: what it is in another shape or order; nil: a node made it
+	perm    []int    // of a source whose dimensions are exchanged; nil: they are not
+	failed  bool     // it comes from a node that is not supported
 	derivation
 }
 
@@ -85,14 +90,16 @@ type importer struct {
 	read     map[string]bool // values that something reads
 	contents map[string][]float32
 	ops      map[*Node][2]int // the ops of each node, from one to before another
-	keys     map[*Node]uint64 // of each Dropout: its number in the file
+	keys     map[*Node]uint64 // of each Dropout and RandomUniformLike: its number in the file
 	folded   int              // elements of constants so far
 	fixed    int              // the batch that the file has in place of a symbol, if it is imported with another
 	loss     bool             // a node made the loss
-	fed      map[string]bool  // values that depend on what is fed
-	counts   map[string]bool  // inputs of whole numbers that are fed as floats
-	passed   map[*Node]bool   // casts of such
-	held     []string         // outputs of Constant nodes that may be weights, and are no parameters
+	maker    map[string]*Node // of each value
+	readers  map[string][]*Node
+	fed      map[string]bool // values that depend on what is fed
+	counts   map[string]bool // inputs of whole numbers that are fed as floats
+	passed   map[*Node]bool  // casts of such
+	held     []string        // outputs of Constant nodes that may be weights, and are no parameters
 }
 
 // Import makes the forward ops of a model. Errors: operators and forms of them that are not supported, all at once,
@@ -109,12 +116,13 @@ func Import(m *Model, name string, o Options) (*Network, error) {
 func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, error) {
 	i := &importer{model: m, options: o, b: graph.NewBuilder(name), values: make(map[string]*value),
 		read: make(map[string]bool), contents: make(map[string][]float32), ops: make(map[*Node][2]int),
-		keys: make(map[*Node]uint64), fed: make(map[string]bool)}
+		keys: make(map[*Node]uint64), fed: make(map[string]bool), maker: make(map[string]*Node),
+		readers: make(map[string][]*Node)}
 	if o.Train {
 		i.counts, i.passed = m.counts()
 	}
 	for k := range m.Graph.Nodes {
-		if n := &m.Graph.Nodes[k]; n.Op == "Dropout" {
+		if n := &m.Graph.Nodes[k]; n.Op == "Dropout" || n.Op == "RandomUniformLike" {
 			i.keys[n] = uint64(len(i.keys) + 1)
 		}
 	}
@@ -124,6 +132,10 @@ func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, err
 	for _, n := range nodes {
 		for _, in := range n.Inputs {
 			i.read[in] = true
+			i.readers[in] = append(i.readers[in], n)
+		}
+		for _, out := range n.Outputs {
+			i.maker[out] = n
 		}
 	}
 	for _, v := range m.Graph.Outputs {
@@ -232,8 +244,9 @@ func supported(n *Node) bool {
 }
 
 // steps are the operators through which no gradient goes.
-var steps = []string{"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Not", "Floor", "Ceil",
-	"Shape", "Size", "Range", "ConstantOfShape"}
+var steps = []string{"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Xor", "Not",
+	"Floor", "Ceil",
+	"IsNaN", "Sign", "Round", "Shape", "Size", "Range", "ConstantOfShape"}
 
 // differentiated are the values on which an output of the model depends by more than steps and casts to whole numbers
 // or truth values. An initializer that is none of them, such as a mask, is a constant and no parameter.
@@ -269,7 +282,7 @@ func (i *importer) sources(differentiated map[string]bool) error {
 			v.shape = append(v.shape, int(d))
 		}
 		v.whole = !t.Type.float()
-		if v.whole || len(t.Dims) == 0 || !differentiated[t.Name] {
+		if v.whole || len(t.Dims) == 0 && t.stands != parameter || t.stands == buffer || !differentiated[t.Name] {
 			var err error
 			if v.known, err = constantOf(t); err != nil {
 				return err
@@ -347,8 +360,11 @@ func (i *importer) node(n *Node) error {
 		folded = folded && v.known != nil
 		in = append(in, v.known)
 	}
-	if n.Op == "Shape" && len(in) > 0 { // which needs no content
+	switch {
+	case n.Op == "Shape" && len(in) > 0: // which needs no content
 		in, folded = []*constant{{shape: i.values[n.Inputs[0]].shape}}, true
+	case n.Op == "CastLike" && len(in) > 0 && in[0] != nil: // nor does it of the second
+		folded = true
 	}
 	i.b.SetLayer(n.Name)
 	var err error
@@ -368,6 +384,7 @@ func (i *importer) node(n *Node) error {
 	}
 	if err == nil {
 		c.derive()
+		c.classify()
 	}
 	for _, out := range n.Outputs {
 		if err == nil && out != "" && i.read[out] && i.values[out] == nil {
@@ -392,7 +409,11 @@ func (c *call) unknown() string {
 
 // fold computes what a node makes of constants.
 func (c *call) fold(in []*constant) error {
-	if need := leastInputs[c.node.Op]; len(in) < need || need > 0 && !c.hasInput(0) {
+	need, special := leastInputs[c.node.Op]
+	if !special {
+		need = 1
+	}
+	if len(in) < need || need > 0 && !c.hasInput(0) {
 		return fmt.Errorf("it has %d inputs, want %d", len(in), need)
 	}
 	k, err := folds[c.node.Op](c, in)
@@ -469,12 +490,9 @@ func (c *call) hold(v *value) {
 	}
 }
 
-// leastInputs are the operators without which folding would find too few inputs.
-var leastInputs = map[string]int{"ConstantOfShape": 1, "Identity": 1, "Cast": 1, "Gather": 2, "Concat": 1, "Slice": 1,
-	"Unsqueeze": 1, "Squeeze": 1, "Reshape": 2, "Flatten": 1, "Transpose": 1, "Expand": 2, "Tile": 2, "Range": 3,
-	"Where": 3,
-	"Trilu": 1, "Size": 1, "ReduceProd": 1, "Shape": 1, "Sqrt": 1, "Neg": 1, "Floor": 1, "Ceil": 1, "Reciprocal": 1,
-	"Exp": 1, "Log": 1, "Erf": 1, "Not": 1, "Sin": 1, "Cos": 1, "Abs": 1}
+// leastInputs are the operators without which folding would find too few inputs; all others need one, but Constant.
+var leastInputs = map[string]int{"Constant": 0, "Gather": 2, "Reshape": 2, "Expand": 2, "Tile": 2, "Range": 3,
+	"Where": 3, "GatherElements": 2, "GatherND": 2, "ScatterND": 3, "CumSum": 2}
 
 func (i *importer) fail(n *Node) {
 	for _, out := range n.Outputs {

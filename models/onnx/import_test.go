@@ -157,6 +157,31 @@ func TestNormalizationRoles(t *testing.T) {
 	}
 }
 
+// A normalisation that a network has twice moves its running figures twice.
+func TestSharedNormalization(t *testing.T) {
+	m := with(func(_ *Model, g *Graph) {
+		for _, name := range []string{"scale", "shift", "mean", "variance"} {
+			g.Initializers = append(g.Initializers, floats(name, sequence(5), 5))
+		}
+		g.Nodes[1] = node("BatchNormalization", list("h", "scale", "shift", "mean", "variance"), list("n"))
+		g.Nodes = append(g.Nodes, node("BatchNormalization", list("n", "scale", "shift", "mean", "variance"),
+			list("r")))
+	})
+	g, _, err := Job(m, "x", Training{Batch: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	updates := 0
+	for _, op := range g.Ops {
+		if op.Kind == graph.BatchNormUpdate {
+			updates++
+		}
+	}
+	if updates != 2 {
+		t.Errorf("%d updates of running figures, want 2", updates)
+	}
+}
+
 // A loss that leaves out a class that there may be is refused where labels are fed, class 0 among them; one that leaves
 // out -100, as PyTorch's files have it, is not.
 func TestIgnoredClass(t *testing.T) {
@@ -209,6 +234,34 @@ func TestDropoutVersions(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("operator set %d, inputs %q: it drops %v, want %v", c.version, c.n.Inputs, got, c.want)
 		}
+	}
+}
+
+// A dropout that is spelt by random numbers drops the share that it says.
+func TestSpeltDropout(t *testing.T) {
+	m := with(func(_ *Model, g *Graph) {
+		g.Initializers = append(g.Initializers, floats("p", []float32{0.75}))
+		g.Nodes[1].Inputs[0] = "d"
+		g.Nodes = append(g.Nodes, node("RandomUniformLike", list("h"), list("u"), "low", 0.0, "high", 1.0),
+			node("Less", list("u", "p"), list("s")), node("Cast", list("s"), list("k"), "to", int(Float32)),
+			node("Div", list("k", "p"), list("w")), node("Mul", list("h", "w"), list("d")))
+	})
+	g, _, err := Job(m, "x", Training{Batch: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rates []float64
+	for _, op := range g.Ops {
+		if op.Kind == graph.Dropout {
+			rates = append(rates, op.Attrs.Rate)
+		}
+	}
+	if !slices.Equal(rates, []float64{0.25}) {
+		t.Errorf("it drops %v, want 0.25", rates)
+	}
+	m.Graph.Nodes[4].Op = "Greater"
+	if _, _, err := Job(m, "x", Training{Batch: 2}); err == nil || !strings.Contains(err.Error(), "Less_s") {
+		t.Errorf("another comparison: error %v", err)
 	}
 }
 

@@ -28,6 +28,9 @@ func (t *Training) options() Options {
 // those of Import, and a model without a loss or without parameters.
 func Job(m *Model, name string, t Training) (*graph.Graph, map[string][]float32, error) {
 	of := m.forTraining()
+	if err := of.checkNorms(); err != nil {
+		return nil, nil, err
+	}
 	if err := m.checkLoss(t.Loss, of); err != nil {
 		return nil, nil, err
 	}
@@ -66,6 +69,9 @@ func (m *Model) otherBatch(name string, t Training, err error) error {
 
 // note tells what the training leaves out of a model, and a line about its softmax unless it is "".
 func (m *Model) note(of *Model, net *Network, softmax string, tell func(line string)) {
+	for _, line := range m.notes {
+		tell(line)
+	}
 	if softmax != "" {
 		tell(softmax)
 	}

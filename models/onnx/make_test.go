@@ -64,7 +64,8 @@ func node(op string, in, out []string, attributes ...any) Node {
 }
 
 // exported are the files of PyTorch in testdata.
-var exported = []string{"cnn", "encoder", "encoder17", "lstm", "unet", "gates", "functions", "pieces", "masked"}
+var exported = []string{"cnn", "encoder", "encoder17", "lstm", "unet", "gates", "functions", "pieces", "masked",
+	"fresh", "tied", "norms", "norms_folded"}
 
 // list writes names the short way.
 func list(names ...string) []string { return names }

@@ -13,7 +13,8 @@ type Model struct {
 	Opsets   []Opset
 	Graph    Graph
 
-	rest []byte
+	notes []string // what was changed on reading, a line each
+	rest  []byte
 }
 
 // Opset says which version of a domain's operators a model uses. The domain of ONNX itself is "".
@@ -32,7 +33,8 @@ type Graph struct {
 	Inputs, Outputs []Value
 	Values          []Value // types of values between nodes, as far as the file says them; not read
 
-	rest []byte
+	signature string // what PyTorch's exporter says of the module's parameters and buffers; "": nothing
+	rest      []byte
 }
 
 // Node is an operator. An empty name of an input or output is one that is left out.
@@ -41,7 +43,9 @@ type Node struct {
 	Inputs, Outputs  []string
 	Attributes       []Attribute
 
-	index int // Index in the file.
+	index int    // Index in the file.
+	fx    string // the call of PyTorch that the node is of, with its arguments; "": the file does not say
+	rules string // names of the exporter's rules that made the node of others
 	rest  []byte
 }
 
@@ -79,7 +83,8 @@ type Attribute struct {
 	Ints    []int64
 	Strings []string
 
-	rest []byte
+	refers string // the attribute of a function's caller that it is; "": it stands for itself
+	rest   []byte
 }
 
 // Type is the type of a tensor's elements.
@@ -131,9 +136,19 @@ type Tensor struct {
 	Type Type
 	Raw  []byte // the elements, little-endian and row by row
 
+	stands   standing          // what it is in the module that the file was exported of
 	external map[string]string // Location of Raw until it is loaded; nil: Raw is in memory.
 	rest     []byte
 }
+
+// standing is what an initializer of floats is in a module.
+type standing int
+
+const (
+	unsaid    standing = iota // the file does not say: what is differentiated is a parameter
+	parameter                 // a parameter, of a single number perhaps
+	buffer                    // a buffer or a number of the exporter's own, which is not trained
+)
 
 // Value is what is known of a value of a graph: its name and type.
 type Value struct {

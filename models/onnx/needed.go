@@ -83,6 +83,23 @@ func (m *Model) checkLoss(kind string, trained *Model) error {
 	return nil
 }
 
+// checkNorms returns an error if the exporter has put batch normalisations into products.
+func (m *Model) checkNorms() error {
+	var names []string
+	for k := range m.Graph.Nodes {
+		if n := &m.Graph.Nodes[k]; n.foldsNorm() {
+			names = append(names, n.Name)
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return fmt.Errorf("the exporter has folded %d batch normalisations into the products before them, at nodes %s: "+
+		"what is left trains as another network; keep them by torch.onnx.export(model.train(), inputs, FILE, "+
+		"dynamo=False, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False, opset_version=18)",
+		len(names), listed(names))
+}
+
 // weightSlots are the inputs of operators that hold weights and nothing else.
 var weightSlots = map[string][]int{"Gemm": {1, 2}, "Conv": {1, 2}, "ConvTranspose": {1, 2}, "MatMul": {1},
 	"BatchNormalization": {1, 2, 3, 4}, "InstanceNormalization": {1, 2}, "GroupNormalization": {1, 2},

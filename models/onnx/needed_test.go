@@ -160,8 +160,11 @@ func TestCounts(t *testing.T) {
 		{"in another form", masked(node("Unsqueeze", list("mask", "one"), list("u")),
 			node("Reshape", list("u", "to"), list("m")), cast), graph.Counts, ""},
 		{"turned round", masked(node("Sub", list("one", "mask"), list("m")), cast), graph.Counts, ""},
-		{"to truth values", masked(node("Cast", list("mask"), list("m"), "to", int(Bool)), cast), "",
-			`node "Cast_f" (Cast): it casts whole numbers to float that have another use, too`},
+		{"to truth values", masked(node("Cast", list("mask"), list("m"), "to", int(Bool)), cast), graph.Counts, ""},
+		{"in another use, too", masked(node("Cast", list("mask"), list("a"), "to", int(Float32)),
+			node("Mod", list("mask", "one"), list("rest")), node("Cast", list("rest"), list("b"), "to", int(Float32)),
+			node("Add", list("a", "b"), list("f"))), "", `node "Cast_a" (Cast): it computes with whole numbers that ` +
+			`are fed, "mask", and no table says how many`},
 	} {
 		g, _, err := Job(c.m, "x", Training{Batch: 2})
 		if c.want != "" {

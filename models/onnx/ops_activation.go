@@ -113,20 +113,18 @@ func (c *call) gelu() error {
 	return fmt.Errorf("approximation %.40q is none of none and tanh", c.text("approximate", ""))
 }
 
-// clamped is x kept from low to high by two ReLUs.
+// clamped is x kept from low to high. What is between them is x to the last bit.
 func (c *call) clamped(x graph.TensorID, low, high float64) graph.TensorID {
-	if !math.IsInf(low, 0) {
-		x = c.op(graph.ReLU, graph.Attrs{}, c.affine(x, 1, -low))
-	}
 	switch {
-	case math.IsInf(high, 0) && math.IsInf(low, 0):
-		return x
-	case math.IsInf(high, 0):
-		return c.affine(x, 1, low)
-	case math.IsInf(low, 0):
-		low = 0
+	case low == 0:
+		x = c.relu(x)
+	case !math.IsInf(low, 0):
+		x = c.sumOf(x, c.relu(c.affine(x, -1, low)))
 	}
-	return c.affine(c.op(graph.ReLU, graph.Attrs{}, c.affine(x, -1, high-low)), -1, high)
+	if math.IsInf(high, 0) {
+		return x
+	}
+	return c.sumOf(x, c.affine(c.relu(c.affine(x, 1, -high)), -1, 0))
 }
 
 func (c *call) clip() error {

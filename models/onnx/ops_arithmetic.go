@@ -18,7 +18,11 @@ func init() {
 		"Reciprocal": unary(func(c *call, x graph.TensorID) graph.TensorID { return c.power(x, -1) }),
 		"Neg":        unary(func(c *call, x graph.TensorID) graph.TensorID { return c.affine(x, -1, 0) }),
 		"Exp":        kind(graph.Exp), "Log": kind(graph.Log), "Erf": kind(graph.Erf), "Abs": unary((*call).size),
-		"Where": (*call).selectElements, "CumSum": (*call).cumulative, "Einsum": (*call).einsum,
+		"Greater": (*call).compare, "Less": (*call).compare, "GreaterOrEqual": (*call).compare,
+		"LessOrEqual": (*call).compare, "Equal": (*call).compare, "IsNaN": (*call).isNaN, "And": (*call).logic,
+		"Or": (*call).logic, "Xor": (*call).logic, "Not": (*call).logic, "Trilu": (*call).triangle,
+		"RandomUniformLike": (*call).random,
+		"Where":             (*call).selectElements, "CumSum": (*call).cumulative, "Einsum": (*call).einsum,
 		"ReduceMean": (*call).reduce, "ReduceSum": (*call).reduce, "ReduceSumSquare": (*call).reduce,
 		"ReduceL1": (*call).reduce, "ReduceL2": (*call).reduce, "ReduceMax": (*call).reduce,
 		"ReduceMin": (*call).reduce, "ReduceLogSum": (*call).reduce, "ReduceLogSumExp": (*call).reduce,
@@ -41,10 +45,16 @@ func init() {
 		"LSTM": (*call).lstm, "GRU": (*call).gru, "RNN": (*call).rnn,
 		"SoftmaxCrossEntropyLoss": (*call).crossEntropy, "Dropout": (*call).dropout,
 
-		"Identity": (*call).identity, "Cast": (*call).identity, "Reshape": (*call).reshape, "Flatten": (*call).reshape,
+		"Identity": (*call).identity, "Cast": (*call).identity, "CastLike": (*call).identity,
+		"Reshape": (*call).reshape, "Flatten": (*call).reshape,
 		"Squeeze": (*call).reshape, "Unsqueeze": (*call).reshape, "Transpose": (*call).transpose,
 		"Concat": (*call).join, "Split": (*call).split, "Slice": (*call).cut, "Gather": (*call).gather,
-		"Expand": (*call).expansion, "Tile": (*call).tile,
+		"Expand": (*call).expansion, "Tile": (*call).tile, "GatherND": (*call).gatherND,
+		"GatherElements": (*call).gatherElements,
+		"ScatterND":      (*call).scatterND,
+
+		"SequenceConstruct": (*call).sequenceConstruct, "SequenceAt": (*call).sequenceAt,
+		"SplitToSequence": (*call).splitToSequence, "ConcatFromSequence": (*call).concatFromSequence,
 
 		"Adam": (*call).adam, "Adagrad": (*call).adagrad, "Momentum": (*call).momentum,
 	}
@@ -89,7 +99,7 @@ func (c *call) two() (two, error) {
 		}
 		if !t.filled[k] || t.filled[0] {
 			t.filled[k] = false
-			if *to, err = c.tensorOf(v); err != nil {
+			if *to, err = c.operand(v); err != nil {
 				return t, err
 			}
 		}
@@ -103,6 +113,14 @@ func (c *call) two() (two, error) {
 		t.a = c.expand(t.a, t.shape)
 	}
 	return t, err
+}
+
+// operand is the tensor of a value to be computed with.
+func (c *call) operand(v *value) (graph.TensorID, error) {
+	if v.whole && v.known == nil {
+		return c.number32(v)
+	}
+	return c.tensorOf(v)
 }
 
 func (c *call) addition() error {
@@ -214,6 +232,11 @@ func (c *call) pow() error {
 
 // selectElements chooses by a known condition: a·m + b·(1-m), with a known number in place of what is not chosen.
 func (c *call) selectElements() error {
+	if v, err := c.value(0); err != nil {
+		return err
+	} else if v.known == nil && v.init == nil {
+		return c.choose(v)
+	}
 	condition, err := c.constantInput(0)
 	if err != nil {
 		return err
@@ -228,6 +251,15 @@ func (c *call) selectElements() error {
 	}
 	to, err := broadcast(shapes[:]...)
 	if err != nil {
+		return err
+	}
+	if holds, ok := condition.uniform(); ok { // one of them all
+		k := 2 - int(oneIf(holds != 0))
+		v, _ := c.value(k)
+		x, err := c.number32(v)
+		if err == nil {
+			c.give(0, c.expand(x, to), to)
+		}
 		return err
 	}
 	var sum graph.TensorID = missing

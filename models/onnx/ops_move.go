@@ -13,23 +13,62 @@ func (c *call) identity() error {
 	if err != nil {
 		return err
 	}
-	if to := Type(c.int("to", int64(Float32))); c.node.Op == "Cast" {
+	to, casts := Type(c.int("to", int64(Float32))), c.node.Op == "Cast"
+	if c.node.Op == "CastLike" {
+		like, err := c.value(1)
+		if err != nil {
+			return err
+		}
+		if casts = true; like.whole {
+			to = Int64
+		}
+	}
+	if casts {
 		switch {
+		case (v.truth || v.numbers) && to != Bool: // whole numbers of any type
+		case v.truth:
+		case to == Bool:
+			return c.isNotZero(v)
 		case to.float() && v.whole:
-			return fmt.Errorf("it casts whole numbers to %v that have another use, too, as ids or truth values: "+
-				"export the network with an input of floats for this", to)
+			x, err := c.number32(v)
+			if err == nil {
+				c.give(0, x, v.shape)
+			}
+			return err
 		case !to.float() && !v.whole && !c.passed[c.node]:
 			return fmt.Errorf("it casts to %v what is trained or fed as floats: export the network without what "+
 				"needs that", to)
 		}
 	}
 	same := *v
+	same.numbers = (v.numbers || v.truth) && casts && !to.float() && to != Bool
+	if same.truth = v.truth && (!casts || to == Bool); v.listed {
+		c.set(0, &same)
+		return nil
+	}
 	if _, err := c.tensorOf(v); err != nil {
 		return err
 	}
 	same.tensor, same.init, same.input = v.tensor, nil, false
 	c.set(0, &same)
 	return nil
+}
+
+// isNotZero makes truth values of numbers.
+func (c *call) isNotZero(v *value) error {
+	x, err := c.number32(v)
+	if err != nil {
+		return err
+	}
+	above, err := c.positive(x, v.shape)
+	if err != nil {
+		return err
+	}
+	below, err := c.positive(c.affine(x, -1, 0), v.shape)
+	if err == nil {
+		c.giveTruth(c.sumOf(above, below), v.shape)
+	}
+	return err
 }
 
 func (c *call) reshape() error {
@@ -99,11 +138,11 @@ func (c *call) join() error {
 }
 
 func (c *call) split() error {
-	x, s, err := c.shaped()
+	v, err := c.value(0)
 	if err != nil {
 		return err
 	}
-	axis, err := c.axis("axis", 0, len(s))
+	axis, err := c.axis("axis", 0, len(v.shape))
 	if err != nil {
 		return err
 	}
@@ -115,27 +154,24 @@ func (c *call) split() error {
 	}
 	if sizes == nil {
 		n := int64(len(c.node.Outputs))
-		each := (int64(s[axis]) + n - 1) / n
-		for left := int64(s[axis]); left > 0; left -= each {
-			sizes = append(sizes, min(each, left))
-		}
+		sizes = evenly(v.shape[axis], (int64(v.shape[axis])+n-1)/n)
 	}
 	if len(sizes) != len(c.node.Outputs) {
 		return fmt.Errorf("it splits into %v for %d outputs", sizes, len(c.node.Outputs))
 	}
-	begin := 0
-	for k, n := range sizes {
-		if n < 1 || n > int64(s[axis]-begin) {
-			return fmt.Errorf("it splits %d into %v", s[axis], sizes)
-		}
-		y := c.slice(x, axis, begin, int(n))
-		c.give(k, y, c.b.Shape(y))
-		begin += int(n)
+	items, err := c.pieces(v, axis, sizes)
+	for k, item := range items {
+		c.set(k, item)
 	}
-	if begin != s[axis] {
-		return fmt.Errorf("it splits %d into %v", s[axis], sizes)
+	return err
+}
+
+// evenly are the sizes of pieces of an extent, the last of which may be smaller than the others.
+func evenly(extent int, each int64) (sizes []int64) {
+	for left := int64(extent); left > 0 && each > 0; left -= each {
+		sizes = append(sizes, min(each, left))
 	}
-	return nil
+	return sizes
 }
 
 func (c *call) cut() error {
@@ -167,7 +203,7 @@ func (c *call) cut() error {
 	return nil
 }
 
-// mostGathered is how many places a gather with known indices takes from.
+// mostGathered is how many places a gather with known indices takes from one by one.
 const mostGathered = 1 << 12
 
 // gather takes known places of a dimension, or the rows of a table that an input names.
@@ -202,6 +238,9 @@ func (c *call) gather() error {
 		if err != nil {
 			return err
 		}
+		if ids.numbers || ids.truth || ids.counts {
+			return c.gatherNumbers(c.withShape(x, table.shape...), table.shape, ids)
+		}
 		if c.b.Peek().Tensors[at].DType != graph.Int64 {
 			return fmt.Errorf("its indices %.80q are floats: export the network with an input of whole numbers there",
 				ids.name)
@@ -234,8 +273,30 @@ func (c *call) gather() error {
 	return nil
 }
 
-// take joins elements of a dimension at known places, those that follow one another at once.
+// take joins elements of a dimension at known places, those that follow one another at once; where those are many, by a
+// product with a matrix of zeros and ones.
 func (c *call) take(x graph.TensorID, axis int, places []int) (graph.TensorID, error) {
+	runs := 1
+	for i := 1; i < len(places); i++ {
+		if places[i] != places[i-1]+1 {
+			runs++
+		}
+	}
+	if runs > mostGathered {
+		n, columns := c.b.Shape(x)[axis], len(places)
+		if n > maxFolded/columns {
+			return missing, fmt.Errorf("it takes %d places of %d that do not follow one another, more than is "+
+				"supported", columns, n)
+		}
+		matrix, err := c.numbers(n * columns)
+		if err != nil {
+			return missing, err
+		}
+		for j, p := range places {
+			matrix[p*columns+j] = 1
+		}
+		return c.mapped(x, axis, columns, matrix)
+	}
 	var parts []graph.TensorID
 	for i := 0; i < len(places); {
 		n := 1
@@ -243,9 +304,7 @@ func (c *call) take(x graph.TensorID, axis int, places []int) (graph.TensorID, e
 			n++
 		}
 		parts = append(parts, c.slice(x, axis, places[i], n))
-		if i += n; len(parts) > mostGathered {
-			return missing, fmt.Errorf("it takes more than %d places that do not follow one another", mostGathered)
-		}
+		i += n
 	}
 	return c.concat(axis, parts...), nil
 }
@@ -345,4 +404,188 @@ func (c *call) dropout() error {
 	return unary(func(c *call, x graph.TensorID) graph.TensorID {
 		return c.op(graph.Dropout, graph.Attrs{Rate: rate, Key: c.keys[c.node]}, x)
 	})(c)
+}
+
+// gatherND takes pieces that known indices name.
+func (c *call) gatherND() error {
+	x, s, err := c.shaped()
+	if err != nil {
+		return err
+	}
+	ids, err := c.constantInput(1)
+	if err != nil {
+		return err
+	}
+	places, piece, err := rows(ids, s, int(c.int("batch_dims", 0)))
+	if err != nil {
+		return err
+	}
+	if len(places) == 0 {
+		return fmt.Errorf("it takes no element")
+	}
+	y, err := c.take(c.withShape(x, s.Elements()/piece.Elements(), piece.Elements()), 0, places)
+	if err != nil {
+		return err
+	}
+	shape := gatherNDShape(ids.shape, piece)
+	c.give(0, c.withShape(y, shape...), shape)
+	return nil
+}
+
+// gatherElements takes single elements that known indices name.
+func (c *call) gatherElements() error {
+	v, err := c.value(0)
+	if err != nil {
+		return err
+	}
+	if _, alike := uniformOf(v); alike { // whichever they are
+		ids, err := c.value(1)
+		if err != nil {
+			return err
+		}
+		k := *v.known
+		if k.shape = ids.shape; !k.alike {
+			k.alike, k.ints, k.floats = true, k.ints[:min(1, len(k.ints))], k.floats[:min(1, len(k.floats))]
+		}
+		c.set(0, &value{shape: k.shape, whole: k.whole, known: &k, tensor: missing})
+		return nil
+	}
+	x, s, err := c.shaped()
+	if err != nil {
+		return err
+	}
+	ids, err := c.constantInput(1)
+	if err != nil {
+		return err
+	}
+	all := &constant{shape: s, whole: true}
+	if _, err := c.numbers(s.Elements()); err != nil {
+		return err
+	}
+	for i := range s.Elements() {
+		all.ints = append(all.ints, int64(i))
+	}
+	from, err := foldGatherElements(c, []*constant{all, ids})
+	if err != nil {
+		return err
+	}
+	places := make([]int, len(from.ints))
+	for i, at := range from.ints {
+		places[i] = int(at)
+	}
+	if len(places) == 0 {
+		return fmt.Errorf("it takes no element")
+	}
+	y, err := c.take(c.withShape(x, s.Elements()), 0, places)
+	if err != nil {
+		return err
+	}
+	c.give(0, c.withShape(y, from.shape...), from.shape)
+	return nil
+}
+
+// scatterND puts pieces where known indices say, or adds them there: that is a product with a matrix of zeros and ones.
+func (c *call) scatterND() error {
+	adds, err := c.scatterAdds()
+	if err != nil {
+		return err
+	}
+	data, err := c.value(0)
+	if err != nil {
+		return err
+	}
+	updates, err := c.value(2)
+	if err != nil {
+		return err
+	}
+	ids, err := c.constantInput(1)
+	if err != nil {
+		return err
+	}
+	s := data.shape
+	places, piece, err := rows(ids, s, 0)
+	if err != nil {
+		return err
+	}
+	width := piece.Elements()
+	if len(places) == 0 || updates.shape.Elements() != len(places)*width {
+		return fmt.Errorf("it has %d updates of %d elements, and they have shape %v", len(places), width,
+			updates.shape)
+	}
+	n := s.Elements() / width
+	u, err := c.tensorOf(updates)
+	if err != nil {
+		return err
+	}
+	u = c.withShape(u, len(places), width)
+	if adds {
+		matrix, err := c.numbers(len(places) * n)
+		if err != nil {
+			return err
+		}
+		for i, p := range places {
+			matrix[i*n+p] = 1
+		}
+		y, err := c.mapped(u, 0, n, matrix)
+		if err != nil {
+			return err
+		}
+		if fill, ok := uniformOf(data); !ok || fill != 0 {
+			x, err := c.tensorOf(data)
+			if err != nil {
+				return err
+			}
+			y = c.sumOf(y, c.withShape(x, n, width))
+		}
+		c.give(0, c.withShape(y, s...), s)
+		return nil
+	}
+	x, err := c.tensorOf(data)
+	if err != nil {
+		return err
+	}
+	from := make([]int, n)
+	for i := range from {
+		from[i] = i
+	}
+	for i, p := range places {
+		from[p] = n + i
+	}
+	y, err := c.take(c.concat(0, c.withShape(x, n, width), u), 0, from)
+	if err != nil {
+		return err
+	}
+	c.give(0, c.withShape(y, s...), s)
+	return nil
+}
+
+// triangle keeps the elements of matrices above or below a diagonal.
+func (c *call) triangle() error {
+	x, s, err := c.shaped()
+	if err != nil {
+		return err
+	}
+	if len(s) < 2 {
+		return fmt.Errorf("its input has shape %v, want a matrix", s)
+	}
+	last := s[len(s)-2:]
+	ones := &constant{shape: slices.Clone(last), alike: true, floats: []float64{1}}
+	in := []*constant{ones}
+	if c.hasInput(1) {
+		k, err := c.constantInput(1)
+		if err != nil {
+			return err
+		}
+		in = append(in, k)
+	}
+	k, err := foldTrilu(c, in)
+	if err != nil {
+		return err
+	}
+	mask, err := c.constant(k.shape, k.floats)
+	if err != nil {
+		return err
+	}
+	c.give(0, c.keep(c.expand(mask, s), x), s)
+	return nil
 }

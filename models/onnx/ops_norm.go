@@ -88,6 +88,9 @@ func (c *call) batchNorm() error {
 	running := c.ops(graph.BatchNormUpdate, graph.Attrs{Momentum: share, Length: count}, stats[0], variance, p[2], p[3])
 	for k, t := range running {
 		c.give(k+1, t, graph.Shape{channels})
+		if v, err := c.value(k + 3); err == nil { // the next node that has them moves them on from there
+			v.tensor = t
+		}
 	}
 	return nil
 }

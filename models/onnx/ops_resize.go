@@ -397,24 +397,29 @@ func (c *call) depthToSpace() error {
 		return fmt.Errorf("its input has shape %v, and its blocks %d pixels: want [N,C,H,W] and at least 1", s, block)
 	}
 	b := int(block)
+	mode := c.text("mode", "DCR")
+	if mode != "DCR" && mode != "CRD" {
+		return fmt.Errorf("mode %.40q is none of DCR and CRD", mode)
+	}
 	if c.node.Op == "SpaceToDepth" {
 		if s[2]%b != 0 || s[3]%b != 0 {
 			return fmt.Errorf("blocks of %d do not divide %v", b, s)
 		}
-		x = c.permute(c.withShape(x, s[0], s[1], s[2]/b, b, s[3]/b, b), []int{0, 3, 5, 1, 2, 4})
+		order := []int{0, 3, 5, 1, 2, 4}
+		if mode == "CRD" {
+			order = []int{0, 1, 3, 5, 2, 4}
+		}
+		x = c.permute(c.withShape(x, s[0], s[1], s[2]/b, b, s[3]/b, b), order)
 		s = graph.Shape{s[0], s[1] * b * b, s[2] / b, s[3] / b}
 	} else {
 		if s[1]%(b*b) != 0 {
 			return fmt.Errorf("blocks of %d do not divide %v", b, s)
 		}
 		depth := s[1] / (b * b)
-		switch mode := c.text("mode", "DCR"); mode {
-		case "DCR":
+		if mode == "DCR" {
 			x = c.permute(c.withShape(x, s[0], b, b, depth, s[2], s[3]), []int{0, 3, 4, 1, 5, 2})
-		case "CRD":
+		} else {
 			x = c.permute(c.withShape(x, s[0], depth, b, b, s[2], s[3]), []int{0, 1, 4, 2, 5, 3})
-		default:
-			return fmt.Errorf("mode %.40q is none of DCR and CRD", mode)
 		}
 		s = graph.Shape{s[0], depth, s[2] * b, s[3] * b}
 	}

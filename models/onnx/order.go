@@ -8,7 +8,7 @@ import (
 // The operator sets of ONNX that are read.
 const (
 	oldest = 7
-	newest = 25
+	newest = 28
 )
 
 // check returns an error unless every value has one source, every node finds its inputs, and no node waits for itself.

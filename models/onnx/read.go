@@ -39,6 +39,7 @@ func Read(in *rooted.Files, path string) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	m.separate()
 	return m, nil
 }
 
@@ -76,6 +77,7 @@ func ReadTensor(path string) (*Tensor, error) {
 func Decode(text []byte) (*Model, error) {
 	m := &Model{}
 	hasGraph := false
+	var functions []function
 	err := forEachField(text, &m.rest, func(f field) error {
 		switch f.number {
 		case 1:
@@ -87,6 +89,8 @@ func Decode(text []byte) (*Model, error) {
 			return decodeMessage("graph", m.Graph.decode, f)
 		case 8:
 			return appended(&m.Opsets, "opset", f, (*Opset).decode)
+		case 25:
+			return appended(&functions, "function", f, (*function).decode)
 		}
 		return errUnknown
 	})
@@ -98,6 +102,9 @@ func Decode(text []byte) (*Model, error) {
 	}
 	for i := range m.Graph.Nodes {
 		m.Graph.Nodes[i].index = i
+	}
+	if err := m.inline(functions); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
@@ -267,9 +274,30 @@ func (g *Graph) decode(b []byte) error {
 			return appended(&g.Values, "value", f, (*Value).decode)
 		case 15:
 			return errors.New("it has sparse initializers, which are not read: export dense ones")
+		case 16:
+			return f.property("pkg.torch.export.ExportedProgram.graph_signature", &g.signature)
 		}
 		return errUnknown
 	})
+}
+
+// property takes a text that has a key, of a list of such, and keeps it as it is.
+func (f field) property(key string, to *string) error {
+	var ignored []byte
+	var text [2]string
+	err := forEachField(f.bytes, &ignored, func(f field) error {
+		if f.number == 1 || f.number == 2 {
+			return f.text(&text[f.number-1])
+		}
+		return errUnknown
+	})
+	if err != nil {
+		return err
+	}
+	if text[0] == key {
+		*to = text[1]
+	}
+	return errUnknown
 }
 
 func (n *Node) decode(b []byte) error {
@@ -287,6 +315,11 @@ func (n *Node) decode(b []byte) error {
 			return appended(&n.Attributes, "attribute", f, (*Attribute).decode)
 		case 7:
 			return f.text(&n.Domain)
+		case 9:
+			if err := f.property("pkg.torch.onnx.fx_node", &n.fx); err != errUnknown {
+				return err
+			}
+			return f.property("pkg.onnxscript.rewriter.rule_name", &n.rules)
 		}
 		return errUnknown
 	})
@@ -325,6 +358,8 @@ func (a *Attribute) decode(b []byte) error {
 			return f.checkType(protowire.BytesType)
 		case 20:
 			return f.int((*int64)(&a.Type))
+		case 21:
+			return f.text(&a.refers)
 		}
 		return errUnknown // subgraphs among them: they are not descended into
 	})

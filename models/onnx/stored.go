@@ -27,6 +27,11 @@ func (i *importer) tensorOf(v *value) (graph.TensorID, error) {
 	}
 	var err error
 	switch {
+	case v.key > 0:
+		return missing, fmt.Errorf("%.80q holds random numbers, and something else than what a dropout keeps is made "+
+			"of them: export the network without that", v.name)
+	case v.listed:
+		return missing, fmt.Errorf("%.80q is a sequence, and one value is wanted there", v.name)
 	case v.input && v.known == nil:
 		v.tensor = i.input(v)
 	case v.init != nil && !v.whole:
@@ -79,6 +84,9 @@ func full(s graph.Shape) graph.Shape {
 // persistent keeps a value as a storage of its name. Contents come from the file, or are zeros, ones, or, where the
 // file has constants in place of weights, random as ReLUs like them.
 func (i *importer) persistent(v *value, role graph.Role) (graph.TensorID, error) {
+	if v.init != nil && v.init.stands == buffer {
+		role = graph.State
+	}
 	if v.tensor != missing {
 		s := i.b.Peek().Storages[i.b.Peek().Tensors[v.tensor].Storage]
 		if i.options.Train && s.Role != role && s.Role.Persistent() {

@@ -2,13 +2,46 @@ package onnx
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
+// MostInside is how many bytes tensors may have to be within the file of a model: a message of protobuf has less than
+// twice as many.
+const MostInside = 1 << 30
+
+// Files returns the bytes of a model, and, if its initializers have more than so many bytes, those of a file at a
+// location beside it in which they lie, in parts.
+func (m *Model) Files(location string, most int64) (text []byte, beside [][]byte) {
+	const small, line = 1 << 10, 64 // bytes of what stays, and to which the others are aligned
+	all, at := int64(0), int64(0)
+	for i := range m.Graph.Initializers {
+		all += int64(len(m.Graph.Initializers[i].Raw))
+	}
+	if all <= most {
+		return m.Encode(), nil
+	}
+	apart := *m
+	apart.Graph.Initializers = slices.Clone(m.Graph.Initializers)
+	for i := range apart.Graph.Initializers {
+		t := &apart.Graph.Initializers[i]
+		if len(t.Raw) < small {
+			continue
+		}
+		n := int64(len(t.Raw))
+		gap := -n & (line - 1)
+		t.external = map[string]string{"location": location, "offset": fmt.Sprint(at), "length": fmt.Sprint(n)}
+		beside = append(beside, t.Raw, make([]byte, gap))
+		at += n + gap
+	}
+	return apart.Encode(), beside
+}
+
 // Encode returns the bytes of a model: what is named in Model, and all other fields as they were read. Tensors are
-// within the file.
+// within the file, but those that lie elsewhere.
 func (m *Model) Encode() []byte {
 	b := putInt(nil, 1, m.IR)
 	b = putText(b, 2, m.Producer)
@@ -78,14 +111,20 @@ func (a *Attribute) encode() []byte {
 	for _, s := range a.Strings {
 		b = putBytes(b, 9, []byte(s))
 	}
-	return append(putInt(b, 20, int64(a.Type)), a.rest...)
+	return append(putText(putInt(b, 20, int64(a.Type)), 21, a.refers), a.rest...)
 }
 
 func (t *Tensor) encode() []byte {
 	b := putInts(nil, 1, t.Dims)
 	b = putInt(b, 2, int64(t.Type))
 	b = putText(b, 8, t.Name)
-	if len(t.Raw) > 0 {
+	switch {
+	case t.external != nil:
+		for _, key := range []string{"location", "offset", "length"} {
+			b = putBytes(b, 13, putText(putText(nil, 1, key), 2, t.external[key]))
+		}
+		b = putInt(b, 14, 1)
+	case len(t.Raw) > 0:
 		b = putBytes(b, 9, t.Raw)
 	}
 	return append(b, t.rest...)

@@ -74,6 +74,9 @@ func Open(in *rooted.Files, g *graph.Graph, seed uint64, path string) (t Task, e
 		}
 	default:
 		if t.Data, err = data.Open(in, path, seed); err == nil {
+			if line := t.Data.Note(); line != "" {
+				t.Notes = append(t.Notes, line)
+			}
 			t.Data, err = Fit(g, t.Data)
 		}
 	}
@@ -101,6 +104,9 @@ func (t *Task) Begin(path string) error {
 		var err error
 		if file, err = t.read(path); err != nil {
 			return err
+		}
+		if file.Note != "" {
+			t.Notes = append(t.Notes, path+" "+file.Note)
 		}
 		t.First = make(map[string][]float32)
 	}
@@ -205,7 +211,7 @@ func (t *Task) read(path string) (weights.File, error) {
 
 // Save writes what was kept of a task (File) at a path: as safetensors, under the names of torchvision or transformers
 // for the networks that have such, or, if the path ends in .onnx, as the model in
-// the ONNX file that the task began with, with its initializers trained.
+// the ONNX file that the task began with, with its initializers trained, in PATH.data if they are large.
 func (t *Task) Save(path, began string, kept weights.File) error {
 	if !onnx.IsFile(path) {
 		return weights.Write(t.Files, path, t.foreign(kept))
@@ -220,7 +226,13 @@ func (t *Task) Save(path, began string, kept weights.File) error {
 	for _, x := range kept.Tensors {
 		m.Replace(x.Name, x.Data)
 	}
-	return weights.Replace(t.Files, path, m.Encode())
+	text, beside := m.Files(filepath.Base(path)+".data", onnx.MostInside)
+	if beside != nil {
+		if err := weights.Replace(t.Files, path+".data", beside...); err != nil {
+			return err
+		}
+	}
+	return weights.Replace(t.Files, path, text)
 }
 
 // SavedBytes is about how many bytes Save writes at a path of a task that began with a file.
@@ -230,7 +242,8 @@ func (t Task) SavedBytes(path, began string) graph.Bytes {
 		if err != nil {
 			return 0
 		}
-		return graph.Bytes(info.Size())
+		// its tensors may lie in other files
+		return max(graph.Bytes(info.Size()), graph.Bytes(t.Graph.Parameters())*graph.ElementBytes)
 	}
 	var sum graph.Bytes
 	for _, s := range t.Graph.Storages {

@@ -32,29 +32,40 @@ func wholeShapes(g *graph.Graph) (shapes map[string]graph.Shape, names []string)
 	return shapes, names
 }
 
-// wrappers are what modules that hold another one put before all of its names: DataParallel and its like,
-// torch.compile, and modules of Lightning and others that call it model.
-var wrappers = []string{"module.", "_orig_mod.", "model."}
-
-// unwrapped returns a file without the prefixes that all of its names have if a module was wrapped, unless the graph
-// has such names of its own.
+// unwrapped returns a file without the beginning that all of its names share if a module was wrapped (module., model.,
+// _orig_mod., base_model.model.), as far as names are the network's without it, unless some are with it.
 func (t *Task) unwrapped(file weights.File) weights.File {
-	_, names := wholeShapes(t.Graph)
-	for i := 0; i < len(wrappers); i++ {
-		wrapper := wrappers[i]
-		wraps := func(name string) bool { return strings.HasPrefix(name, wrapper) }
-		if len(file.Tensors) == 0 || slices.ContainsFunc(names, wraps) ||
-			slices.ContainsFunc(file.Tensors, func(x weights.Tensor) bool { return !wraps(x.Name) }) {
-			continue
-		}
-		bare := weights.File{Metadata: file.Metadata}
-		for _, x := range file.Tensors {
-			x.Name = strings.TrimPrefix(x.Name, wrapper)
-			bare.Tensors = append(bare.Tensors, x)
-		}
-		file, i = bare, -1 // there may be another one
+	shapes, names := wholeShapes(t.Graph)
+	known := make(map[string]bool)
+	for name := range shapes {
+		known[name] = true
 	}
-	return file
+	if torch := models.TorchOf(t.Graph.Name, names); torch != nil {
+		for _, f := range torch.Names {
+			known[f.Name], known[strings.TrimPrefix(f.Name, torch.Base)] = true, true
+		}
+	}
+	if len(file.Tensors) == 0 {
+		return file
+	}
+	isKnown := func(x weights.Tensor) bool { return known[torchName(x.Name)] || known[x.Name] }
+	if slices.ContainsFunc(file.Tensors, isKnown) {
+		return file
+	}
+	bare := weights.File{Metadata: file.Metadata, Note: file.Note, Tensors: slices.Clone(file.Tensors)}
+	for {
+		part, _, found := strings.Cut(bare.Tensors[0].Name, ".")
+		for i, x := range bare.Tensors {
+			name, has := strings.CutPrefix(x.Name, part+".")
+			if !found || !has {
+				return file
+			}
+			bare.Tensors[i].Name = name
+		}
+		if slices.ContainsFunc(bare.Tensors, isKnown) {
+			return bare
+		}
+	}
 }
 
 // translated returns a file under our names if it is a state_dict of torchvision or transformers for the network, and
@@ -76,7 +87,7 @@ func (t *Task) translated(file weights.File) (weights.File, error) {
 		short := strings.TrimPrefix(name, torch.Base)
 		return theirs[short], short
 	}
-	out := weights.File{Metadata: file.Metadata}
+	out := weights.File{Metadata: file.Metadata, Note: file.Note}
 	used := make(map[string]bool)
 	var missing, heads []string
 	for _, name := range names {

@@ -194,9 +194,17 @@ func TestBeginWithWrappedStateDicts(t *testing.T) {
 	if file.Tensors[0].Name != "module.w" {
 		t.Errorf("a graph's own name became %s", file.Tensors[0].Name)
 	}
-	task.Graph = graph.NewBuilder("bare").Peek()
-	file = task.unwrapped(weights.File{Tensors: []weights.Tensor{{Name: "model.module.w"}, {Name: "model.module.b"}}})
-	if file.Tensors[0].Name != "w" || file.Tensors[1].Name != "b" {
-		t.Errorf("names in two modules became %s and %s", file.Tensors[0].Name, file.Tensors[1].Name)
+	b = graph.NewBuilder("bare")
+	b.Persistent("w", graph.Parameter, graph.Shape{2}, graph.Init{Kind: graph.InitZero})
+	task.Graph = b.Peek()
+	for _, before := range []string{"model.module.", "base_model.model.", "net.", "model._orig_mod."} {
+		file = task.unwrapped(weights.File{Tensors: []weights.Tensor{{Name: before + "w"}, {Name: before + "b"}}})
+		if file.Tensors[0].Name != "w" || file.Tensors[1].Name != "b" {
+			t.Errorf("names behind %s became %s and %s", before, file.Tensors[0].Name, file.Tensors[1].Name)
+		}
+	}
+	file = task.unwrapped(weights.File{Tensors: []weights.Tensor{{Name: "model.x"}, {Name: "model.b"}}})
+	if file.Tensors[0].Name != "model.x" {
+		t.Errorf("names of another network became %s", file.Tensors[0].Name)
 	}
 }

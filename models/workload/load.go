@@ -67,6 +67,9 @@ func Load(names []string, s Settings) ([]task.Task, error) {
 				b.notes = append(b.notes, line)
 			}
 		}
+		if fitting.set != nil && fitting.set.Note() != "" {
+			b.notes = append(b.notes, fitting.set.Note())
+		}
 		if b.Graph, err = autodiff.Replicate(b.Graph, max(1, s.Replicas)); err != nil {
 			return nil, err
 		}

@@ -1,6 +1,6 @@
-# Writes what TestTorch reads: python3 make.py FOLDER. small.pt and old.pt are kept beside this file.
+# Writes what TestTorch reads: python3 make.py FOLDER. Some of it is kept beside this file.
 import argparse, collections, datetime, pathlib, sys
-import numpy, torch
+import numpy, torch, torch.distributed.checkpoint
 
 folder = sys.argv[1] + "/"
 
@@ -35,7 +35,6 @@ save("old.pt", {"a": ramp(1)}, _use_new_zipfile_serialization=False)
 save("checkpoint.pt", {"epoch": 70000, "lr": 0.5, "best": None, "steps": [1, 2 ** 40, -1], "model_state_dict": small})
 save("module.pt", torch.nn.Linear(2, 1))
 save("number.pt", 7)
-save("protocol.pt", {"a": ramp(1)}, pickle_protocol=4)
 save("expanded.pt", {"a": ramp(1).expand(1000)})
 save("batchnorm.pt", torch.nn.BatchNorm2d(2).state_dict())
 model, seen = torch.nn.Linear(2, 1), collections.defaultdict(int, {"a": 1})
@@ -53,3 +52,12 @@ save("other.pt", dict(beside, net=small))
 save("two.pt", dict(beside, generator=small, discriminator=small.copy()))
 save("whole.pt", {"model": torch.nn.Linear(2, 1), "epoch": 3})
 save("complex.pt", {"a": ramp(1), "c": torch.zeros(2, dtype=torch.complex64)})
+averaged = {"model": {"a": ramp(2), "b": ramp(3)}, "ema": {"module": {"module.a": ramp(2), "module.b": ramp(3)}, "n": 3}}
+save("averaged.pt", averaged)
+save("float8.pt", {"a": ramp(2).to(torch.float8_e4m3fn)})
+torch.serialization.set_crc32_options(False)
+save("unchecked.pt", {"a": ramp(2), "zeros": torch.zeros(2)})
+torch.serialization.set_crc32_options(True)
+with torch.serialization.skip_data():
+    save("skipped.pt", {"a": ramp(2)})
+torch.distributed.checkpoint.save({"model": {"a": ramp(2, 3), "n": torch.tensor(4)}, "epoch": 3}, checkpoint_id=folder + "dcp")
