@@ -42,7 +42,7 @@ var rooms = map[string][][]string{
 		{"scheduler/policies/..."}, {"scheduler/policies"}, {"scheduler/planner"}},
 	"wire": {{"wire", "wire/clock", "wire/limit", "wire/recording"}, {"wire/bus", "wire/journal", "wire/leader"},
 		{"wire/backup"}},
-	"executor":   {{"executor", "executor/reduce"}, {"executor/sidecar", "executor/timeline"}, {"executor/agent"}},
+	"executor": {{"executor", "executor/reduce"}, {"executor/sidecar", "executor/timeline"}, {"executor/agent"}},
 	"controller": {{"controller/memory", "controller/learn"}, {"controller/plans"}, {"controller"},
 		{"controller/local", "controller/simulate"}},
 	"observe": {{"observe/metrics", "observe/report", "observe/web"}, {"observe/live", "observe/top"},
