@@ -819,6 +819,9 @@ class Session(TorchDispatchMode):
         if known is not None:
             self._return(known)
         elif earlier is not None and (probed or earlier[2]):
+            if saves is None and self.segments is not None:  # of a whole model before torch 2.12 or so
+                self.stop("this release of torch does not show all that a compiled model saves")
+                return
             self._made(key, earlier, begun, records, there, saves)
         else:
             self.cycles[key] = begun, records, probed
