@@ -23,9 +23,12 @@ from . import modes
 from .away import Saves
 from .storages import emptied, identity, lies, storage_of
 
+# Whether torch says which hooks are there, and who holds a storage. Torch 2.6 does not: ops are looked at there.
+AVAILABLE = hasattr(_autograd, "_top_saved_tensors_default_hooks") and hasattr(torch._C, "_storage_Use_Count")
+
 DOUBTS = 3  # iterations in a row that were other than the recorded one, after which ops are looked at instead
 
-_uses = torch._C._storage_Use_Count
+_uses = getattr(torch._C, "_storage_Use_Count", None)
 
 
 def _references(tensor):
@@ -91,6 +94,8 @@ def check(t, was):
 
 def enter(hooks):
     """Puts a pair of hooks below those of the script: torch calls the topmost alone. None takes ours away."""
+    if not AVAILABLE:
+        return
     above = []
     while (top := _autograd._top_saved_tensors_default_hooks(True)) is not None:
         _autograd._pop_saved_tensors_default_hooks()
@@ -110,7 +115,7 @@ class Notes:
         self.begin()
 
     def begin(self):
-        self.whole = True  # the cycle is seen from its begin on
+        self.whole = AVAILABLE  # the cycle is seen from its begin on
         self.packs = []  # per pack: storage, or None if it has none here, shape and dtype
         self.held = {}  # storage -> its packs, until it was seen to be held by packs alone
         self.alone = {}  # storage -> number of the pack, and of the op, before which that was seen

@@ -234,6 +234,12 @@ class Session(TorchDispatchMode):
 
     def compiled(self):
         """A function that torch compiles, or has compiled, is about to run. Its ops cannot be seen, but what it saves can."""
+        if not saved.AVAILABLE:
+            if not self.off:
+                with self.lock:
+                    self.stop("what torch compiles (torch.compile, torch.cond, flex_attention) has ops that cannot be seen")
+            self.exit()
+            return
         if self.off or self.segments is not None:
             return
         try:

@@ -8,6 +8,7 @@ from unittest import mock
 import torch
 from scripts import Planner, differs, execute
 from test_bits import at_random
+from tensile import saved
 from test_link import SCRIPT, Sidecar
 
 
@@ -47,7 +48,7 @@ class Torch2(unittest.TestCase):
             with self.subTest(at=at):
                 p, said = self.trains(each=lambda i, loss, at=at: loss if i != at else loss + torch.cond(
                     torch.tensor(True), lambda x: x * 2, lambda x: x * 3, (loss.detach(),)))
-                self.assertEqual(said, [])
+                self.assertEqual(len(said), 0 if saved.AVAILABLE else 1, said)
                 self.assertEqual([bool(plan) for _, plan, _ in p.iterations], [3 <= i < at for i in range(14)])
 
     def test_scaler(self):
@@ -78,6 +79,7 @@ class Torch2(unittest.TestCase):
                 self.assertEqual([bool(plan) for _, plan, _ in p.iterations], [3 <= i < 8 for i in range(14)])
 
 
+@unittest.skipUnless(saved.AVAILABLE, "needs a torch that says which hooks are there")
 class Compiled(Sidecar):
     def test_compiled_in_place(self):
         """A module that compiles itself keeps its class. It is recorded by what it saves: of what lasts, nothing may move."""
