@@ -8,9 +8,9 @@ from unittest import mock
 import torch
 from scripts import Planner, differs, execute
 from test_bits import at_random
-from tensile import saved
 from test_link import SCRIPT, Sidecar
 
+from tensile import saved
 
 
 def script(run, each=lambda i, loss: loss, scaler=None, rate=0.05, iterations=14):
