@@ -201,7 +201,6 @@ func named(names []string) string {
 // torchName is a name without what DataParallel puts before all, and with the words for scale and shift that
 // transformers has had since 2019.
 func torchName(name string) string {
-	name = strings.TrimPrefix(name, "module.")
 	if s, is := strings.CutSuffix(name, ".LayerNorm.gamma"); is {
 		return s + ".LayerNorm.weight"
 	}
