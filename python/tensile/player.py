@@ -759,6 +759,12 @@ class Player:
             self.touched = most
             self.measured += 1
 
+    def strays(self):
+        """Reports whether something has come home that the plan has away when an iteration begins: the script has read it."""
+        return self.program is not None and any(
+            not stays and t.number not in self.away and t.number not in self.copies.coming and t.number not in self.fixed
+            for t, stays in self.program.enter.items())
+
     def resident(self):
         """Returns the bytes that the script has on the device at the start of an iteration."""
         return self.iteration.held + sum(t.bytes for t in self.iteration.slots

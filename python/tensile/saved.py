@@ -9,8 +9,7 @@ in between, whatever the script does: an iteration other than the recorded one c
     backward   ... | op: unpack 2 | op: unpack 1 | op: unpack 0: in
 
 A recording notes at which pack each storage is held by packs alone, and before which op it is needed again. Torch
-compares no versions of what hooks have saved, so unpack does; but not of what compiled regions save, as some releases
-raise the version of their outputs behind the pack.
+compares no versions of what hooks have saved, so unpack does.
 """
 
 import sys
@@ -85,8 +84,15 @@ def version(t):
         return 0
 
 
+def version_of(t, kept):
+    """Returns the version that what is kept of a tensor has to have when it is taken back. None: it does not count those of the
+    tensor, as what a class of the script makes of it, or torch 2.11 while a compiled function runs."""
+    v = version(t)
+    return v if version(kept) == v else None
+
+
 def check(t, was):
-    if version(t) != was:
+    if was is not None and version(t) != was:
         raise RuntimeError(
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
             f"[{t.type()} {list(t.shape)}] is at version {version(t)}; expected version {was} instead.")
@@ -136,7 +142,7 @@ class Notes:
         p = Pack()
         try:
             p.tensor = kept_as(t)
-            p.version, p.kept = version(p.tensor), None
+            p.version, p.kept = version_of(t, p.tensor), None
             if session.recording():
                 p.kept = self._note(t, p)
             else:
@@ -184,8 +190,7 @@ class Notes:
                 self.needed[s] = len(self.unpacks)
                 self.held.pop(s, None)
             self.unpacks.append(self.recorder.at)
-        if segments is None:
-            check(p.tensor, p.version)
+        check(p.tensor, p.version)
         return p.tensor
 
 
@@ -210,21 +215,22 @@ class Saver:
         k, m = self.k, self.moves
         self.k = k + 1
         d = kept_as(t)
+        was = version_of(t, d)
         if m is None:
-            return d, version(d)
+            return d, was
         try:
             if k >= len(m.packs) or (t.shape, t.dtype) != m.packs[k]:
                 m = self._other(k, t)
                 if m is None:
-                    return d, version(d)
+                    return d, was
             if self.leaving or self.late or k in m.looks:
                 self._look(k, m)
             n = m.slots[k]
-            return (d, version(d)) if n is None else self._keep(m, n, d)
+            return (d, was) if n is None else self._keep(m, n, d, was)
         except Exception as e:
             self.moves = None
             self.session.broken(e)
-            return d, version(d)
+            return d, was
 
     def _other(self, k, t):
         """A pack is another than the recorded one: its storage may have other bytes, or this is another kind of iteration."""
@@ -245,22 +251,22 @@ class Saver:
         self.moves = None
         return None
 
-    def _keep(self, m, n, d):
+    def _keep(self, m, n, d, was):
         """Keeps a tensor whose storage is to go. If an earlier storage of the slot is still away, as where a graph outlives
         its iteration, its copy is not overwritten."""
         if d.layout is not torch.strided:
-            return d, version(d)
+            return d, was
         i = identity(d)
         kept = self.current.get(i)
         if kept is None or kept.number != n:
             storage = storage_of(d)
             size = storage.nbytes()
             if m.living(n) is not None or size > m.room[n] or not lies(storage, self.session.device):
-                return d, version(d)
+                return d, was
             kept = self.current[i] = Kept(m, n, size)
             m.kept[n] = weakref.ref(kept)
         p = Pack()
-        p.tensor, p.version, p.kept = d, version(d), kept
+        p.tensor, p.version, p.kept = d, was, kept
         kept.packs.append(weakref.ref(p))
         return p
 
@@ -312,8 +318,7 @@ class Saver:
             for n in m.starts.get(self.u, ()):
                 self._start(m, n)
             self.u += 1
-        if version(t) != was and self.session.segments is None:
-            check(t, was)
+        check(t, was)
         return t
 
     def _bring(self, kept, t):

@@ -493,7 +493,7 @@ class Session(TorchDispatchMode):
         if p.took is not None and p.pos == p.ops and not p.asleep and p.size == p.room:
             p.times.read()
             self.steps, p.took = (p.plan, p.took), None
-        first = first or p.asleep
+        first = first or p.asleep or p.strays()
         if p.grown and not p.grows:  # else the next may be larger still
             self._grow(p)
         first = p in self._take() or first
@@ -825,7 +825,7 @@ class Session(TorchDispatchMode):
         if known is not None:
             self._return(known)
         elif earlier is not None and (probed or earlier[2]):
-            if saves is None and self.segments is not None:  # of a whole model before torch 2.12 or so
+            if saves is None and self.segments is not None:  # as of a model compiled as a whole on torch 2.11
                 self.stop("this release of torch does not show all that a compiled model saves")
                 return
             self._made(key, earlier, begun, records, there, saves)
