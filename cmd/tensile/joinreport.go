@@ -80,7 +80,7 @@ func (r *joinReport) table(out io.Writer, slower string) error {
 			touched = p.Unplanned
 		}
 		rows = append(rows, []string{p.Name, strconv.Itoa(p.Iterations), strconv.Itoa(p.Planned), p.way(),
-			bytes(p.Need), bytes(p.Limit), bytes(p.Plan), bytes(touched), saved, slower})
+			bytes(p.Need), bytes(p.Limit), bytes(p.Largest), bytes(touched), saved, slower})
 		slower = "-"
 	}
 	return text.Table(out, rows)
@@ -145,5 +145,5 @@ func savedBy(s sidecar.Summary) (part float64, ok bool) {
 	if s.Planned == 0 || s.Need == 0 {
 		return 0, false
 	}
-	return max(0, 1-float64(cmp.Or(s.Touched, s.Plan))/float64(s.Need)), true
+	return max(0, 1-float64(cmp.Or(s.Touched, s.Largest))/float64(s.Need)), true
 }

@@ -36,6 +36,8 @@ type Summary struct {
 	Over int `json:"over_limit"`
 	// Plan is the largest of the plans in force, the newest of each graph, in bytes; 0: there is none.
 	Plan graph.Bytes `json:"plan_bytes"`
+	// Largest is the most that Plan has been, in bytes; 0: there was no plan.
+	Largest graph.Bytes `json:"largest_plan_bytes"`
 	// Reserve is the most that the allocator has had beyond a plan, in bytes.
 	Reserve graph.Bytes `json:"reserve_bytes"`
 	// Claim is the sum of Plan and Reserve.
@@ -183,6 +185,7 @@ func (t *conversation) handleApplied(a *external.Applied) (*sent, error) {
 		}
 		t.summary.Plan = max(t.summary.Plan, s.follows)
 	}
+	t.summary.Largest = max(t.summary.Largest, t.summary.Plan)
 	if p.graph != 0 {
 		t.summary.Plans++
 		t.addNote("plan %d is in force after %d iterations: %s", a.Plan, a.Iteration, p.bytes)
