@@ -366,13 +366,13 @@ func (d *domain) keepWaitingForPlan(j *job, why *plans.NoPlan) {
 	if len(d.m.domains) > 1 && why.Need > 0 {
 		on = " of device " + d.config.Name
 	}
-	w, text := wire.Wait{For: wire.WaitMemory}, why.Why
+	w, text := wire.Wait{}, why.Why
 	switch {
 	case why.OnHost:
 		w = wire.Wait{For: wire.WaitHostMemory, Bytes: why.Need - why.Budget}
 		text = fmt.Sprintf("waits for %s of host memory: %s %s of %s", w.Bytes, need, why.Need, why.Budget)
 	case why.Need > 0:
-		w.Bytes = why.Need - why.Budget
+		w = wire.Wait{For: wire.WaitMemory, Bytes: why.Need - why.Budget}
 		text = fmt.Sprintf("waits for %s: %s %s of %s%s", w.Bytes, need, why.Need, why.Budget, why.Contexts.Suffix())
 	}
 	d.keepWaiting(j, w, text+on)

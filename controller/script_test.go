@@ -567,8 +567,18 @@ func (s *script) do(outputs []Output) {
 			if r.Diverged {
 				diverged = ", diverged"
 			}
-			fmt.Fprintf(&s.out, "store %s: %s, claim %s, epochs %d %d %d%s\n", r.Spec.Name, r.State, r.Claim, r.Epoch,
-				r.Granted, r.Applied, diverged)
+			wait := ""
+			if r.Wait.For != "" {
+				wait = fmt.Sprintf(", waits for %s", r.Wait.For)
+			}
+			if r.Wait.Bytes > 0 {
+				wait += fmt.Sprintf(" of %s", r.Wait.Bytes)
+			}
+			if r.Wait.Until > 0 {
+				wait += fmt.Sprintf(" until %v", r.Wait.Until)
+			}
+			fmt.Fprintf(&s.out, "store %s: %s, claim %s, epochs %d %d %d%s%s\n", r.Spec.Name, r.State, r.Claim, r.Epoch,
+				r.Granted, r.Applied, diverged, wait)
 		case o.Graph != nil:
 			fmt.Fprintf(&s.out, "graph of %s for %s\n", o.Graph.Job, o.Graph.Executor)
 		case o.Layout != nil:

@@ -84,8 +84,6 @@ func (j *Job) writePast(l *lines) {
 // waitPhrase says for what a job has waited, in words that follow a duration.
 func waitPhrase(kind string) string {
 	switch kind {
-	case "memory":
-		return "for memory"
 	case "host-memory":
 		return "for memory of the host"
 	case "budget":
@@ -107,5 +105,5 @@ func waitPhrase(kind string) string {
 	case "parked":
 		return "parked"
 	}
-	return "for plans"
+	return "for " + kind // memory, plans
 }
