@@ -237,7 +237,8 @@ def install(session):
     hooks.wrap(torch._C._autograd, "_saved_tensors_hooks_enable", enabled)
     hooks.wrap(torch.nn.parallel.DistributedDataParallel, "__init__", split)
     hooks.wrap(threading.Thread, "_bootstrap_inner", threaded)
-    from torch._dynamo import eval_frame  # torch imports it with the first op that a mode sees
+    from torch._dynamo import eval_frame, trace_rules  # torch imports these with the first op that a mode sees
+    trace_rules.add("tensile")  # else hooks that run within a compiled function are compiled
     hooks.wrap(eval_frame, "_maybe_set_eval_frame", compiled)
     for name in "item", "__float__":
         hooks.wrap(torch.Tensor, name, told)

@@ -824,10 +824,7 @@ class Session(TorchDispatchMode):
         first, before, self.before = self.before is None, self.before, records
         if known is not None:
             self._return(known)
-        elif earlier is not None and (probed or earlier[2]):
-            if saves is None and self.segments is not None:  # as of a model compiled as a whole on torch 2.11
-                self.stop("this release of torch does not show all that a compiled model saves")
-                return
+        elif earlier is not None and (probed or earlier[2]) and (saves is not None or self.segments is None):
             self._made(key, earlier, begun, records, there, saves)
         else:
             self.cycles[key] = begun, records, probed

@@ -494,8 +494,6 @@ class Compiled(Base):
     def test_model(self):
         """A model that is compiled as a whole saves all at once: there is little to gain, and nothing to lose."""
         p = self.run_both(compiled, how="model")
-        if "does not show all that a compiled model saves" in "".join(self.said):
-            self.skipTest("this release of torch does not show all that a compiled model saves")
         p = self.trains(compiled, how="model", seeds=2)
         self.assertEqual([bool(graph) for graph, _, _ in p.iterations[-8:]], [True] * 8)
 
