@@ -345,6 +345,10 @@ class Player:
                 if s is not None and s.nbytes() == self.room[n]:
                     self._keep(n, s)
             self.saved.clear()
+            for t, stays in self.program.enter.items() if self.program and not self.asleep else ():
+                if not stays:  # it has come home if the script has read it since the last op
+                    self.out(t.number)
+                    self.drop(t.number, False)
         self.pos = 0
 
     def _all_home(self):
@@ -758,12 +762,6 @@ class Player:
         if program is self.program:
             self.touched = most
             self.measured += 1
-
-    def strays(self):
-        """Reports whether something has come home that the plan has away when an iteration begins: the script has read it."""
-        return self.program is not None and any(
-            not stays and t.number not in self.away and t.number not in self.copies.coming and t.number not in self.fixed
-            for t, stays in self.program.enter.items())
 
     def resident(self):
         """Returns the bytes that the script has on the device at the start of an iteration."""

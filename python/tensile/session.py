@@ -493,7 +493,7 @@ class Session(TorchDispatchMode):
         if p.took is not None and p.pos == p.ops and not p.asleep and p.size == p.room:
             p.times.read()
             self.steps, p.took = (p.plan, p.took), None
-        first = first or p.asleep or p.strays()
+        first = first or p.asleep
         if p.grown and not p.grows:  # else the next may be larger still
             self._grow(p)
         first = p in self._take() or first
