@@ -156,9 +156,9 @@ def install(session):
             return value
         return run
 
-    def at_home(old):
+    def at_home(old, writes=False):
         def run(*args, **kwargs):
-            session.home(args[0] if args else None)
+            session.home(args[0] if args else None, writes)
             session.reading += 1  # addresses that torch asks for meanwhile it keeps to itself
             try:
                 return old(*args, **kwargs)
@@ -245,10 +245,11 @@ def install(session):
     hooks.wrap(torch.utils.data.DataLoader, "__iter__", beside)
     hooks.wrap(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", loading)
     for owner, names in ((torch, ("save",)), (torch.nn.Module, ("state_dict",)),
-                         (torch.Tensor, ("numpy", "tolist", "__deepcopy__", "__reduce_ex__", "__array__",
-                          "share_memory_"))):
+                         (torch.Tensor, ("tolist", "__deepcopy__", "__reduce_ex__", "share_memory_"))):
         for name in names:
             hooks.wrap(owner, name, at_home)
+    for name in "numpy", "__array__":
+        hooks.wrap(torch.Tensor, name, functools.partial(at_home, writes=True))
     for owner, name in ((torch.Tensor, "data_ptr"), (Untyped, "data_ptr"), (torch.Tensor, "__dlpack__"),
                         (torch.utils.dlpack, "to_dlpack"), (torch, "to_dlpack")):
         hooks.wrap(owner, name, lent)

@@ -91,6 +91,7 @@ class Player:
         self.away = set()  # numbers of slots whose version on the device is not the script's
         self.saved = {}  # op of the graph -> its last arguments
         self.fixed = set()  # slots that turned out to be of one size for good
+        self.written = set()  # slots that the script may have written by no op in this iteration
         self.carried = iteration.carried()
         self.made = {self.iteration.slot_of[s].number: (k, leaf) for k, r in enumerate(iteration.made_of[1][:iteration.tail])
                      for leaf, s in enumerate(r.outs) if s in r.fresh and s in iteration.slot_of}
@@ -307,6 +308,7 @@ class Player:
         before has away comes back only when this one needs it on the device, or is about to take it away itself."""
         self.asleep, self.grows = self.moves is not None, False
         self.size[:] = self.room
+        self.written.clear()
         for n in list(self.copies.coming):
             if first or not self.iteration.slots[n].persistent:
                 self.copies.use(n)
@@ -318,10 +320,10 @@ class Player:
                 n = t.number
                 if before is not None:
                     before.home(self.bound[n])
-                if t in self.program.copied or not stays:
-                    self.out(n)
                 if not stays:
                     self.drop(n, False)
+                elif t in self.program.copied:
+                    self.out(n)
             if before is not None:
                 before.leave()
         else:
@@ -347,7 +349,6 @@ class Player:
             self.saved.clear()
             for t, stays in self.program.enter.items() if self.program and not self.asleep else ():
                 if not stays:  # it has come home if the script has read it since the last op
-                    self.out(t.number)
                     self.drop(t.number, False)
         self.pos = 0
 
@@ -626,9 +627,11 @@ class Player:
         self.host[n] = self.on[n]
 
     def drop(self, n, remade):
-        """Takes a storage's memory away, if there is a copy of what is in it or it is going to be made again."""
-        if self.on[n] < 0 or n in self.fixed or not remade and self.host[n] != self.on[n]:
+        """Takes a storage's memory away, if a copy holds what is in it or that can be made again."""
+        if self.on[n] < 0 or n in self.fixed or remade and self.written and self._made_of_written(n):
             return
+        if not remade:
+            self.out(n)
         s = self._storage(n)
         if s is None:
             self._gone(n)
@@ -693,6 +696,17 @@ class Player:
         if not hasattr(self, "_makers"):
             self._makers = {(t.number, w): i for i, g in enumerate(self.iteration.groups) for t, w in g.writes()}
         return self._makers.get((n, v))
+
+    def _made_of_written(self, n):
+        """Reports whether a slot, or anything that it is made of, may have been written by no op."""
+        found, left = {n}, [(n, self.now[n])]
+        while left:
+            i = self._maker(*left.pop())
+            if i is not None:
+                reads = [(t.number, v) for t, v in self.iteration.groups[i].reads.items()]
+                left.extend(r for r in reads if r[0] not in found)
+                found.update(m for m, _ in reads)
+        return not found.isdisjoint(self.written)
 
     def _rerun(self, i, done, target=None):
         """Runs an op of the graph again; returns slots, versions and storages of what it makes.
@@ -769,8 +783,14 @@ class Player:
                                          if (t.persistent or t.storage.born < self.iteration.start) and not t.fixed
                                          and t.number not in self.away)
 
-    def home(self, storage=None):
-        """Brings all back that is away, or one storage, by its id."""
+    def home(self, storage=None, writes=False):
+        """Brings all back that is away, or one storage, by its id. Where the script may write it by no op, a copy on the host
+        holds no more what is in it, and what it was used for cannot be made again: that comes back as well."""
+        if writes:
+            written = [n for n, b in enumerate(self.bound) if storage is None or b == storage]
+            self.written.update(written)
+            for n in [n for n in self.away if self.host[n] != self.now[n] and self._made_of_written(n)]:
+                self.bring(n)
         if storage is None:
             slots, coming = sorted(self.away), self.copies.coming
         else:
@@ -779,6 +799,8 @@ class Player:
         for n in slots:
             self.bring(n)
         self._use(coming)
+        for n in written if writes else ():
+            self.host[n] = -1
 
     def _use(self, slots):
         for n in [n for n in slots if n in self.copies.coming]:

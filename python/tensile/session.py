@@ -883,8 +883,9 @@ class Session(TorchDispatchMode):
 
     # what the mode does not see
 
-    def home(self, reads=None):
-        """Brings back what is away: what reads memory without an op finds it there. It may tell which tensor or storage."""
+    def home(self, reads=None, writes=False):
+        """Brings back what is away: what reads memory without an op, or writes it, finds it there. It may tell which tensor or
+        storage."""
         if self.off or self.course != self._play:
             return
         if isinstance(reads, Untyped):
@@ -895,7 +896,7 @@ class Session(TorchDispatchMode):
             one = None
         try:
             with self.lock, modes.own():
-                self.player.home(one)
+                self.player.home(one, writes)
         except Exception as e:
             self.broken(e)
 

@@ -210,6 +210,32 @@ class Bits(unittest.TestCase):
 class Other(unittest.TestCase):
     """Iterations that are not the recorded one."""
 
+    def test_written_by_numpy(self):
+        """What a script writes through an array is there in the rest of the iteration, and nothing is made of it again that was
+        made before."""
+        def script(run, when):
+            model = torch.nn.Sequential(*[m for a in (64, 256) for m in (torch.nn.Linear(a, 256), torch.nn.ReLU())],
+                                        torch.nn.Linear(256, 64))
+            o = torch.optim.AdamW(model.parameters(), foreach=False)
+            run.join(model, o)
+            for i in range(14):
+                for at in "before", "between", "behind":
+                    if at == "before":
+                        o.zero_grad()
+                    elif at == "between":
+                        loss = model(torch.randn(32, 64)).square().mean()
+                    else:
+                        loss.backward()
+                        o.step()
+                    if at == when and i % 3 == 2 and i > 6:
+                        model[4].weight.detach().numpy()[0, 0] += 1
+                yield loss.item()
+
+        for when in "before", "between", "behind":
+            for seed in 0, 2:
+                with self.subTest(when=when, seed=seed):
+                    self.planned(script, seed, when=when)
+
     def planned(self, script, seed=3, **options):
         want = execute(script, **options)
         p = Planner(at_random(seed, 0.6))
