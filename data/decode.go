@@ -85,13 +85,14 @@ func hasEnd(file *os.File, kind string) bool {
 	case "jpeg":
 		return bytes.Contains(tail, []byte("\xff\xd9"))
 	}
-	var head [8]byte
+	var head [21]byte
 	if _, err := file.ReadAt(head[:], 0); err != nil {
 		return false
 	}
 	switch kind {
 	case "webp":
-		return int64(binary.LittleEndian.Uint32(head[4:]))+8 <= info.Size()
+		animated := string(head[12:16]) == "VP8X" && head[20]&2 != 0 // of which no image is read
+		return !animated && int64(binary.LittleEndian.Uint32(head[4:]))+8 <= info.Size()
 	case "bmp":
 		size := int64(binary.LittleEndian.Uint32(head[2:]))
 		return size > 0 && size <= info.Size()

@@ -68,11 +68,12 @@ func loadIndex(in *rooted.Files, path string) (File, error) {
 	}
 	var all File
 	for _, file := range slices.Sorted(maps.Keys(wanted)) {
-		if strings.HasSuffix(file, ".index.json") {
-			return File{}, fmt.Errorf("read weights %s: it lists another index, %s: save the model again", path,
-				quote(file))
+		listed := filepath.Join(filepath.Dir(path), file)
+		if info, err := in.Stat(listed); strings.HasSuffix(file, ".index.json") || err == nil && info.IsDir() {
+			return File{}, fmt.Errorf("read weights %s: it lists another index or a folder, %s: save the model again",
+				path, quote(file))
 		}
-		part, err := Load(in, filepath.Join(filepath.Dir(path), file))
+		part, err := Load(in, listed)
 		if err != nil {
 			return File{}, err
 		}

@@ -42,6 +42,7 @@ func TestLoadFolders(t *testing.T) {
 		`{"weight_map": {"a": "../a.safetensors"}}`:         `which is not in the folder of the index`,
 		`{"weight_map": {"a": "none.safetensors"}}`:         `none.safetensors`,
 		`{"weight_map": {"a": "b.safetensors.index.json"}}`: `it lists another index`,
+		`{"weight_map": {"a": "."}}`:                        `it lists another index or a folder, "."`,
 		`{"weight_map": {}}`:                                `has no weight_map`,
 		`[`:                                                 `is no index of a model in several files`,
 	} {

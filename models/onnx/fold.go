@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -33,9 +34,9 @@ func init() {
 		"And":            truth(func(a, b float64) bool { return a != 0 && b != 0 }),
 		"Or":             truth(func(a, b float64) bool { return a != 0 || b != 0 }),
 		"Xor":            truth(func(a, b float64) bool { return (a != 0) != (b != 0) }),
-		"Div":            nil,
+		"Div":            func(a, b float64) float64 { return a / b },
 	} {
-		folds[op] = foldBinary(op, of)
+		folds[op] = foldBinary(op, of, wholeFold(op, of))
 	}
 	for op, of := range map[string]func(x float64) float64{
 		"Sqrt": math.Sqrt, "Neg": func(x float64) float64 { return -x }, "Floor": math.Floor, "Ceil": math.Ceil,
@@ -60,6 +61,30 @@ func truth(of func(a, b float64) bool) func(a, b float64) float64 {
 }
 
 func sign(x float64) float64 { return oneIf(x > 0) - oneIf(x < 0) }
+
+// wholeFold is what an elementwise operator of two inputs makes of whole numbers, of which floats cannot hold the large.
+func wholeFold(op string, of func(a, b float64) float64) func(a, b int64) int64 {
+	switch op {
+	case "Add":
+		return func(a, b int64) int64 { return a + b }
+	case "Sub":
+		return func(a, b int64) int64 { return a - b }
+	case "Mul":
+		return func(a, b int64) int64 { return a * b }
+	case "Div":
+		return func(a, b int64) int64 { return a / b }
+	case "Max":
+		return func(a, b int64) int64 { return max(a, b) }
+	case "Min":
+		return func(a, b int64) int64 { return min(a, b) }
+	case "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual":
+		return func(a, b int64) int64 { return int64(of(float64(cmp.Compare(a, b)), 0)) }
+	}
+	return func(a, b int64) int64 { return int64(of(float64(a), float64(b))) }
+}
+
+// rounded is a number as a float of 32 bits, which is what a network computes with: what Floor makes of it follows.
+func rounded(v float64) float64 { return float64(float32(v)) }
 
 func foldConstant(c *call, _ []*constant) (*constant, error) {
 	for _, a := range c.node.Attributes {
@@ -144,12 +169,31 @@ func (c *constant) cast(to Type) *constant {
 		case to == Bool:
 			k.ints = append(k.ints, int64(oneIf(c.float(i) != 0)))
 		case k.whole:
-			k.ints = append(k.ints, c.int(i))
+			k.ints = append(k.ints, narrowed(c.int(i), to))
 		default:
-			k.floats = append(k.floats, c.float(i))
+			k.floats = append(k.floats, rounded(c.float(i)))
 		}
 	}
 	return k
+}
+
+// narrowed is a whole number as a type of fewer bits holds it.
+func narrowed(v int64, to Type) int64 {
+	switch to {
+	case Int8:
+		return int64(int8(v))
+	case Int16:
+		return int64(int16(v))
+	case Int32:
+		return int64(int32(v))
+	case Uint8:
+		return int64(uint8(v))
+	case Uint16:
+		return int64(uint16(v))
+	case Uint32:
+		return int64(uint32(v))
+	}
+	return v
 }
 
 func foldShape(c *call, in []*constant) (*constant, error) {
@@ -388,19 +432,20 @@ func foldTrilu(c *call, in []*constant) (*constant, error) {
 	return k, nil
 }
 
-// foldBinary computes an elementwise operator of two inputs; of is nil for a division.
-func foldBinary(op string, of func(a, b float64) float64) func(*call, []*constant) (*constant, error) {
+// foldBinary computes an elementwise operator of two inputs, of floats or of whole numbers.
+func foldBinary(op string, of func(a, b float64) float64, whole func(a, b int64) int64) func(*call, []*constant) (
+	*constant, error) {
 	isTruth := slices.Contains([]string{"Equal", "Less", "Greater", "And", "Or", "Xor", "LessOrEqual",
 		"GreaterOrEqual"}, op)
 	return func(c *call, in []*constant) (*constant, error) {
 		if many := op == "Max" || op == "Min"; many && len(in) == 1 {
 			return in[0], nil
 		} else if many && len(in) > 2 {
-			first, err := foldBinary(op, of)(c, in[:2])
+			first, err := foldBinary(op, of, whole)(c, in[:2])
 			if err != nil {
 				return nil, err
 			}
-			return foldBinary(op, of)(c, append([]*constant{first}, in[2:]...))
+			return foldBinary(op, of, whole)(c, append([]*constant{first}, in[2:]...))
 		}
 		if len(in) != 2 {
 			return nil, fmt.Errorf("it has %d inputs, want 2", len(in))
@@ -416,19 +461,16 @@ func foldBinary(op string, of func(a, b float64) float64) func(*call, []*constan
 		atA, atB := broadcastPlace(a.shape, shape), broadcastPlace(b.shape, shape)
 		k := &constant{shape: shape, whole: isTruth || a.whole && b.whole}
 		for i := range shape.Elements() {
-			x, y := a.float(atA(i)), b.float(atB(i))
 			switch {
-			case op == "Div" && k.whole:
-				if b.int(atB(i)) == 0 {
+			case a.whole && b.whole:
+				if (op == "Div" || op == "Mod") && b.int(atB(i)) == 0 {
 					return nil, fmt.Errorf("it divides by zero")
 				}
-				k.ints = append(k.ints, a.int(atA(i))/b.int(atB(i)))
-			case op == "Div":
-				k.floats = append(k.floats, x/y)
+				k.ints = append(k.ints, whole(a.int(atA(i)), b.int(atB(i))))
 			case k.whole:
-				k.ints = append(k.ints, int64(of(x, y)))
+				k.ints = append(k.ints, int64(of(a.float(atA(i)), b.float(atB(i)))))
 			default:
-				k.floats = append(k.floats, of(x, y))
+				k.floats = append(k.floats, rounded(of(a.float(atA(i)), b.float(atB(i)))))
 			}
 		}
 		return k, nil
@@ -437,9 +479,19 @@ func foldBinary(op string, of func(a, b float64) float64) func(*call, []*constan
 
 func foldUnary(of func(x float64) float64) func(*call, []*constant) (*constant, error) {
 	return func(c *call, in []*constant) (*constant, error) {
-		k := &constant{shape: in[0].shape, whole: in[0].whole || c.node.Op == "IsNaN", alike: in[0].alike}
-		for i := range max(len(in[0].ints), len(in[0].floats)) {
-			k.ints, k.floats = append(k.ints, int64(of(in[0].float(i)))), append(k.floats, of(in[0].float(i)))
+		x, op := in[0], c.node.Op
+		k := &constant{shape: x.shape, whole: x.whole || op == "IsNaN", alike: x.alike}
+		for i := range max(len(x.ints), len(x.floats)) {
+			switch {
+			case !k.whole:
+				k.floats = append(k.floats, rounded(of(x.float(i))))
+			case op == "Neg":
+				k.ints = append(k.ints, -x.int(i))
+			case op == "Abs":
+				k.ints = append(k.ints, max(x.int(i), -x.int(i)))
+			default:
+				k.ints = append(k.ints, int64(of(x.float(i))))
+			}
 		}
 		return k, nil
 	}

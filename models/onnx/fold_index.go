@@ -243,7 +243,7 @@ func foldReduce(c *call, in []*constant) (*constant, error) {
 	at := broadcastPlace(kept, x.shape)
 	for i := range x.elements() {
 		k := at(i)
-		less := seen[k] && x.float(i) < to.float(k)
+		less := seen[k] && (x.float(i) < to.float(k) || x.whole && x.int(i) < to.int(k))
 		switch first := !seen[k]; {
 		case first:
 			to.put(k, x, i, false)
@@ -273,18 +273,22 @@ func foldReduce(c *call, in []*constant) (*constant, error) {
 
 // foldMod is a remainder with the sign of the divisor, or by fmod of the dividend.
 func foldMod(c *call, in []*constant) (*constant, error) {
-	if len(in) == 2 && in[1].whole && slices.Contains(in[1].ints, 0) {
-		return nil, fmt.Errorf("it divides by zero")
-	}
-	of := func(a, b float64) float64 {
-		r := math.Mod(a, b)
-		if r != 0 && (r < 0) != (b < 0) {
-			r += b
+	of, whole := math.Mod, func(a, b int64) int64 { return a % b }
+	if c.int("fmod", 0) == 0 {
+		of = func(a, b float64) float64 {
+			r := math.Mod(a, b)
+			if r != 0 && (r < 0) != (b < 0) {
+				r += b
+			}
+			return r
 		}
-		return r
+		whole = func(a, b int64) int64 {
+			r := a % b
+			if r != 0 && (r < 0) != (b < 0) {
+				r += b
+			}
+			return r
+		}
 	}
-	if c.int("fmod", 0) != 0 {
-		of = math.Mod
-	}
-	return foldBinary("Mod", of)(c, in)
+	return foldBinary("Mod", of, whole)(c, in)
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -81,11 +82,28 @@ func (m *Model) separateSigned() {
 	for _, call := range order {
 		all = append(all, s.assign(calls[call])...)
 	}
-	s.compute(all)
-	for _, r := range all {
+	for _, r := range s.compute(all) {
 		s.give(r)
 	}
+	s.notePadding()
 	s.finish()
+}
+
+// padded is the text of a lookup in a table that has a row for padding.
+var padded = regexp.MustCompile(`aten\.embedding\.default\(args = \(%(\w+), %\w+, (\d+)`)
+
+// notePadding says of which tables PyTorch does not train a row that the training here moves.
+func (s *signer) notePadding() {
+	var rows []string
+	for i := range s.Graph.Nodes {
+		if at := padded.FindStringSubmatch(s.Graph.Nodes[i].fx); at != nil && s.parameters[s.names[at[1]]] {
+			rows = append(rows, fmt.Sprintf("%s[%s]", s.names[at[1]], at[2]))
+		}
+	}
+	if slices.Sort(rows); len(rows) > 0 {
+		s.notes = append(s.notes, fmt.Sprintf("%s: rows of padding (padding_idx), which PyTorch leaves as they are, and "+
+			"this training moves where data names them", listed(slices.Compact(rows))))
+	}
 }
 
 // argument is a name in the text of a call.
@@ -188,35 +206,22 @@ func (s *signer) find(name string) *Tensor {
 	return s.inits[name]
 }
 
-// compute finds what the exporter computed of parameters that the file does not have: it is trained in their place.
-func (s *signer) compute(all []*reading) {
-	found := make(map[string]bool)
-	for _, r := range all {
-		found[r.key] = true
-	}
-	live := s.forTraining().Graph.Nodes // folding leaves nodes that nothing reads
-	for i := range live {
-		for _, key := range s.arguments(live[i].fx) {
-			found[key] = true
-		}
-	}
-	var lost, names []string
-	for key, is := range s.parameters {
-		if is && !found[key] && s.inits[key] == nil {
-			lost = append(lost, key)
-		}
-	}
-	slices.Sort(lost)
-	made := s.madeNames(live)
+// compute finds what the exporter computed of parameters that the file does not have: it is trained in their place. It
+// returns the readings that are left.
+func (s *signer) compute(all []*reading) []*reading {
+	lost := s.lost(all)
+	made := s.madeNames(s.forTraining().Graph.Nodes) // folding leaves nodes that nothing reads
+	var names []string
 	alike := make(map[string]bool) // what was computed and is one number everywhere
+	all = slices.DeleteFunc(all, func(r *reading) bool { return s.expandRow(r, made) })
 	for _, r := range all {
-		if len(lost) == 0 || r.key != "" || r.is != unsaid || !r.init.mayBeTrained() {
+		if len(lost) > 0 && r.isState(made) {
+			s.ownState(r)
+		} else if len(lost) == 0 || r.key != "" || r.is != unsaid || !r.init.mayBeTrained() {
 			continue
-		}
-		if r.of = r.foldedArgument(made); r.of == "" && r.node.fx != "" {
+		} else if r.of = r.foldedArgument(made); r.of == "" && r.node.fx != "" {
 			continue
-		}
-		if r.init.alike() {
+		} else if r.init.alike() {
 			if alike[r.of] = true; len(alike) > len(lost) {
 				continue
 			}
@@ -226,12 +231,93 @@ func (s *signer) compute(all []*reading) {
 		}
 	}
 	for _, name := range names {
-		s.contract(s.inits[name], lost)
+		if t := s.inits[name]; t != nil {
+			s.contract(t, 0, lost)
+		}
 	}
 	if len(names) > 0 {
 		s.notes = append(s.notes, fmt.Sprintf("%s: computed by the exporter of parameters that the file does not "+
 			"have (of %s), and trained in their place; export with dynamo=False to train those", listed(names),
 			listed(lost)))
+	} else if len(lost) > 0 {
+		s.notes = append(s.notes, fmt.Sprintf("%s: parameters of the module that no node reads, and that are not trained: "+
+			"if the network uses them, export it with optimize=False or dynamo=False (docs/onnx.md)", listed(lost)))
+	}
+	return all
+}
+
+// lost are the parameters that the file does not have, in order.
+func (s *signer) lost(all []*reading) (lost []string) {
+	found := make(map[string]bool)
+	for _, r := range all {
+		found[r.key] = true
+	}
+	for _, n := range s.forTraining().Graph.Nodes {
+		for _, key := range s.arguments(n.fx) {
+			found[key] = true
+		}
+	}
+	for key, is := range s.parameters {
+		if is && !found[key] && s.inits[key] == nil {
+			lost = append(lost, key)
+		}
+	}
+	slices.Sort(lost)
+	return lost
+}
+
+// isState reports whether a reading is of a state with which an LSTM, GRU or RNN begins, and which the exporter computed
+// of something else than zeros of its own.
+func (r *reading) isState(made map[string]bool) bool {
+	if op := r.node.Op; op != "LSTM" && op != "GRU" && op != "RNN" || r.slot < 5 || r.slot > 6 {
+		return false
+	}
+	_, args, _ := strings.Cut(r.node.fx, "(args = ")
+	before, _, _ := strings.Cut(args, ", [%p_") // the weights
+	names := argument.FindAllStringSubmatch(before, -1)
+	return len(names) > 1 && slices.ContainsFunc(names[1:], func(name []string) bool {
+		return !made[name[1]] && !slices.Contains(creators, stem(name[1]))
+	})
+}
+
+// ownState gives a reading a state of its own, of which all examples have the same if they do in the file.
+func (s *signer) ownState(r *reading) {
+	t := *r.init
+	t.Name, t.stands = fmt.Sprintf("%s.%d", r.node.Outputs[0], r.slot), parameter
+	r.init, r.node.Inputs[r.slot] = &t, t.Name
+	s.made = append(s.made, &t)
+	s.contract(&t, 1, nil)
+}
+
+// expandRow has a reading read a parameter where the exporter computed rows of it, as of a bias added to zeros.
+func (s *signer) expandRow(r *reading, made map[string]bool) bool {
+	t := r.init
+	if r.key != "" || r.is != unsaid || t.alike() || r.foldedArgument(made) == "" {
+		return false
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.parameters)) {
+		row := s.find(key)
+		if !s.parameters[key] || row == nil || len(row.Raw) == 0 || len(row.Dims) >= len(t.Dims) || row.alike() ||
+			row.Type != t.Type || !slices.Equal(row.Dims, t.Dims[len(t.Dims)-len(row.Dims):]) ||
+			!bytes.HasPrefix(t.Raw, row.Raw) || !t.repeats(len(row.Raw)) {
+			continue
+		}
+		s.expand(t, key)
+		r.node.Inputs[r.slot] = t.Name
+		return true
+	}
+	return false
+}
+
+// expand makes a tensor the Expand of another one.
+func (s *signer) expand(t *Tensor, of string) {
+	to := &Tensor{Name: t.Name + ".extents", Type: Int64, Dims: []int64{int64(len(t.Dims))}}
+	for _, d := range t.Dims {
+		to.Raw = binary.LittleEndian.AppendUint64(to.Raw, uint64(d))
+	}
+	if _, is := s.before[t.Name]; !is {
+		s.made = append(s.made, to)
+		s.insert("Expand", t.Name, of, to.Name)
 	}
 }
 
@@ -258,7 +344,6 @@ var fedInput = regexp.MustCompile(`(?m)^(\w+): USER_INPUT`)
 // foldedArgument is an argument of the call of a reading that no node makes, and that the initializer stands for: its
 // name, or, as the exporter keeps one of equal ones, that of another value of the same function.
 func (r *reading) foldedArgument(made map[string]bool) string {
-	stem := func(name string) string { return strings.TrimRight(strings.TrimRight(name, "0123456789"), "_") }
 	of := stem(r.init.Name)
 	if slices.Contains(creators, of) {
 		return ""
@@ -275,6 +360,9 @@ func (r *reading) foldedArgument(made map[string]bool) string {
 	}
 	return other
 }
+
+// stem is the name of the function that a value of PyTorch is called after.
+func stem(name string) string { return strings.TrimRight(strings.TrimRight(name, "0123456789"), "_") }
 
 // creators are functions of PyTorch that make numbers of none, and ours for what has no name.
 var creators = []string{"val", "zeros", "ones", "full", "arange", "zeros_like", "ones_like", "full_like", "new_zeros",
@@ -295,28 +383,34 @@ func (t *Tensor) repeats(piece int) bool {
 	return len(t.Raw) >= piece && piece > 0 && bytes.Equal(t.Raw[piece:], t.Raw[:len(t.Raw)-piece])
 }
 
-// contract makes a tensor of rows that are all the same an Expand of one row, as it was in the module: a class token,
-// say, that is put before each example.
-func (s *signer) contract(t *Tensor, lost []string) {
-	if len(t.Dims) < 2 || t.Dims[0] < 2 || t.alike() || !t.repeats(len(t.Raw)/int(t.Dims[0])) {
+// contract makes a tensor that is the same all along a dimension an Expand, as it was in the module: a class token, say,
+// that is put before each example.
+func (s *signer) contract(t *Tensor, along int, lost []string) {
+	if len(t.Dims) < 2 || t.Dims[along] < 2 || along == 0 && t.alike() {
 		return
 	}
-	row := &Tensor{Name: t.Name + ".row", Type: t.Type, Dims: slices.Clone(t.Dims), stands: parameter,
-		Raw: t.Raw[:len(t.Raw)/int(t.Dims[0])]}
+	row := &Tensor{Name: t.Name + ".row", Type: t.Type, Dims: slices.Clone(t.Dims), stands: parameter}
+	row.Dims[along] = 1
+	piece := types[t.Type].size
+	for _, d := range t.Dims[along+1:] {
+		piece *= int(d)
+	}
+	for part := range slices.Chunk(t.Raw, max(1, piece*int(t.Dims[along]))) {
+		if of := (Tensor{Raw: part}); !of.repeats(piece) {
+			return
+		}
+		row.Raw = append(row.Raw, part[:piece]...)
+	}
 	for i := range s.Graph.Nodes { // one that was folded and nothing reads may be left
 		if fx := s.Graph.Nodes[i].fx; strings.HasPrefix(fx, "%"+t.Name+" ") && len(s.arguments(fx)) == 1 {
 			lost = s.arguments(fx)
 		}
 	}
-	if row.Dims[0] = 1; len(lost) == 1 {
+	if len(lost) == 1 {
 		row.Name = lost[0]
 	}
-	to := &Tensor{Name: t.Name + ".extents", Type: Int64, Dims: []int64{int64(len(t.Dims))}}
-	for _, d := range t.Dims {
-		to.Raw = binary.LittleEndian.AppendUint64(to.Raw, uint64(d))
-	}
-	s.made = append(s.made, row, to)
-	s.insert("Expand", t.Name, row.Name, to.Name)
+	s.made = append(s.made, row)
+	s.expand(t, row.Name)
 }
 
 // insert adds a node that makes a value, before the first node that reads it.
@@ -429,7 +523,9 @@ func (s *signer) finish() {
 		}
 	}
 	for _, t := range s.made {
-		kept = append(kept, *t)
+		if !makes[t.Name] {
+			kept = append(kept, *t)
+		}
 	}
 	for i := range kept {
 		if is, ok := s.parameters[kept[i].Name]; ok && is {
