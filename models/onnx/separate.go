@@ -90,7 +90,7 @@ func (m *Model) separateSigned() {
 }
 
 // padded is the text of a lookup in a table that has a row for padding.
-var padded = regexp.MustCompile(`aten\.embedding\.default\(args = \(%(\w+), %\w+, (\d+)`)
+var padded = regexp.MustCompile(`aten\.embedding\.default\]\(args = \(%(\w+), %\w+, (\d+)`)
 
 // notePadding says of which tables PyTorch does not train a row that the training here moves.
 func (s *signer) notePadding() {
@@ -240,8 +240,8 @@ func (s *signer) compute(all []*reading) []*reading {
 			"have (of %s), and trained in their place; export with dynamo=False to train those", listed(names),
 			listed(lost)))
 	} else if len(lost) > 0 {
-		s.notes = append(s.notes, fmt.Sprintf("%s: parameters of the module that no node reads, and that are not trained: "+
-			"if the network uses them, export it with optimize=False or dynamo=False (docs/onnx.md)", listed(lost)))
+		s.notes = append(s.notes, fmt.Sprintf("no node reads the parameters %s: they are tied to others, not "+
+			"used, or were left out by the exporter and are not trained: dynamo=False keeps them (docs/onnx.md)", listed(lost)))
 	}
 	return all
 }

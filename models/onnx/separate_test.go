@@ -64,6 +64,9 @@ func signs(of func(m *Model, g *Graph)) *Model {
 	}
 	g.signature += "b_table: BUFFER target='table' persistent=True\nx: USER_INPUT\n"
 	call := func(n *Node, text string) {
+		if n.fx != "" {
+			return
+		}
 		n.fx = "%" + n.Outputs[0] + " : [num_users=1] = call_function[target=" + text
 	}
 	for i := range g.Nodes {
@@ -107,7 +110,8 @@ func TestSeparateByCalls(t *testing.T) {
 	} {
 		m := signs(of)
 		names, lines := trainedOf(t, m)
-		if diff := cmp.Diff(all, names); diff != "" || lines != nil {
+		if diff := cmp.Diff(all, names); diff != "" || len(lines) != 1 || !strings.HasPrefix(lines[0],
+			`no node reads the parameters "other.weight"`) {
 			t.Errorf("%s: lines %q, parameters (-want +got):\n%s", what, lines, diff)
 		}
 		made := make(map[string]bool) // as the checker of ONNX wants it: nodes stand behind those that they read from
@@ -128,27 +132,60 @@ func TestSeparateByCalls(t *testing.T) {
 	}
 }
 
-// A state that a recurrent layer begins with, and numbers of the exporter's own, are not trained.
+// Zeros that a recurrent layer begins with, and numbers of the exporter's own, are not trained. A state that was
+// computed of a parameter is, once for all examples.
 func TestSeparateStates(t *testing.T) {
-	m := with(func(m *Model, g *Graph) {
+	for state, want := range map[string]int64{"%zeros": 60 + 75 + 30, "%clone": 60 + 75 + 30 + 5} {
+		g, _, err := Job(withState(state), "x", Training{Loss: "mse"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := g.Parameters(); n != want {
+			t.Errorf("%s: %d parameters, want %d", state, n, want)
+		}
+	}
+}
+
+// withState is a GRU of a module that begins with what a call made.
+func withState(state string) *Model {
+	return with(func(m *Model, g *Graph) {
 		g.Inputs, g.Outputs = []Value{typed("x", Float32, 3, 2, 4)}, []Value{typed("y", Float32, 3, 1, 2, 5)}
 		g.Initializers = []Tensor{floats("val_1", sequence(60), 1, 15, 4), floats("val_2", sequence(75), 1, 15, 5),
 			floats("val_3", sequence(30), 1, 30), floats("val_4", make([]float32, 10), 1, 2, 5), floats("val_5",
 				[]float32{0.5}, 1)}
 		g.Nodes = []Node{node("GRU", list("x", "val_1", "val_2", "val_3", "", "val_4"), list("g"), "hidden_size", 5),
 			node("Mul", list("g", "val_5"), list("y"))}
-		g.Nodes[0].fx = "%g : [num_users=1] = call_function[target=torch.ops.aten.gru.input](args = (%x, %zeros, " +
-			"[%p_w, %p_r, %p_b, %p_c]), kwargs = {})"
+		g.Nodes[0].fx = "%g : [num_users=1] = call_function[target=torch.ops.aten.gru.input](args = (%x, " + state +
+			", [%p_w, %p_r, %p_b, %p_c]), kwargs = {})"
 		g.signature = "p_w: PARAMETER target='w'\np_r: PARAMETER target='r'\np_b: PARAMETER target='b'\n" +
-			"p_c: PARAMETER target='c'\n"
+			"p_c: PARAMETER target='c'\np_s: PARAMETER target='s'\n"
 		m.separate()
 	})
-	g, _, err := Job(m, "x", Training{Loss: "mse"})
-	if err != nil {
-		t.Fatal(err)
+}
+
+// A bias that the exporter added to zeros is the module's, in each row. A row of padding is told.
+func TestSeparateRows(t *testing.T) {
+	m := signs(func(m *Model, g *Graph) {
+		g.Inputs[0] = typed("x", Float32, 2, 6)
+		bias := []float32{1, 2, 3, 4, 5}
+		g.Initializers = append(g.Initializers, floats("linear_1", append(bias, bias...), 2, 5))
+		g.Initializers[slices.IndexFunc(g.Initializers, func(w Tensor) bool { return w.Name == "fc1.bias" })] =
+			floats("fc1.bias", bias, 5)
+		g.Nodes[1] = node("Add", list("h", "linear_1"), list("r"))
+		g.Nodes[1].fx = "%r : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%h, %linear_1), " +
+			"kwargs = {})"
+		g.Nodes[0].fx = "%h : [num_users=1] = call_function[target=torch.ops.aten.embedding.default](args = " +
+			"(%p_fc1_weight, %x, 3, %p_fc1_bias), kwargs = {})"
+	})
+	names, lines := trainedOf(t, m)
+	if want := []string{"fc1.bias 5", "fc1.weight 30", "fc2.bias 3", "fc2.weight 15"}; cmp.Diff(want, names) != "" {
+		t.Errorf("parameters (-want +got):\n%s", cmp.Diff(want, names))
 	}
-	if n := g.Parameters(); n != 60+75+30 {
-		t.Errorf("%d parameters, want those of the layer's weights alone, 165", n)
+	if !slices.ContainsFunc(m.Graph.Nodes, func(n Node) bool { return n.Op == "Expand" && n.Inputs[0] == "fc1.bias" }) {
+		t.Error("the rows are not the bias")
+	}
+	if !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, `"fc1.weight[3]": rows of padding`) }) {
+		t.Errorf("lines %q say nothing of padding", lines)
 	}
 }
 
