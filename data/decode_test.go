@@ -73,6 +73,15 @@ func TestOtherFiles(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	animated := filepath.Join(dir, "train", "fox", "animated.webp")
+	writeFile(t, animated, []byte("RIFF\x1e\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x02\x00\x00\x00"+
+		"\x03\x00\x00\x03\x00\x00ANIM\x00\x00\x00\x00"))
+	if _, err := Open(nil, dir, 1); !errorLike(err, "animated.webp: is no image that can be read") {
+		t.Errorf("an animated WebP: %v", err)
+	}
+	if err := os.Remove(animated); err != nil {
+		t.Fatal(err)
+	}
 	writeFile(t, filepath.Join(dir, "train", "owl", "a.avif"), []byte("a picture"))
 	if _, err := Open(nil, dir, 1); !errorLike(err, "owl is a folder without an image that is read .*.webp") {
 		t.Errorf("a class without an image: %v", err)
@@ -80,7 +89,7 @@ func TestOtherFiles(t *testing.T) {
 	other := t.TempDir()
 	writeFile(t, filepath.Join(other, "owl", "a.avif"), []byte("a picture"))
 	writeFile(t, filepath.Join(other, "elk", "a.heic"), []byte("a picture"))
-	if _, err := Open(nil, other, 1); !errorLike(err, "files 2 of other kinds .*avif 1, .heic 1.*: convert them") {
+	if _, err := Open(nil, other, 1); !errorLike(err, "and 2 of other kinds .*avif 1, .heic 1.*: convert them") {
 		t.Errorf("pictures that are not read: %v", err)
 	}
 	plain := photos(t, "train")

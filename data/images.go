@@ -161,7 +161,7 @@ func openImages(in *rooted.Files, dir string) (*Dataset, error) {
 	classes, files := all.classes, all.files
 	switch others := all.counted(); {
 	case len(files) == 0 && slices.ContainsFunc(otherPictures, func(kind string) bool { return all.others[kind] > 0 }):
-		return nil, fmt.Errorf("%s has folders without an image that is read (%s), and files %s: convert them",
+		return nil, fmt.Errorf("%s has folders without an image that is read (%s), and %s: convert them",
 			root, strings.Join(imageKinds, " "), others)
 	case len(files) == 0:
 		return nil, loose(in, root)

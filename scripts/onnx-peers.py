@@ -368,6 +368,8 @@ def forms(tensile, folder):
 
 def main(tensile, folder, *chosen):
     all = networks()
+    if unknown := [name for name in chosen if name not in all]:
+        sys.exit(f"there is no network {', '.join(unknown)}: choose among {', '.join(all)}")
     counts = {way: collections.Counter() for way in WAYS}
     some = 0
     for name in chosen or all:

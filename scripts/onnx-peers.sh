@@ -3,6 +3,8 @@
 # with PyTorch, and prints which agree (scripts/onnx-peers.py). It takes an hour on two idle cores the first time; FOLDER, by default a new one, keeps the
 # files. PYTHON names the interpreter; without the packages it is skipped with a line.
 set -euo pipefail
+folder=$(realpath -m "${1:-$(mktemp -d)}")
+[ $# = 0 ] || shift
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
 for package in torch onnx onnxscript onnxruntime torchvision timm transformers; do
@@ -11,9 +13,8 @@ for package in torch onnx onnxscript onnxruntime torchvision timm transformers; 
 		exit 0
 	}
 done
-folder=${1:-$(mktemp -d)}
-[ $# = 0 ] || shift
+echo "files: $folder"
 binary=$(mktemp -d)
 trap 'rm -rf "$binary"' EXIT
 go build -o "$binary/tensile" ./cmd/tensile
-HF_HUB_OFFLINE=1 "$python" scripts/onnx-peers.py "$binary/tensile" "$folder" "$@" 2>/dev/null
+HF_HUB_OFFLINE=1 "$python" scripts/onnx-peers.py "$binary/tensile" "$folder" "$@"

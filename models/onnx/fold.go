@@ -62,7 +62,7 @@ func truth(of func(a, b float64) bool) func(a, b float64) float64 {
 
 func sign(x float64) float64 { return oneIf(x > 0) - oneIf(x < 0) }
 
-// wholeFold is what an elementwise operator of two inputs makes of whole numbers, of which floats cannot hold the large.
+// wholeFold is what an elementwise operator of two inputs makes of whole numbers: floats do not hold large ones.
 func wholeFold(op string, of func(a, b float64) float64) func(a, b int64) int64 {
 	switch op {
 	case "Add":

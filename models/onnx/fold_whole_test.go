@@ -16,8 +16,8 @@ func TestFoldWholes(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %d", op, k, err, want)
 		}
 	}
-	if k, err := folds["Equal"](&call{node: &Node{Op: "Equal"}}, []*constant{wholes(big), wholes(big - 1)}); err != nil ||
-		k.ints[0] != 0 {
+	k, err := folds["Equal"](&call{node: &Node{Op: "Equal"}}, []*constant{wholes(big), wholes(big - 1)})
+	if err != nil || k.ints[0] != 0 {
 		t.Errorf("numbers that a float has in common are equal: %+v, %v", k, err)
 	}
 	for op, want := range map[string]int64{"Neg": -big, "Abs": big, "Sign": 1} {
@@ -26,7 +26,8 @@ func TestFoldWholes(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %d", op, k, err, want)
 		}
 	}
-	for to, want := range map[Type]int64{Int8: 44, Int16: 300, Uint8: 44, Int32: 300, Uint16: 300, Uint32: 300, Int64: 300} {
+	for to, want := range map[Type]int64{Int8: 44, Int16: 300, Uint8: 44, Int32: 300, Uint16: 300, Uint32: 300,
+		Int64: 300} {
 		if got := wholes(300).cast(to).ints[0]; got != want {
 			t.Errorf("300 as %v is %d, want %d", to, got, want)
 		}

@@ -101,8 +101,8 @@ func (s *signer) notePadding() {
 		}
 	}
 	if slices.Sort(rows); len(rows) > 0 {
-		s.notes = append(s.notes, fmt.Sprintf("%s: rows of padding (padding_idx), which PyTorch leaves as they are, and "+
-			"this training moves where data names them", listed(slices.Compact(rows))))
+		s.notes = append(s.notes, fmt.Sprintf("%s: rows of padding (padding_idx), which PyTorch leaves as they are, "+
+			"and this training moves where data names them", listed(slices.Compact(rows))))
 	}
 }
 
@@ -209,7 +209,7 @@ func (s *signer) find(name string) *Tensor {
 // compute finds what the exporter computed of parameters that the file does not have: it is trained in their place. It
 // returns the readings that are left.
 func (s *signer) compute(all []*reading) []*reading {
-	lost := s.lost(all)
+	lost := s.findLost(all)
 	made := s.madeNames(s.forTraining().Graph.Nodes) // folding leaves nodes that nothing reads
 	var names []string
 	alike := make(map[string]bool) // what was computed and is one number everywhere
@@ -241,13 +241,14 @@ func (s *signer) compute(all []*reading) []*reading {
 			listed(lost)))
 	} else if len(lost) > 0 {
 		s.notes = append(s.notes, fmt.Sprintf("no node reads the parameters %s: they are tied to others, not "+
-			"used, or were left out by the exporter and are not trained: dynamo=False keeps them (docs/onnx.md)", listed(lost)))
+			"used, or were left out by the exporter and are not trained: dynamo=False keeps them (docs/onnx.md)",
+			listed(lost)))
 	}
 	return all
 }
 
-// lost are the parameters that the file does not have, in order.
-func (s *signer) lost(all []*reading) (lost []string) {
+// findLost finds the parameters that the file does not have, in order.
+func (s *signer) findLost(all []*reading) (lost []string) {
 	found := make(map[string]bool)
 	for _, r := range all {
 		found[r.key] = true
@@ -266,8 +267,8 @@ func (s *signer) lost(all []*reading) (lost []string) {
 	return lost
 }
 
-// isState reports whether a reading is of a state with which an LSTM, GRU or RNN begins, and which the exporter computed
-// of something else than zeros of its own.
+// isState reports whether a reading is of a state with which an LSTM, GRU or RNN begins, and which the exporter
+// computed of something else than zeros of its own.
 func (r *reading) isState(made map[string]bool) bool {
 	if op := r.node.Op; op != "LSTM" && op != "GRU" && op != "RNN" || r.slot < 5 || r.slot > 6 {
 		return false
@@ -383,8 +384,8 @@ func (t *Tensor) repeats(piece int) bool {
 	return len(t.Raw) >= piece && piece > 0 && bytes.Equal(t.Raw[piece:], t.Raw[:len(t.Raw)-piece])
 }
 
-// contract makes a tensor that is the same all along a dimension an Expand, as it was in the module: a class token, say,
-// that is put before each example.
+// contract makes a tensor that is the same all along a dimension an Expand, as it was in the module: a class token,
+// say, that is put before each example.
 func (s *signer) contract(t *Tensor, along int, lost []string) {
 	if len(t.Dims) < 2 || t.Dims[along] < 2 || along == 0 && t.alike() {
 		return
