@@ -398,7 +398,10 @@ class Saver:
         kept = m.living(n)
         tensors = kept.tensors() if kept is not None else ()
         if tensors and kept.away:
-            self._bring(kept, tensors[0])
+            try:
+                self._bring(kept, tensors[0])
+            except RuntimeError:  # there is no room yet: the unpack that needs it brings it, or says so
+                pass
 
     def end(self):
         """Ends an iteration; returns why it was another than recorded, or None."""

@@ -6,6 +6,7 @@ import gc
 import io
 import os
 import random
+import sys
 import threading
 import unittest
 from unittest import mock
@@ -138,6 +139,28 @@ class Saved(Base):
                 ("epochs", scripts.epochs, {}), ("saving", scripts.saving, {"into": []})):
             with self.subTest(script=name):
                 self.trains(script, **options)
+
+    def test_ahead(self):
+        """A copy that begins some unpacks before it is needed: at the unpack that was named, or later where there is no room."""
+        def bring(saver, kept, tensor):
+            if "_start" in sys._getframe(1).f_code.co_name:
+                if fails:
+                    raise torch.OutOfMemoryError("no room")
+                ahead.append(saver.u)
+            else:
+                late.append(saver.u)
+            return bring_back(saver, kept, tensor)
+        bring_back, foreseen = saved.Saver._bring, []
+        for fails in False, True:
+            ahead, late = [], []
+            with mock.patch.dict(away.AHEAD, cpu=2), mock.patch.object(saved.Saver, "_bring", bring):
+                p = self.run_both(scripts.plain, network="encoder")
+                moves = away.moves(p.graphs[0], torch.device("cpu"), p.plans[0]["plan_bytes"])
+                foreseen = sorted(u for u, slots in moves.starts.items() for _ in slots)
+            if fails:
+                self.assertGreater(len(late), 0)
+            else:
+                self.assertEqual((sorted(set(ahead)), late), (sorted(set(foreseen)), []))
 
     def test_ops_are_not_looked_at(self):
         """The mode is off torch's stack in iterations that are played so, and takes the place of hooks where these cannot keep
