@@ -234,8 +234,9 @@ def install(session):
         hooks.wrap(torch.autograd.profiler, name, profiled(True))
     hooks.wrap(torch.autograd.profiler, "_disable_profiler", profiled(False))
     hooks.wrap(torch.autograd, "backward", backward)
-    hooks.wrap(torch.autograd.function.BackwardCFunction, "saved_tensors", saved.saved_tensors)
-    hooks.wrap(torch._C._autograd.SavedTensor, "register_hooks", saved.register_hooks)
+    if saved.AVAILABLE:
+        hooks.wrap(torch.autograd.function.BackwardCFunction, "saved_tensors", saved.saved_tensors)
+        hooks.wrap(torch._C._autograd.SavedTensor, "register_hooks", saved.register_hooks)
     hooks.wrap(torch._C._autograd, "_saved_tensors_hooks_disable", disabled)
     hooks.wrap(torch._C._autograd, "_saved_tensors_hooks_enable", enabled)
     hooks.wrap(torch.nn.parallel.DistributedDataParallel, "__init__", split)

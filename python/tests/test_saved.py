@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from tensile import away, modes, saved
-from tensile.copies import on_host
+from tensile.copies import Direct, on_host
 from tensile.session import Session
 
 
@@ -427,6 +427,23 @@ class Traps(Base):
         address, read = [], []
         self.trains(script, forward=forward, backward=backward, after=lambda i, model: read.pop() if read else None,
                     lines=1, seeds=2)
+
+    def test_resized(self):
+        """A storage that the script has made larger since it was saved has no room on the host: it stays."""
+        def forward(i, model, x):
+            y = model[:4](x)
+            z = model[4](y)
+            if i == 9:
+                y.untyped_storage().resize_(2 * y.untyped_storage().nbytes())
+            del y
+            return model[5:](z)
+
+        def out(copies, n, storage):
+            self.assertLessEqual(storage.nbytes(), copies.slots[n].bytes)
+            copy(copies, n, storage)
+        copy = Direct.out
+        with mock.patch.object(Direct, "out", out):
+            self.trains(script, forward=forward, planned=[True] * 8, seeds=1)
 
     def test_forked(self):
         """A process that was forked in the middle of an iteration shares no copies, and moves nothing."""
