@@ -391,12 +391,14 @@ class Traps(Base):
         """The script registers hooks for one saved tensor, once."""
         def forward(i, model, x):
             y = model[:2](x).exp()
-            one = y.grad_fn._raw_saved_result
-            one.register_hooks(lambda t: (t * 1, i), lambda pair: pair[0] * 2)
-            with self.assertRaisesRegex(RuntimeError, "hooks have already been set"):
-                one.register_hooks(lambda t: t, lambda t: t)
+            if i >= begins:
+                one = y.grad_fn._raw_saved_result
+                one.register_hooks(lambda t: (t * 1, i), lambda pair: pair[0] * 2)
+                with self.assertRaisesRegex(RuntimeError, "hooks have already been set"):
+                    one.register_hooks(lambda t: t, lambda t: t)
             return model[2:](y.log())
-        self.trains(script, forward=forward, planned=[True] * 8, seeds=2)
+        for begins in 0, 9:
+            self.trains(script, forward=forward, planned=[True] * 8, seeds=1)
 
     def test_another_parameter(self):
         """The backward pass reads what a parameter has then, as without hooks: the script may have given it other memory."""
@@ -444,6 +446,22 @@ class Traps(Base):
         copy = Direct.out
         with mock.patch.object(Direct, "out", out):
             self.trains(script, forward=forward, planned=[True] * 8, seeds=1)
+
+    def test_late(self):
+        """What a script holds for some packs more than when it was recorded goes once it is let go."""
+        def moves(begins):
+            def forward(i, model, x):
+                y = model[:2](x)
+                z = model[2](y)
+                held = y if i >= begins else None
+                del y
+                z = model[4](model[3](z))
+                del held
+                return model[6](model[5](z))
+            self.moved = 0
+            self.run_both(script, forward=forward)
+            return self.moved
+        self.assertEqual(moves(9), moves(16))
 
     def test_forked(self):
         """A process that was forked in the middle of an iteration shares no copies, and moves nothing."""
