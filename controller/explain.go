@@ -66,7 +66,7 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 func (m *Machine) explainOver(from int64, j *job, q *wire.Request) {
 	r := &j.record
 	if q.Storage != "" || q.Priority > 0 {
-		m.reply(from, fmt.Errorf("job %s is %s, and has no plans any more: tensile explain %[1]s says how it went",
+		m.reply(from, fmt.Errorf("job %s is %s, and has no plans any more: tensile job explain %[1]s says how it went",
 			q.Job, r.State))
 		return
 	}

@@ -84,7 +84,7 @@ func Restore(c Config, s Stored) *Machine {
 		}
 		if err := m.restoreJob(j, &s); err != nil {
 			j.damage = fmt.Sprintf("is held: %v; it goes on when that is mended and the controller is started anew, "+
-				"and tensile stop %s ends it", err, r.Spec.Name)
+				"and tensile job stop %s ends it", err, r.Spec.Name)
 			j.layouts = nil
 			if j.domain == nil {
 				j.domain = m.ownDomain // its memory is counted there
@@ -212,12 +212,12 @@ func (m *Machine) announceBudget() {
 		return
 	case m.startBudget == 0:
 		m.emitEvent(Event{Kind: BudgetRestored,
-			Reason: fmt.Sprintf("the budget is %s, as tensile budget has set it: --budget "+
+			Reason: fmt.Sprintf("the budget is %s, as tensile device budget has set it: --budget "+
 				"at the start would come before that", budgetText(set.Budget))})
 		return
 	case m.startBudget != set.Budget:
 		m.emitEvent(Event{Kind: BudgetRestored, Reason: fmt.Sprintf("the budget is %s, by --budget; that which "+
-			"tensile budget had set, %s, counts no more", budgetText(m.startBudget), budgetText(set.Budget))})
+			"tensile device budget had set, %s, counts no more", budgetText(m.startBudget), budgetText(set.Budget))})
 	}
 	m.settings = nil
 	m.emit(Output{Drop: &Drop{Settings: wire.SettingsObject(m.ownDomain.config.Device)}})

@@ -184,14 +184,15 @@ func TestBudgetOutlives(t *testing.T) {
 				t.Errorf("after a restart with --budget %s the log has %q, want %q", budget, text, line)
 			}
 		}
-		again(0, 4*graph.MiB, "the budget is 4MiB, as tensile budget has set it")
-		again(8*graph.MiB, 8*graph.MiB, "the budget is 8MiB, by --budget; that which tensile budget had set, 4MiB")
+		again(0, 4*graph.MiB, "the budget is 4MiB, as tensile device budget has set it")
+		again(8*graph.MiB, 8*graph.MiB,
+			"the budget is 8MiB, by --budget; that which tensile device budget had set, 4MiB")
 		again(0, 0, "")
 		object := wire.SettingsObject(c.Device)
 		if err := f.bus.Store(t.Context(), wire.Administration, object, []byte("torn")); err != nil {
 			t.Fatal(err)
 		}
-		again(0, 0, "what tensile budget has set is passed over")
+		again(0, 0, "what tensile device budget has set is passed over")
 	})
 }
 

@@ -102,8 +102,8 @@ func (m *Machine) recordUnplanned(j *job, why *plans.NoPlan) {
 	if last == nil || !j.isStale(last) || !j.canChangePlan() {
 		return
 	}
-	line := fmt.Sprintf("without a plan it takes %s: %s; raise the budget (tensile budget), stop or park other jobs, "+
-		"or take a smaller batch", j.unplannedBytes(), text.Line(why.Why, maxWhy))
+	line := fmt.Sprintf("without a plan it takes %s: %s; raise the budget (tensile device budget), stop or park other "+
+		"jobs, or take a smaller batch", j.unplannedBytes(), text.Line(why.Why, maxWhy))
 	if j.record.Unplanned != line {
 		j.record.Unplanned, m.changed = line, true
 		m.emitEvent(Event{Kind: Troubled, Job: j.record.Spec.Name, Detail: line})

@@ -161,7 +161,7 @@ func (r *runner) loadSettings() (*wire.Settings, error) {
 	case isUnanswered(err):
 		return nil, err
 	case err != nil:
-		r.options.Log.Warn("what tensile budget has set is passed over", "err", err)
+		r.options.Log.Warn("what tensile device budget has set is passed over", "err", err)
 		return nil, nil
 	}
 	return &s, nil

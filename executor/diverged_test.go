@@ -117,7 +117,8 @@ func TestPassedOver(t *testing.T) {
 	if ended == nil || ended.Err != nil || ended.Iterations != 4 {
 		t.Errorf("the job has ended as %+v", ended)
 	}
-	if len(troubles) != 1 || !strings.Contains(troubles[0].Error(), filepath.Join(dir, "oak", "a.png")+": is no image that can be read (png: ") {
+	want := filepath.Join(dir, "oak", "a.png") + ": is no image that can be read (png: "
+	if len(troubles) != 1 || !strings.Contains(troubles[0].Error(), want) {
 		t.Errorf("of the picture it was said: %v", troubles)
 	}
 	closeHost(t, h)

@@ -24,7 +24,8 @@ const (
 var errVersion = errors.New("model file of another version")
 
 // errNoModel is returned for other files.
-var errNoModel = errors.New("no model of a predictor: make one with tensile predictor train or tensile calibrate")
+var errNoModel = errors.New("no model of a predictor: make one with tensile predictor train or " +
+	"tensile device calibrate")
 
 // Save writes the model to a file, which has its old content or all of the new one, whatever happens, as
 // [weights.Write] says.
@@ -77,7 +78,7 @@ func read(path string) (*Model, error) {
 	case !ok:
 		return nil, errNoModel
 	case v != strconv.Itoa(version):
-		return nil, fmt.Errorf("%w: %.20q, this program reads %d: tensile predictor train or tensile calibrate "+
+		return nil, fmt.Errorf("%w: %.20q, this program reads %d: tensile predictor train or tensile device calibrate "+
 			"makes one", errVersion, v, version)
 	}
 	m, err := parse([]byte(f.Metadata["model"]))

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// recorded are ops that tensile calibrate measured on two processors beside other work: testdata/cpu-load.json.gz, the
-// kinds batch_norm, linear and relu of its samples.
+// recorded are ops that tensile device calibrate measured on two processors beside other work:
+// testdata/cpu-load.json.gz, the kinds batch_norm, linear and relu of its samples.
 func recorded(t *testing.T) []Sample {
 	t.Helper()
 	f, err := os.Open("testdata/cpu-load.json.gz")

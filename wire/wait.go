@@ -35,18 +35,18 @@ const (
 // remedies says what people can do about each kind, in words that follow the reason for which a job waits.
 var remedies = map[WaitFor]string{
 	WaitMemory: "it begins when others have ended; to begin earlier, stop or park one of them, or raise the budget " +
-		"(tensile budget)",
+		"(tensile device budget)",
 	WaitHostMemory: "it begins when others have ended; to begin earlier, stop one of them, or start the controller " +
 		"with more --host-memory",
-	WaitBudget: "raise the budget (tensile budget) or bring the larger device back; or stop the job, and submit it " +
-		"with a smaller --batch",
-	WaitDevice: "start an executor with such a device, or let a drained one take jobs again (tensile drain " +
+	WaitBudget: "raise the budget (tensile device budget) or bring the larger device back; or stop the job, and " +
+		"submit it with a smaller --batch",
+	WaitDevice: "start an executor with such a device, or let a drained one take jobs again (tensile device drain " +
 		"--undo)",
 	WaitExecutor: "nothing is to be done while it starts; if it cannot be reached, start it again, or say that it " +
-		"has ended (tensile forget)",
+		"has ended (tensile device forget)",
 	WaitCheckpoint: "start an executor on that host with that folder of checkpoints",
 	WaitRestart:    "it goes on by itself",
-	WaitTurn:       "it follows that job; a higher --priority comes first (tensile priority)",
+	WaitTurn:       "it follows that job; a higher --priority comes first (tensile job priority)",
 	WaitTenant:     "it begins when that tenant has had its share (tensile tenants)",
 	WaitReplicas:   "it begins together with them",
 }

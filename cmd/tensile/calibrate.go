@@ -33,7 +33,7 @@ func calibrateCommand() *cobra.Command {
 		Long: `Train small networks of random shapes for a while, alone and beside other work, and build a model of op
 latencies on this machine. run, plan and controller find it at its default path. Use the device flags
 that jobs will run with: another number of threads or another matrix library counts as another device.`,
-		Example: "  tensile calibrate --device cpu",
+		Example: "  tensile device calibrate --device cpu",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return f.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())

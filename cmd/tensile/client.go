@@ -76,8 +76,8 @@ func (f *clientFlags) read() (bus.Credentials, error) {
 		return bus.Credentials{}, err
 	}
 	if name, person, ok := bus.UserName(credentials.User); ok && !person {
-		return bus.Credentials{}, fmt.Errorf("%s is for executor %s, not for commands: tensile credentials NAME "+
-			"--user makes one that is", path, name)
+		return bus.Credentials{}, fmt.Errorf("%s is for executor %s, not for commands: tensile controller "+
+			"credentials NAME --user makes one that is", path, name)
 	}
 	if f.url != "" {
 		if err := checkAddress(f.url, credentials); err != nil {

@@ -99,7 +99,7 @@ takes over jobs and plans.`,
 	f.access.register(c)
 	f.log.register(c)
 	c.Flags().StringVar(&f.plan.budget, "budget", "",
-		"device memory for all jobs: a size such as 8GiB (default: as set by tensile budget, else no limit)")
+		"device memory for all jobs: a size such as 8GiB (default: as set by tensile device budget, else no limit)")
 	f.plan.host.register(c)
 	c.Flags().StringVar(&f.listen, "listen", anyPort,
 		"address to listen on; port 0 picks a free port and keeps it across restarts")

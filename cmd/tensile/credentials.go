@@ -45,10 +45,10 @@ end its process too. --list lists all issued credentials.
 If the controller uses external NATS servers, they authenticate NAME and decide what NAME may do:
 --permissions prints the permissions to configure there, and --nats-auth names the login that is put
 into the file.`,
-		Example: `  tensile credentials lab2 --output lab2.json
-  tensile credentials ada --user
-  tensile credentials ada --user --revoke
-  tensile credentials lab2 --nats tls://a:4222,tls://b:4222 --nats-auth lab2.creds`,
+		Example: `  tensile controller credentials lab2 --output lab2.json
+  tensile controller credentials ada --user
+  tensile controller credentials ada --user --revoke
+  tensile controller credentials lab2 --nats tls://a:4222,tls://b:4222 --nats-auth lab2.creds`,
 		Args: func(c *cobra.Command, args []string) error {
 			if f.list {
 				return noArguments(c, args)
@@ -163,7 +163,7 @@ func (f *credentialsFlags) issueExternal(name, user, what string, client bus.Cre
 	}
 	if f.servers.auth == "" && client.Login != (bus.Login{}) {
 		return fmt.Errorf("the controller uses external NATS servers: make a user for %s there, who may do what "+
-			"tensile credentials %s --permissions prints, and name its login with --nats-auth", what, name)
+			"tensile controller credentials %s --permissions prints, and name its login with --nats-auth", what, name)
 	}
 	credentials.CA = cmp.Or(credentials.CA, client.CA)
 	path := cmp.Or(f.output, name+".json")
@@ -208,7 +208,7 @@ func (f *credentialsFlags) withdraw(name string, out io.Writer) error {
 	err = bus.Revoke(f.state, user)
 	switch {
 	case errors.Is(err, bus.ErrNotIssued):
-		return fmt.Errorf("%s has no credentials: tensile credentials --list lists who has some", what)
+		return fmt.Errorf("%s has no credentials: tensile controller credentials --list lists who has some", what)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("no controller ever ran on the state folder %s: name another with --state", f.state)
 	case err != nil:

@@ -303,6 +303,6 @@ func (s *pythonScript) submit(c *cobra.Command, out io.Writer) error {
 		return errors.Join(s.refuse("%s", cmp.Or(why, fmt.Sprintf("its sidecar: %v", cmp.Or(status, err)))),
 			os.Remove(log.Name()))
 	}
-	_, err = fmt.Fprintf(out, "%s; what it prints is in tensile logs %s, and in %s\n", line, name, log.Name())
+	_, err = fmt.Fprintf(out, "%s; what it prints is in tensile job logs %s, and in %s\n", line, name, log.Name())
 	return err
 }

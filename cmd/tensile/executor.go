@@ -50,7 +50,7 @@ func executorCommand() *cobra.Command {
 this executor. The controller plans for each device separately and places jobs on devices. Executors
 with the same --name share a device; on the controller's host this is the controller's own device unless
 --name says otherwise. While the controller is away, jobs keep training with their plans. Create the
-credentials file with tensile credentials NAME on the controller's machine, and keep it as safe as a
+credentials file with tensile controller credentials NAME on the controller's machine, and keep it as safe as a
 password.
 
 On a signal (Ctrl-C, SIGTERM, SIGHUP) jobs checkpoint after the current iteration, and resume
@@ -98,8 +98,8 @@ var errOrphaned = errors.New("the process that started this executor has ended")
 
 func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	if f.credentials == "" {
-		return errors.New("executor: name a file with --credentials; tensile credentials NAME makes one where the " +
-			"controller runs")
+		return errors.New("executor: name a file with --credentials; tensile controller credentials NAME makes " +
+			"one where the controller runs")
 	}
 	if err := f.brings.check(); err != nil {
 		return err
@@ -110,15 +110,15 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	credentials, err := bus.ReadCredentials(f.credentials)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("executor: there is no file %s; tensile credentials NAME makes one where the controller runs",
-			f.credentials)
+		return fmt.Errorf("executor: there is no file %s; tensile controller credentials NAME makes one where "+
+			"the controller runs", f.credentials)
 	} else if err != nil {
 		return err
 	}
 	name, person, ok := bus.UserName(credentials.User)
 	if !ok || person {
-		return fmt.Errorf("%s is for %s, not for an executor; tensile credentials NAME makes one", f.credentials,
-			credentials.User)
+		return fmt.Errorf("%s is for %s, not for an executor; tensile controller credentials NAME makes one",
+			f.credentials, credentials.User)
 	}
 	if f.url != "" {
 		if err := checkAddress(f.url, credentials); err != nil {

@@ -26,7 +26,8 @@ plans; they change nothing. With STORAGE, show the life of one storage during an
 iteration instead, and the planner's reasons for it.
 
 To explain a plan made here, without a controller, use tensile plan MODEL --explain.`,
-		Example: "  tensile explain vgg16\n  tensile explain vgg16 --priority 5\n  tensile explain vgg16 fc6.w.m",
+		Example: "  tensile job explain vgg16\n  tensile job explain vgg16 --priority 5\n" +
+			"  tensile job explain vgg16 fc6.w.m",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
 				return fmt.Errorf("%s: give one JOB and perhaps one of its storages; see %s --help", c.CommandPath(),

@@ -95,7 +95,7 @@ resume on another device of the same identity that can read the checkpoint, or w
 without checkpoints stay until they end. The device stays drained, across restarts of the controller,
 until --undo. Only administrators may drain a device.`,
 		Args:    needOne("DEVICE"),
-		Example: "  tensile drain lab2-cpu\n  tensile drain lab2-cpu --undo",
+		Example: "  tensile device drain lab2-cpu\n  tensile device drain lab2-cpu --undo",
 	}, func(args []string) ([]wire.Request, error) {
 		if err := wire.CheckDevice(args[0]); err != nil {
 			return nil, err

@@ -157,7 +157,7 @@ func TestWaitInterrupted(t *testing.T) {
 		"--state", c.state)
 	waiting.line("^job lenet is ")
 	waiting.signal(syscall.SIGINT)
-	waiting.ends(130, "^tensile: interrupted: jobs go on; tensile wait lenet waits for them again$")
+	waiting.ends(130, "^tensile: interrupted: jobs go on; tensile job wait lenet waits for them again$")
 	watching := start(t, c.files, "jobs", "--watch", "--state", c.state)
 	watching.line("^lenet ")
 	watching.signal(syscall.SIGINT)

@@ -38,7 +38,7 @@ If a controller runs, each process of the command that trains becomes one of its
 on, by LOCAL_RANK where that is set. The command starts when its initial memory is free: --memory, or a
 quarter of the controller's budget. What was captured is then planned together with the other jobs, and
 the script may get more or less memory. It takes no checkpoints, is not restarted and does not migrate;
-tensile stop and tensile park act at the end of an iteration. To stop NAME stops the whole command.
+tensile job stop and tensile job park act at the end of an iteration. To stop NAME stops the whole command.
 
 If no controller runs on the default state folder, and neither --name nor --priority nor a flag that
 selects a controller is given, the script is planned alone, within --memory.

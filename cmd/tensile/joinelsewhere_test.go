@@ -62,7 +62,8 @@ func TestJoinFromElsewhere(t *testing.T) {
 	}{
 		{what: "no credentials", want: "no controller runs on the state folder", args: []string{"--nats", address}},
 		{what: "no file", want: "no such file", args: []string{"--credentials", filepath.Join(elsewhere, "none.json")}},
-		{what: "an executor's", want: "is for executor lab, not for commands: tensile credentials NAME --user",
+		{what: "an executor's",
+			want: "is for executor lab, not for commands: tensile controller credentials NAME --user",
 			args: []string{"--credentials", lab}},
 		{what: "another password", want: "is refused: use the credentials",
 			change: func(to *bus.Credentials) { to.Password = strings.Repeat("x", len(to.Password)) }},

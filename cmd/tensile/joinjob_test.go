@@ -275,7 +275,7 @@ func TestJoinJobUnplanned(t *testing.T) {
 	record := c.until("jobs to say that there is no plan", func(jobs map[string]wire.Record) bool {
 		return jobs["one"].State == wire.JobRunning && strings.Contains(jobs["one"].Reason, "has no plan: ")
 	})["one"]
-	for _, want := range []string{"is too small", "tensile budget"} {
+	for _, want := range []string{"is too small", "tensile device budget"} {
 		if !strings.Contains(why, want) || !strings.Contains(record.Reason, want) {
 			t.Errorf("%q is missing: the script is told %q, and jobs say %q", want, why, record.Reason)
 		}

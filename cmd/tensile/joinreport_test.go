@@ -44,8 +44,8 @@ func TestReportSchema(t *testing.T) {
 	}
 	for _, name := range strings.Fields(`schema name iterations planned_iterations hooks_iterations
 		retried_iterations unplanned_why
-		need_bytes graphs plans limit_bytes over_limit plan_bytes largest_plan_bytes reserve_bytes claim_bytes touched_bytes
-		unplanned_touched_bytes host_bytes stall_ns faults passive unmet error ended others`) {
+		need_bytes graphs plans limit_bytes over_limit plan_bytes largest_plan_bytes reserve_bytes claim_bytes
+		touched_bytes unplanned_touched_bytes host_bytes stall_ns faults passive unmet error ended others`) {
 		if got[name] == nil {
 			t.Errorf("%s is missing in %s", name, text)
 		}

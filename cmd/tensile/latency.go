@@ -41,7 +41,7 @@ type latencyFlags struct {
 
 func (f *latencyFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "predictor", "",
-		"file with a latency model (default: the one made by tensile calibrate for this device, if any)")
+		"file with a latency model (default: the one made by tensile device calibrate for this device, if any)")
 	c.Flags().BoolVar(&f.calibrate, "calibrate", false,
 		"calibrate for a few seconds if there is no latency model yet (default for run on a terminal)")
 	c.Flags().BoolVar(&f.noCalibrate, "no-calibrate", false, "use roofline estimates instead of a latency model")
@@ -210,7 +210,7 @@ func (p *planFlags) findModel(d device.Device) (string, error) {
 	case asked:
 		return "", fmt.Errorf("--predictor: %w", err)
 	case !f.calibrate && !(f.eager && isTerminal(os.Stderr)):
-		return "roofline; tensile calibrate measures this machine once and for all", nil
+		return "roofline; tensile device calibrate measures this machine once and for all", nil
 	default:
 		if m, err = p.quickModel(d, path); err != nil {
 			return "", err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -92,33 +93,67 @@ func Main() int {
 const maxError = 1000
 
 func root() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "tensile",
-		Short: "Train more networks than fit on a GPU by planning what stays, what is swapped and what is recomputed",
-		Long: `tensile trains several networks on one device within a memory budget. For each tensor it plans whether
+	c := group("tensile", "Train more networks than fit on a GPU by planning what stays, what is swapped and what is "+
+		"recomputed")
+	c.Long = `tensile trains several networks on one device within a memory budget. For each tensor it plans whether
 to keep it on the device, swap it to host memory or recompute it. It proves the plan and overlaps its
-copies with compute. Losses and weights are bit-identical to those without a plan.`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return unknownCommand(c, args)
-		},
-		RunE:          func(c *cobra.Command, args []string) error { return c.Help() },
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
+copies with compute. Losses and weights are bit-identical to those without a plan.`
+	c.SilenceUsage, c.SilenceErrors = true, true
 	c.Version = versionText()
 	c.SetVersionTemplate("tensile {{.Version}}\n")
 	c.SetHelpCommand(helpCommand())
 	c.SetFlagErrorFunc(flagError)
 	plain := c.UsageFunc()
 	c.SetUsageFunc(func(c *cobra.Command) error { return usage(c, plain) })
-	c.AddCommand(runCommand(), planCommand(), graphCommand(), modelsCommand(), devicesCommand(), poolCommand(),
-		benchCommand(), predictorCommand(), calibrateCommand(), controllerCommand(), executorCommand(),
-		executorsCommand(), credentialsCommand(), submitCommand(), jobsCommand(), waitCommand(), stopCommand(),
-		parkCommand(), resumeCommand(), priorityCommand(), traceCommand(), explainCommand(), topCommand(),
-		budgetCommand(), forgetCommand(), drainCommand(), tenantCommand(), tenantsCommand(), logsCommand(),
-		pageCommand(), debugCommand(), leaseCommand(), joinCommand(), onnxCommand(), simulateCommand())
+	c.AddCommand(runCommand(), planCommand(), submitCommand(), jobsCommand(), devicesCommand(), topCommand(),
+		joinCommand(),
+		poolCommand(), predictorCommand(), simulateCommand(), benchCommand(), executorCommand(), executorsCommand(),
+		debugCommand(), leaseCommand())
+	addVerbs(c)
 	return c
+}
+
+// addVerbs adds the commands that do something to a job, a device, a controller and so on, below these. Each had its
+// name to itself once, which goes on being a command.
+func addVerbs(root *cobra.Command) {
+	type maker = func() *cobra.Command
+	for _, noun := range []struct {
+		command *cobra.Command
+		verbs   []maker
+	}{
+		{group("job", "Stop, park, resume, wait for, trace or explain jobs, or print their logs"),
+			[]maker{stopCommand, parkCommand, resumeCommand, waitCommand, logsCommand, priorityCommand, traceCommand,
+				explainCommand}},
+		{group("device", "Drain, calibrate or budget a device, or forget an executor on it"),
+			[]maker{drainCommand, budgetCommand, forgetCommand, calibrateCommand}},
+		{tenantsCommand(), []maker{tenantCommand}},
+		{modelsCommand(), []maker{graphCommand, onnxCommand}},
+		{controllerCommand(), []maker{pageCommand, credentialsCommand}},
+	} {
+		root.AddCommand(noun.command)
+		for _, verb := range noun.verbs {
+			noun.command.AddCommand(verb())
+			alone := verb()
+			if alone.Name() == "set" {
+				alone.Use = strings.Replace(alone.Use, "set", "tenant", 1)
+			}
+			alone.Hidden = true
+			root.AddCommand(alone)
+		}
+	}
+}
+
+// group returns a command that does nothing by itself.
+func group(use, short string) *cobra.Command {
+	return &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return unknownCommand(c, args)
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
 }

@@ -34,7 +34,7 @@ func onnxShowCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "show FILE",
 		Short:   "Show operators, parameters, arithmetic and training memory of an ONNX file",
-		Example: "  tensile onnx show model.onnx --batch 32",
+		Example: "  tensile models onnx show model.onnx --batch 32",
 		Args:    needFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.showONNX(args[0], asJSON, c.OutOrStdout())
@@ -118,7 +118,7 @@ func onnxTestCommand() *cobra.Command {
 		Long: "Run single-operator test cases on the CPU and compare with their stored outputs.\n\nDIR is a test " +
 			"case of the ONNX project (a folder with model.onnx and test_data_set_0) or a folder of test cases. " +
 			"Unsupported cases are listed; the exit status is 1 if a case fails.",
-		Example: "  tensile onnx test onnx/backend/test/data/node --json",
+		Example: "  tensile models onnx test onnx/backend/test/data/node --json",
 		Args:    needFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			return testONNX(c.Context(), args[0], asJSON, c.OutOrStdout())

@@ -91,7 +91,7 @@ func TestClusterTenants(t *testing.T) {
 	long.Only(t)
 	t.Parallel()
 	c := startCluster(t, 8*graph.MiB)
-	if said := c.tell("tenants"); said != "nobody has a share: tensile tenant NAME --share N gives one\n" {
+	if said := c.tell("tenants"); said != "nobody has a share: tensile tenants set NAME --share N gives one\n" {
 		t.Errorf("without tenants: %q", said)
 	}
 	if said := c.tell("tenant", "ada", "--share", "3"); said != "tenant ada has share 3, and no jobs yet\n"+

@@ -79,12 +79,12 @@ func (p *page) show(ctx context.Context, server hub, o *controller.Options) erro
 }
 
 // ready says where the page is. The token is for who sits at the terminal, if there is one, and for no log, which
-// others may read: tensile page reads it from the state folder, as its owner may.
+// others may read: tensile controller page reads it from the state folder, as its owner may.
 func (p *page) ready(log func(string), state string, terminal io.Writer) {
 	if p.server == nil {
 		return
 	}
-	log(fmt.Sprintf("page at %s, for who has a token: tensile page --state %s", p.server.URL(web.Open),
+	log(fmt.Sprintf("page at %s, for who has a token: tensile controller page --state %s", p.server.URL(web.Open),
 		shellWord(state)))
 	if terminal != nil {
 		fmt.Fprintln(terminal, p.server.URL(web.View))
@@ -127,7 +127,7 @@ view it. The URL stays the same when the controller is restarted on the same sta
 the token also allows administrator actions: stop, park and resume jobs, and set priorities and the
 budget. Anyone who has that URL can do so.`,
 		Args: noArguments,
-		Example: "  tensile page\n" +
+		Example: "  tensile controller page\n" +
 			"  ssh -L 8080:127.0.0.1:PORT gpu-host   # the page of another machine, at localhost:8080",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return printPage(c.OutOrStdout(), state, steer)

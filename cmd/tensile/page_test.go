@@ -31,7 +31,8 @@ func TestTokenInNoLog(t *testing.T) {
 			t.Errorf("the log has the token %s:\n%s", token, &log)
 		}
 	}
-	want := "page at http://" + kept.Address + "/, for who has a token: tensile page --state " + f.state + "\n"
+	want := "page at http://" + kept.Address + "/, for who has a token: tensile controller page --state " +
+		f.state + "\n"
 	if log.String() != want+want {
 		t.Errorf("the log is\n%s\nwant twice\n%s", &log, want)
 	}

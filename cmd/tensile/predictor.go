@@ -99,7 +99,7 @@ func predictorTrainCommand() *cobra.Command {
 		Use:   "train",
 		Short: "Train a latency model on ops measured on GPUs",
 		Long: `Train a latency model on ops measured on GPUs and write it to a file. This takes a few minutes. For the
-CPU device use tensile calibrate, which takes its own measurements.`,
+CPU device use tensile device calibrate, which takes its own measurements.`,
 		Example: "  tensile predictor train --train neusight --output gpu.model",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -12,8 +12,8 @@ import (
 // writeScript writes the plan of a recorded graph as its script takes it.
 func (s *session) writeScript(path string) error {
 	if len(s.workload) != 1 || s.workload[0].Latency == nil {
-		return errors.New("--script is for one recorded graph: give a SCRIPT, or the file that tensile graph SCRIPT " +
-			"has printed")
+		return errors.New("--script is for one recorded graph: give a SCRIPT, or the file that " +
+			"tensile models graph SCRIPT has printed")
 	}
 	t := s.workload[0]
 	p := external.Compile(t.Graph, s.planned.Jobs[0].Plan)

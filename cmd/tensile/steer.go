@@ -117,7 +117,7 @@ func stopCommand() *cobra.Command {
 		Use:     "stop JOB...",
 		Short:   "Stop jobs after the current iteration",
 		Args:    needJobs,
-		Example: "  tensile stop vgg16.2",
+		Example: "  tensile job stop vgg16.2",
 	}, func(jobs []string) ([]wire.Request, error) {
 		return requestEach(wire.Request{Verb: wire.Stop}, jobs), nil
 	})
@@ -130,9 +130,9 @@ func parkCommand() *cobra.Command {
 		Short: "Park jobs: pause them and free their device memory",
 		Long: `Park jobs after the current iteration. Their state stays in the host memory of their executor and they
 use no device memory; with --disk they are reduced to a checkpoint and release the executor too.
-tensile resume continues them, with results that are bit-identical to those of an uninterrupted run.`,
+tensile job resume continues them, with results that are bit-identical to those of an uninterrupted run.`,
 		Args:    needJobs,
-		Example: "  tensile park vgg16.2 --disk",
+		Example: "  tensile job park vgg16.2 --disk",
 	}, func(jobs []string) ([]wire.Request, error) {
 		q := wire.Request{Verb: wire.Park, Place: wire.InMemory}
 		if disk {
@@ -149,7 +149,7 @@ func resumeCommand() *cobra.Command {
 		Use:     "resume JOB...",
 		Short:   "Resume parked jobs",
 		Args:    needJobs,
-		Example: "  tensile resume vgg16.2",
+		Example: "  tensile job resume vgg16.2",
 	}, func(jobs []string) ([]wire.Request, error) {
 		return requestEach(wire.Request{Verb: wire.Resume}, jobs), nil
 	})
@@ -166,7 +166,7 @@ func priorityCommand() *cobra.Command {
 			}
 			return nil
 		},
-		Example: "  tensile priority vgg16.2 5",
+		Example: "  tensile job priority vgg16.2 5",
 	}, func(args []string) ([]wire.Request, error) {
 		n, err := strconv.Atoi(args[1])
 		if err != nil || n < 1 || n > scheduler.MaxWeight {
@@ -185,7 +185,7 @@ func budgetCommand() *cobra.Command {
 current iteration. The new budget stays in force across restarts of the controller, until one is started
 with --budget. Only administrators may change the budget.`,
 		Args:    needOne("SIZE"),
-		Example: "  tensile budget 4GiB",
+		Example: "  tensile device budget 4GiB",
 	}, func(args []string) ([]wire.Request, error) {
 		q := wire.Request{Verb: wire.SetBudget, Device: device}
 		if args[0] == "none" {
@@ -213,7 +213,7 @@ func forgetCommand() *cobra.Command {
 restarts its jobs elsewhere from their checkpoints. If the process is still alive, it may use that
 memory at the same time: make sure that it is not. Only administrators may do this.`,
 		Args:    needOne("EXECUTOR"),
-		Example: "  tensile forget lab2",
+		Example: "  tensile device forget lab2",
 	}, func(args []string) ([]wire.Request, error) {
 		if err := wire.CheckName(args[0]); err != nil {
 			return nil, err

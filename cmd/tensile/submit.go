@@ -124,7 +124,7 @@ func submitCommand() *cobra.Command {
 		"write parameters and optimizer state to this FILE on the executor's machine, such as w.safetensors (one "+
 			"w-JOB.safetensors per job if there are several); a user's relative paths here and in --data, --weights "+
 			"and --from are below that user's folder")
-	c.Flags().BoolVar(&wait, "wait", false, "wait until the jobs end; exits like tensile wait")
+	c.Flags().BoolVar(&wait, "wait", false, "wait until the jobs end; exits like tensile job wait")
 	c.Flags().BoolVar(&asJSON, "json", false, "print a single JSON document")
 	c.Flags().IntVar(&s.priority, "priority", 1, "priority of the jobs: their weight relative to other jobs")
 	c.Flags().StringVar(&s.device, "device", "",

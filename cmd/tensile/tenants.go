@@ -21,17 +21,17 @@ func tenantCommand() *cobra.Command {
 	var share int
 	var remove bool
 	c := steer(&cobra.Command{
-		Use:   "tenant NAME",
+		Use:   "set NAME",
 		Short: "Set a user's share of the devices",
-		Long: `Set the share of the devices of user NAME, whose credentials were made by tensile credentials NAME
---user. As soon as one user has a share, every user is a tenant: users without one, and the
-administrator, have the share 1. On each device, tenants with jobs there get time in proportion to their
-shares; what one leaves idle the others use. Jobs of tenants that got more than their share are parked in
-favor of those that got less, and resume later. Shares persist across restarts of the controller.
---remove removes the share of NAME; without any shares there are no tenants. Only administrators may set
-shares.`,
+		Long: `Set the share of the devices of user NAME, whose credentials were made by
+tensile controller credentials NAME --user. As soon as one user has a share, every user is a tenant:
+users without one, and the administrator, have the share 1. On each device, tenants with jobs there get
+time in proportion to their shares; what one leaves idle the others use. Jobs of tenants that got more
+than their share are parked in favor of those that got less, and resume later. Shares persist across
+restarts of the controller. --remove removes the share of NAME; without any shares there are no tenants.
+Only administrators may set shares.`,
 		Args:    needOne("NAME"),
-		Example: "  tensile tenant ada --share 3\n  tensile tenant ada --remove",
+		Example: "  tensile tenants set ada --share 3\n  tensile tenants set ada --remove",
 	}, func(args []string) ([]wire.Request, error) {
 		if err := wire.CheckName(args[0]); err != nil {
 			return nil, err
@@ -118,7 +118,7 @@ controller started, run alone.`,
 // writeTenants prints a line for each tenant.
 func writeTenants(out io.Writer, tenants []wire.TenantState) error {
 	if len(tenants) == 0 {
-		_, err := fmt.Fprintln(out, "nobody has a share: tensile tenant NAME --share N gives one")
+		_, err := fmt.Fprintln(out, "nobody has a share: tensile tenants set NAME --share N gives one")
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

@@ -29,7 +29,7 @@ func traceCommand() *cobra.Command {
 compute lane waits for, and how much device memory is in use. Open the file at https://ui.perfetto.dev or
 in chrome://tracing. The jobs keep training; a waiting job is traced once it trains.`,
 		Args:    needJobs,
-		Example: "  tensile trace resnet50 vgg16 --iterations 3 --output trace.json",
+		Example: "  tensile job trace resnet50 vgg16 --iterations 3 --output trace.json",
 		PreRunE: func(*cobra.Command, []string) error {
 			const most = 1000
 			if iterations < 1 || iterations > most {

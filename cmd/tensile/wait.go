@@ -32,7 +32,7 @@ func waitCommand() *cobra.Command {
 		Long: `Wait until jobs have ended. The exit status is 0 if all finished, 1 if any failed, 3 if the loss of one
 was no longer a finite number and none failed otherwise, 2 if one was stopped and none failed, and 130 if
 the wait was interrupted, which does not affect the jobs.`,
-		Example: "  tensile wait vgg16.1 vgg16.2 && echo trained",
+		Example: "  tensile job wait vgg16.1 vgg16.2 && echo trained",
 		Args:    needJobs,
 	}
 	c.RunE = f.withController(func(ctx context.Context, conn *bus.Conn, args []string, out io.Writer) error {
@@ -63,7 +63,7 @@ func await(ctx context.Context, conn wire.Bus, jobs []wire.Record, asJSON bool, 
 			for _, rest := range jobs[i:] {
 				names = append(names, rest.Spec.Name)
 			}
-			return fmt.Errorf("%w: jobs go on; tensile wait %s waits for them again", errInterrupted,
+			return fmt.Errorf("%w: jobs go on; tensile job wait %s waits for them again", errInterrupted,
 				strings.Join(names, " "))
 		} else if err != nil {
 			return err

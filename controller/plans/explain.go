@@ -16,7 +16,7 @@ import (
 	"tensile/wire"
 )
 
-// ExplainRequest is what tensile explain asks of a job. It is answered by plans, as a [Request] is, but its answer
+// ExplainRequest is what tensile job explain asks of a job. It is answered by plans, as a [Request] is, but its answer
 // changes nothing.
 type ExplainRequest struct {
 	// To is Input.From of whoever asks.

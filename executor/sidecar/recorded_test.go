@@ -14,7 +14,7 @@ import (
 )
 
 // TestRecordedGraph shows the plan of a recorded graph in 60 % of what it needs: a perceptron of three layers on torch
-// 1.13, with momentum, as tensile graph prints it.
+// 1.13, with momentum, as tensile models graph prints it.
 func TestRecordedGraph(t *testing.T) {
 	f, err := os.Open(filepath.Join("testdata", "mlp.json"))
 	if err != nil {

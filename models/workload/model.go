@@ -111,7 +111,7 @@ func noGraph(path string, folder bool) error {
 		return fmt.Errorf("%s is a folder: name a network (tensile models lists them), a .json graph or an "+
 			".onnx file", path)
 	}
-	return fmt.Errorf("%s is a file, but no .json graph, which tensile graph MODEL makes, and no .onnx file: "+
+	return fmt.Errorf("%s is a file, but no .json graph, which tensile models graph MODEL makes, and no .onnx file: "+
 		"other forms are not read", path)
 }
 
@@ -190,7 +190,7 @@ func importModel(path string, s Settings) (built, error) {
 func readGraph(path string) (built, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return built{}, fmt.Errorf("graph file %s does not exist: make one with tensile graph MODEL", path)
+		return built{}, fmt.Errorf("graph file %s does not exist: make one with tensile models graph MODEL", path)
 	} else if err != nil {
 		return built{}, err
 	}

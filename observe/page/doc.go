@@ -9,5 +9,5 @@
 //
 // It costs little: the controller is asked once a second while somebody looks, and each few seconds for the history
 // when nobody does; what all viewers see is encoded once; a picture is drawn when it is asked for. Of a job whose page
-// is open one iteration is traced after each change of its plan, as tensile trace does.
+// is open one iteration is traced after each change of its plan, as tensile job trace does.
 package page

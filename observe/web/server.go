@@ -187,7 +187,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.lock.Unlock()
 	switch {
 	case may < View && (!mounted || needs > Open):
-		http.Error(w, "This needs the controller's token: tensile page prints the URL that has it.",
+		http.Error(w, "This needs the controller's token: tensile controller page prints the URL that has it.",
 			http.StatusUnauthorized)
 		return
 	case inURL && may >= View && r.Method == http.MethodGet:
@@ -196,7 +196,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, withoutToken(r.URL), http.StatusSeeOther)
 		return
 	case may < needs:
-		http.Error(w, "This token is for looking only: tensile page --steer prints the URL of another.",
+		http.Error(w, "This token is for looking only: tensile controller page --steer prints the URL of another.",
 			http.StatusForbidden)
 		return
 	}

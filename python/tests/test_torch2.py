@@ -86,7 +86,7 @@ class Compiled(Sidecar):
         compiled = SCRIPT.replace("tensile.join", "model.compile(backend='eager')\ntensile.join")
         done, said = self.run_script(lambda kind, body: [], compiled)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stderr, "")
+        self.assertNotIn("tensile: ", done.stderr)  # torch says what it thinks of a Python
         self.assertEqual([k for k, _ in said], ["hello", *["iteration"] * 4, "graph", *["iteration"] * 4, "end"])
         graph = said[5][1]["graph"]
         self.assertTrue(graph["storages"] and all(s["role"] not in ("parameter", "state") for s in graph["storages"]))

@@ -124,8 +124,7 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 	}
 	goOn := context.AfterFunc(ctx, dial.abort)
 	c.nats, err = nats.Connect(address, with...)
-	// A server asks by itself whether a client lives that is slow, and nats.go takes the question for a wrong answer.
-	for tries := 0; err != nil && strings.Contains(err.Error(), "expected 'PONG', got 'PING'") && tries < 10; tries++ {
+	for tries := 0; saysNothing(err) && tries < 10; tries++ {
 		c.nats, err = nats.Connect(address, with...)
 	}
 	switch aborted := !goOn(); {
@@ -152,6 +151,14 @@ func connect(ctx context.Context, to Credentials, o ConnOptions, within nats.InP
 		c.retries.Go(c.poll)
 	}
 	return c, nil
+}
+
+// saysNothing reports whether an attempt to connect has failed before the server has said whether it refuses. It asks
+// by itself whether a client lives that is slow, and nats.go takes the question for a wrong answer. Where it closes the
+// connection at once, its reason may be lost.
+func saysNothing(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "expected 'PONG', got 'PING'") ||
+		strings.Contains(err.Error(), "connection closed by remote after TLS handshake"))
 }
 
 func (c *Conn) prepare(ctx context.Context) error {
