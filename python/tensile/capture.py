@@ -179,6 +179,11 @@ class Recorder:
             self.most = 2 * len(self.lent) + LENT
         self.lent[i] = Weak(storage)
 
+    def lends(self, storage):
+        """Reports whether something that is no op may read a storage at its address."""
+        weak = self.lent.get(storage._cdata)
+        return weak is not None and not weak.expired()
+
     def poll(self, among):
         gone = [s for s in among.values() if s.weak.expired()]
         for s in gone:

@@ -26,8 +26,8 @@ def say(text):
 
 
 def on_host(count):
-    """Returns bytes on the host that are not torch's."""
-    return torch.frombuffer(mmap.mmap(-1, count), dtype=torch.uint8)
+    """Returns bytes on the host that are not torch's, and that no process shares which is forked meanwhile."""
+    return torch.frombuffer(mmap.mmap(-1, count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), dtype=torch.uint8)
 
 
 class Direct:

@@ -9,7 +9,7 @@ import torch
 import torch.utils.data
 import torch.utils.dlpack
 
-from . import modes
+from . import modes, saved
 from .storages import Untyped
 
 
@@ -38,7 +38,8 @@ class Hooks:
             return
         self.wrapped.add((owner, name))
         own = name in vars(owner)
-        setattr(owner, name, functools.wraps(old)(make(old)))
+        new = make(old)
+        setattr(owner, name, new if isinstance(new, property) else functools.wraps(old)(new))
         self.undoing.append(lambda: setattr(owner, name, old) if own else delattr(owner, name))
 
     def undo(self):
@@ -233,6 +234,9 @@ def install(session):
         hooks.wrap(torch.autograd.profiler, name, profiled(True))
     hooks.wrap(torch.autograd.profiler, "_disable_profiler", profiled(False))
     hooks.wrap(torch.autograd, "backward", backward)
+    if saved.AVAILABLE:
+        hooks.wrap(torch.autograd.function.BackwardCFunction, "saved_tensors", saved.saved_tensors)
+        hooks.wrap(torch._C._autograd.SavedTensor, "register_hooks", saved.register_hooks)
     hooks.wrap(torch._C._autograd, "_saved_tensors_hooks_disable", disabled)
     hooks.wrap(torch._C._autograd, "_saved_tensors_hooks_enable", enabled)
     hooks.wrap(torch.nn.parallel.DistributedDataParallel, "__init__", split)

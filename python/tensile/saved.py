@@ -13,6 +13,7 @@ compares no versions of what hooks have saved, so unpack does.
 """
 
 import sys
+import threading
 import weakref
 
 import torch
@@ -48,9 +49,67 @@ def only(tensors):
 
 
 class Pack:
-    """A saved tensor whose storage may be away."""
+    """A saved tensor, whose storage may be away."""
 
-    __slots__ = ("tensor", "version", "kept", "__weakref__")
+    __slots__ = ("tensor", "version", "kept", "names", "theirs", "__weakref__")
+
+    def __init__(self, t):
+        self.tensor = d = kept_as(t)
+        self.version = version_of(t, d)
+        self.kept = None
+        self.names = t.__dict__ if d is not t and t.__dict__ else None  # what the script has put on it
+        self.theirs = None  # the script's own way to unpack, where it has registered one
+
+    def unpacked(self):
+        if self.version is not None and version(self.tensor) != self.version:
+            raise modified(self.tensor, self.version)
+        if _reading.packs is not None:
+            _reading.packs.append(self)
+        return self.tensor
+
+    def whole(self, unpacked):
+        """Returns what a function of the script's own has saved: torch has made another tensor of it."""
+        if self.tensor.requires_grad:
+            return self.tensor
+        if self.names is not None:
+            unpacked.__dict__.update(self.names)
+        return unpacked
+
+
+class _Reading(threading.local):
+    packs = None  # that were unpacked while a function of the script's own asks for what it has saved
+
+
+_reading = _Reading()
+
+
+def saved_tensors(old):
+    """Returns the property of a function's context by which a tensor comes back as what it was, with what is on it."""
+    def get(ctx):
+        before, _reading.packs = _reading.packs, []
+        try:
+            values = old.__get__(ctx)
+            packs = _reading.packs
+        finally:
+            _reading.packs = before
+        if len(packs) != sum(v is not None for v in values):  # hooks of the script's own have it
+            return values
+        packs.reverse()
+        return tuple(None if v is None else packs.pop().whole(v) for v in values)
+    return property(get)
+
+
+def register_hooks(old):
+    """Returns a function that registers hooks of the script's own for one saved tensor, which come above ours."""
+    def run(one, pack, unpack):
+        p = one.data
+        if type(p) is not Pack or p.theirs is not None:
+            return old(one, pack, unpack)
+        t = one.unpack_hook(p)
+        p.kept, p.theirs = None, unpack
+        with torch.no_grad():
+            p.tensor = pack(t)
+    return run
 
 
 class Kept:
@@ -65,14 +124,18 @@ class Kept:
 
     def storage(self):
         """Returns the storage if packs alone hold it, else None."""
-        tensors = [p.tensor for p in (r() for r in self.packs) if p is not None]
+        tensors = self.tensors()
         return only(tensors) if tensors else None
+
+    def tensors(self):
+        return [p.tensor for p in (r() for r in self.packs) if p is not None and p.kept is not None]
 
 
 def kept_as(t):
-    """Returns the tensor that a pack keeps: an alias, as the graph would hold what an op has made in a circle, for good."""
+    """Returns the tensor that a pack keeps: an alias, as the graph would hold what an op has made in a circle, for good. Of a
+    parameter itself, which no op has made, and whose memory the script may change for another."""
     try:
-        return t.detach()
+        return t if t.is_leaf and t.requires_grad else t.detach()
     except Exception:  # of a class whose tensors have no such op
         return t
 
@@ -80,7 +143,7 @@ def kept_as(t):
 def version(t):
     try:
         return t._version
-    except RuntimeError:  # of an inference tensor, which has none
+    except Exception:  # of an inference tensor, which has none, or of a class that allows no such question
         return 0
 
 
@@ -91,11 +154,10 @@ def version_of(t, kept):
     return v if version(kept) == v else None
 
 
-def check(t, was):
-    if was is not None and version(t) != was:
-        raise RuntimeError(
-            "one of the variables needed for gradient computation has been modified by an inplace operation: "
-            f"[{t.type()} {list(t.shape)}] is at version {version(t)}; expected version {was} instead.")
+def modified(t, was):
+    return RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{t.type()} {list(t.shape)}] is at version {version(t)}; expected version {was} instead.")
 
 
 def enter(hooks):
@@ -139,10 +201,8 @@ class Notes:
     def pack(self, t):
         session = self.session
         inside, session.inside = session.inside, True
-        p = Pack()
         try:
-            p.tensor = kept_as(t)
-            p.version, p.kept = version_of(t, p.tensor), None
+            p = Pack(t)
             if session.recording():
                 p.kept = self._note(t, p)
             else:
@@ -167,7 +227,7 @@ class Notes:
                 s = None
         self._look()
         self.packs.append((s, t.shape, t.dtype))
-        if s is not None and s not in self.alone and s not in self.needed and not (t.is_leaf and t.requires_grad):
+        if s is not None and s not in self.alone and s not in self.needed and p.tensor is not t:
             self.held.setdefault(s, Kept(None, None, 0)).packs.append(weakref.ref(p))
         return s
 
@@ -180,18 +240,26 @@ class Notes:
                     self.session.segments.needs(s)  # it is not away before
 
     def unpack(self, p):
-        s, segments = p.kept, self.session.segments
+        if p.theirs is not None:
+            return p.theirs(p.tensor)
         if self.session.recording():
-            if segments is not None:
-                segments.cut()
-                if s is not None:
-                    segments.needs(s)
-            if s is not None and s not in self.needed:
-                self.needed[s] = len(self.unpacks)
-                self.held.pop(s, None)
-            self.unpacks.append(self.recorder.at)
-        check(p.tensor, p.version)
-        return p.tensor
+            try:
+                self._needed(p.kept)
+            except Exception as e:
+                self.whole = False
+                self.session.broken(e)
+        return p.unpacked()
+
+    def _needed(self, s):
+        segments = self.session.segments
+        if segments is not None:
+            segments.cut()
+            if s is not None:
+                segments.needs(s)
+        if s is not None and s not in self.needed:
+            self.needed[s] = len(self.unpacks)
+            self.held.pop(s, None)
+        self.unpacks.append(self.recorder.at)
 
 
 class Saver:
@@ -214,29 +282,29 @@ class Saver:
     def pack(self, t):
         k, m = self.k, self.moves
         self.k = k + 1
-        d = kept_as(t)
-        was = version_of(t, d)
+        p = Pack(t)
         if m is None:
-            return d, was
+            return p
         try:
             if k >= len(m.packs) or (t.shape, t.dtype) != m.packs[k]:
                 m = self._other(k, t)
                 if m is None:
-                    return d, was
+                    return p
             if self.leaving or self.late or k in m.looks:
                 self._look(k, m)
             n = m.slots[k]
-            return (d, was) if n is None else self._keep(m, n, d, was)
+            if n is not None and p.tensor is not t and t.layout == torch.strided:
+                self._keep(m, n, p)
         except Exception as e:
             self.moves = None
             self.session.broken(e)
-            return d, was
+        return p
 
     def _other(self, k, t):
         """A pack is another than the recorded one: its storage may have other bytes, or this is another kind of iteration."""
         m = self.moves
         if k < len(m.packs) and t.dtype == m.packs[k][1] and t.dim() == len(m.packs[k][0]):
-            size = t.untyped_storage().nbytes() if m.bytes[k] else 0
+            size = storage_of(t).nbytes() if m.bytes[k] and t.layout == torch.strided else 0
             if size > m.bytes[k]:
                 self.grown[k] = size
             return m
@@ -251,24 +319,20 @@ class Saver:
         self.moves = None
         return None
 
-    def _keep(self, m, n, d, was):
+    def _keep(self, m, n, p):
         """Keeps a tensor whose storage is to go. If an earlier storage of the slot is still away, as where a graph outlives
         its iteration, its copy is not overwritten."""
-        if d.layout is not torch.strided:
-            return d, was
-        i = identity(d)
+        i = identity(p.tensor)
         kept = self.current.get(i)
         if kept is None or kept.number != n:
-            storage = storage_of(d)
+            storage = storage_of(p.tensor)
             size = storage.nbytes()
             if m.living(n) is not None or size > m.room[n] or not lies(storage, self.session.device):
-                return d, was
+                return
             kept = self.current[i] = Kept(m, n, size)
             m.kept[n] = weakref.ref(kept)
-        p = Pack()
-        p.tensor, p.version, p.kept = d, was, kept
+        p.kept = kept
         kept.packs.append(weakref.ref(p))
-        return p
 
     def _look(self, k, m):
         """Has what packs alone hold go to the host."""
@@ -282,8 +346,8 @@ class Saver:
             self._settle()
             for kept in due:
                 storage = kept.storage()
-                if storage is None:
-                    if any(r() is not None for r in kept.packs):
+                if storage is None or storage.nbytes() != kept.size or self.session.recorder.lends(storage):
+                    if kept.tensors():
                         self.late.append(kept)
                     continue
                 self.current.pop(storage._cdata, None)
@@ -304,12 +368,12 @@ class Saver:
                 kept.away = emptied(storage)
 
     def unpack(self, p):
-        if type(p) is tuple:
-            t, was = p
-        else:
-            t, was, kept = p.tensor, p.version, p.kept
+        if p.theirs is not None:
+            return p.theirs(p.tensor)
+        kept = p.kept
+        if type(kept) is Kept:
             if kept.away:
-                self._bring(kept, t)
+                self._bring(kept, p.tensor)
             elif kept in self.leaving:
                 self.leaving.remove(kept)  # it may be written now
             kept.moves.copies.use(kept.number)
@@ -318,11 +382,12 @@ class Saver:
             for n in m.starts.get(self.u, ()):
                 self._start(m, n)
             self.u += 1
-        check(t, was)
-        return t
+        return p.unpacked()
 
     def _bring(self, kept, t):
-        with modes.own():
+        with self.session.lock, modes.own():  # several threads may ask for it
+            if not kept.away:
+                return
             storage = storage_of(t)
             if storage.nbytes() != kept.size:
                 storage.resize_(kept.size)
@@ -331,9 +396,12 @@ class Saver:
 
     def _start(self, m, n):
         kept = m.living(n)
-        tensors = [p.tensor for p in (r() for r in kept.packs) if p is not None] if kept is not None else ()
+        tensors = kept.tensors() if kept is not None else ()
         if tensors and kept.away:
-            self._bring(kept, tensors[0])
+            try:
+                self._bring(kept, tensors[0])
+            except RuntimeError:  # there is no room yet: the unpack that needs it brings it, or says so
+                pass
 
     def end(self):
         """Ends an iteration; returns why it was another than recorded, or None."""

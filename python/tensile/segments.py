@@ -89,7 +89,7 @@ class Segments:
         s, recorder = self.session, self.recorder
         r = Record()
         r.ins, r.outs, self.ins, self.outs = self.ins, self.outs, [], []
-        r.func = "what saves" if r.outs else "what needs" if r.ins else "what runs"
+        r.func = f"what runs in the {s.phase} phase"
         r.shapes, r.fresh, r.writes = [()] * len(r.outs), set(r.outs), set()
         r.random = r.empty = r.overwrites = r.looks = False
         r.once = r.probed = r.grad = True

@@ -136,6 +136,7 @@ class Session(TorchDispatchMode):
 
     def _forked(self):
         self.off = self.child = True
+        self.saver.moves = None
 
     # ops
 

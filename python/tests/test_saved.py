@@ -1,9 +1,12 @@
 """Plans that are played by what autograd saves: the bits of the script alone, and no more bytes than were foreseen."""
 
 import contextlib
+import ctypes
 import gc
 import io
+import os
 import random
+import sys
 import threading
 import unittest
 from unittest import mock
@@ -17,6 +20,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from tensile import away, modes, saved
+from tensile.copies import Direct, on_host
 from tensile.session import Session
 
 
@@ -135,6 +139,28 @@ class Saved(Base):
                 ("epochs", scripts.epochs, {}), ("saving", scripts.saving, {"into": []})):
             with self.subTest(script=name):
                 self.trains(script, **options)
+
+    def test_ahead(self):
+        """A copy that begins some unpacks before it is needed: at the unpack that was named, or later where there is no room."""
+        def bring(saver, kept, tensor):
+            if "_start" in sys._getframe(1).f_code.co_name:
+                if fails:
+                    raise torch.OutOfMemoryError("no room")
+                ahead.append(saver.u)
+            else:
+                late.append(saver.u)
+            return bring_back(saver, kept, tensor)
+        bring_back, foreseen = saved.Saver._bring, []
+        for fails in False, True:
+            ahead, late = [], []
+            with mock.patch.dict(away.AHEAD, cpu=2), mock.patch.object(saved.Saver, "_bring", bring):
+                p = self.run_both(scripts.plain, network="encoder")
+                moves = away.moves(p.graphs[0], torch.device("cpu"), p.plans[0]["plan_bytes"])
+                foreseen = sorted(u for u, slots in moves.starts.items() for _ in slots)
+            if fails:
+                self.assertGreater(len(late), 0)
+            else:
+                self.assertEqual((sorted(set(ahead)), late), (sorted(set(foreseen)), []))
 
     def test_ops_are_not_looked_at(self):
         """The mode is off torch's stack in iterations that are played so, and takes the place of hooks where these cannot keep
@@ -338,6 +364,137 @@ class Traps(Base):
             return model[2:](scripts.Square.apply(y) + g)
         self.trains(script, forward=forward, planned=[True] * 8)
 
+    def test_what_is_on_tensors(self):
+        """A function of the script's own gets its parameters themselves, and on other tensors what the script has put there."""
+        class Scaled(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, w, none):
+                ctx.save_for_backward(x, none, w)
+                return x @ w.t()
+
+            @staticmethod
+            def backward(ctx, g):
+                x, none, w = ctx.saved_tensors
+                assert none is None and w is weight[0]
+                w.seen = w.grad is not None
+                return g @ w * x.scale, g.t() @ x * w.scale, None
+
+        def forward(i, model, x):
+            y = model[:2](x)
+            weight[:] = [model[2].weight]
+            y.scale, weight[0].scale = 3.0, 2.0
+            return model[3:](Scaled.apply(y, weight[0], None))
+        weight = []
+        self.trains(script, forward=forward, planned=[True] * 8, after=lambda i, model: weight[0].seen, seeds=2)
+
+    def test_hooks_of_one_tensor(self):
+        """The script registers hooks for one saved tensor, once."""
+        def forward(i, model, x):
+            y = model[:2](x).exp()
+            if i >= begins:
+                one = y.grad_fn._raw_saved_result
+                one.register_hooks(lambda t: (t * 1, i), lambda pair: pair[0] * 2)
+                with self.assertRaisesRegex(RuntimeError, "hooks have already been set"):
+                    one.register_hooks(lambda t: t, lambda t: t)
+            return model[2:](y.log())
+        for begins in 0, 9:
+            self.trains(script, forward=forward, planned=[True] * 8, seeds=1)
+
+    def test_another_parameter(self):
+        """The backward pass reads what a parameter has then, as without hooks: the script may have given it other memory."""
+        def forward(i, model, x):
+            models[:] = [model]
+            return model(x)
+
+        def backward(i, loss):
+            weight = models[0][2].weight
+            if i % 3 == 2:
+                weight.data = weight.data * 0.5
+            loss.backward()
+        models = []
+        self.trains(script, forward=forward, backward=backward, seeds=2)
+
+    def test_addresses(self):
+        """What was given away by its address stays, in this iteration already."""
+        def forward(i, model, x):
+            y = model[:4](x)
+            if i == 9:
+                address.append(y.data_ptr())
+            return model[4:](y)
+
+        def backward(i, loss):
+            if address:
+                read.append(ctypes.c_float.from_address(address.pop()).value)
+            loss.backward()
+        address, read = [], []
+        self.trains(script, forward=forward, backward=backward, after=lambda i, model: read.pop() if read else None,
+                    lines=1, seeds=2)
+
+    def test_resized(self):
+        """A storage that the script has made larger since it was saved has no room on the host: it stays."""
+        def forward(i, model, x):
+            y = model[:4](x)
+            z = model[4](y)
+            if i == 9:
+                y.untyped_storage().resize_(2 * y.untyped_storage().nbytes())
+            del y
+            return model[5:](z)
+
+        def out(copies, n, storage):
+            self.assertLessEqual(storage.nbytes(), copies.slots[n].bytes)
+            copy(copies, n, storage)
+        copy = Direct.out
+        with mock.patch.object(Direct, "out", out):
+            self.trains(script, forward=forward, planned=[True] * 8, seeds=1)
+
+    def test_late(self):
+        """What a script holds for some packs more than when it was recorded goes once it is let go."""
+        def moves(begins):
+            def forward(i, model, x):
+                y = model[:2](x)
+                z = model[2](y)
+                held = y if i >= begins else None
+                del y
+                z = model[4](model[3](z))
+                del held
+                return model[6](model[5](z))
+            self.moved = 0
+            self.run_both(script, forward=forward)
+            return self.moved
+        self.assertEqual(moves(9), moves(16))
+
+    def test_forked(self):
+        """A process that was forked in the middle of an iteration shares no copies, and moves nothing."""
+        def forward(i, model, x):
+            if i == 9:
+                begin, child = os.pipe(), os.fork()
+                if not child:
+                    try:
+                        os.read(begin[0], 1)
+                        y = model(torch.full((128, 32), 100.0)).sum().item()
+                    finally:
+                        os._exit(y is None)
+                forked.append((child, begin))
+            return model(x)
+
+        def backward(i, loss):
+            if forked:
+                child, begin = forked.pop()
+                os.write(begin[1], b"x")
+                self.assertEqual(os.waitpid(child, 0)[1], 0)
+                os.close(begin[0])
+                os.close(begin[1])
+            loss.backward()
+        forked = []
+        self.trains(script, forward=forward, backward=backward, seeds=1)
+        mapped = on_host(8)
+        child = os.fork()
+        if not child:
+            mapped.fill_(1)
+            os._exit(0)
+        os.waitpid(child, 0)
+        self.assertEqual(mapped.tolist(), [0] * 8)
+
     def test_shapes(self):
         """Smaller and larger batches: one plan for all, as large as the largest."""
         for name, batch, planned in (("smaller", lambda i: 128 - i * 5 % 9, [True] * 6),
@@ -387,9 +544,12 @@ class Traps(Base):
         written = torch.zeros(3).add_(1)
         self.assertEqual(saved.version_of(written, written.detach()), written._version)
         self.assertIsNone(saved.version_of(written, torch.zeros(3)))
-        saved.check(torch.zeros(3).add_(1), None)
+        p = saved.Pack(written)
+        p.version = None
+        p.unpacked()
+        p.version = written._version - 1
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
-            saved.check(written, written._version - 1)
+            p.unpacked()
 
     def test_threads(self):
         def in_thread(run):
