@@ -187,7 +187,7 @@ func unheld(r wire.Record) bool {
 }
 
 // pause is the time between two looks.
-const pause = 20 * time.Millisecond
+const pause = 50 * time.Millisecond
 
 // until asks for the jobs again and again, until they are as they should become.
 func (c *cluster) until(what string, ok func(map[string]wire.Record) bool) map[string]wire.Record {

@@ -1,11 +1,14 @@
 """Small training scripts, as functions of a run: each yields the loss of an iteration."""
 
+import atexit
+import gc
 import io
 import os
 import sys
 import unittest
 
 import torch
+import torch._dynamo  # which the first optimizer imports else
 from torch import nn
 from torch.nn import functional as F
 
@@ -13,6 +16,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 from tensile import hooks  # noqa: E402
 from tensile.session import Session  # noqa: E402
+
+gc.freeze()  # what torch is made of is many objects: each join and each collection would look at all
+atexit.register(gc.unfreeze)
 
 LONG = bool(os.environ.get("TENSILE_LONG"))  # whether tests run at full length, as Go's do with -long
 long = unittest.skipUnless(LONG, "long: make test-all runs it")

@@ -4,14 +4,11 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import tempfile
 import unittest
 
+from fresh import Script
 from scripts import long
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-PACKAGE = os.path.join(HERE, "..")
 
 SCRIPT = """
 import torch
@@ -64,18 +61,13 @@ class Sidecar(unittest.TestCase):
             path = os.path.join(d, "train.py")
             with open(path, "w") as f:
                 f.write(script)
-            environment = dict(os.environ, PYTHONPATH=PACKAGE)
-            environment.pop("TENSILE_SOCKET", None)
             if answer is None:
-                done = subprocess.run([sys.executable, path], env=environment, capture_output=True, text=True)
-                return done, []
+                return subprocess.CompletedProcess([], *Script(path).wait()), []
             door = os.path.join(d, "sidecar")
             listening = socket.socket(socket.AF_UNIX)
             listening.bind(door)
             listening.listen()
-            environment["TENSILE_ADDRESS"] = door
-            script = subprocess.Popen([sys.executable, path], env=environment, stdout=subprocess.PIPE,
-                                      stderr=subprocess.PIPE, text=True)
+            script = Script(path, TENSILE_ADDRESS=door)
             with listening:
                 ours, _ = listening.accept()
             said = []
@@ -88,8 +80,7 @@ class Sidecar(unittest.TestCase):
                             ours.shutdown(socket.SHUT_RDWR)
                             break
                         ours.sendall((json.dumps({"version": 1, "kind": kind, "body": body}) + "\n").encode())
-            out, errors = script.communicate()
-            done = subprocess.CompletedProcess([], script.returncode, out, errors)
+            done = subprocess.CompletedProcess([], *script.wait())
             return done, said
 
 
