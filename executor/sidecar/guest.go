@@ -499,6 +499,9 @@ func (g *Guest) countIteration(i *external.Iteration) error {
 	case s != nil && s.program == g.given && s.program.Plan.Epoch > g.epoch:
 		g.acknowledge(s.program)
 	}
+	if g.left == 0 { // it trained before the job was told to begin
+		g.left = max(0, g.now-i.Wall)
+	}
 	r := &executor.Report{Job: g.job, Epoch: g.epoch, Iteration: i.Iteration - 1, Left: g.left,
 		Begin: max(g.left, g.now-i.Wall), End: g.now, Stall: i.Stall, Touched: i.Touched,
 		Script: &executor.Script{Plan: g.summary.Plan, Reserve: g.summary.Reserve, Loss: i.Loss,

@@ -33,6 +33,7 @@ func programOf(t *testing.T, g *graph.Graph, epoch int64, budget graph.Bytes) *p
 // told tells a guest something, and returns what it wants, a line each, without notes.
 func told(g *Guest, in GuestInput) string {
 	var lines []string
+	in.Now = max(in.Now, g.now+10)
 	for _, o := range g.Step(in) {
 		switch e := o.Event; {
 		case o.Note != "":
@@ -60,6 +61,9 @@ func told(g *Guest, in GuestInput) string {
 			line := fmt.Sprintf("report of %d by %d, reserve %d", e.Report.Iteration, e.Report.Epoch, said.Reserve)
 			if said.Loss != nil {
 				line += fmt.Sprint(", loss ", *said.Loss)
+			}
+			if r := e.Report; r.Left == 0 || r.Left > r.Begin || r.Begin > r.End {
+				line += fmt.Sprintf(", left at %v, began at %v, ended at %v", r.Left, r.Begin, r.End)
 			}
 			lines = append(lines, line)
 		case e.Parked != 0:
@@ -232,6 +236,10 @@ func TestGuestLeased(t *testing.T) {
 		external.Parked{Number: 3}, fmt.Sprintf("leave; home; join with %d pages", pages),
 		GuestInput{Exited: &Exit{Err: errors.New("signal: killed")}},
 		"leave; ended after 0: the script has ended: signal: killed",
+	})
+	walk(t, new(Guest), []any{ // it trains already, and has yet to rest
+		hello, "", GuestInput{Open: &Open{Job: "a", Program: first}}, "",
+		external.Iteration{Iteration: 1, Wall: 5, Touched: 7}, "report of 0 by 0, reserve 0",
 	})
 }
 
