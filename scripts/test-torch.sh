@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs the tests of python/tensile on a Python with PyTorch and appends a row to docs/pytorch.md: version, passed, skipped, failed.
+# Runs the tests of python/tensile on a Python with PyTorch and appends a row to docs/pytorch.md: versions, passed, skipped, failed.
 # A version that is listed already gets its row anew.
 set -eu
 cd "$(dirname "$0")/.."
 python=${1:-python3}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-version=$("$python" -c 'import torch; print(torch.__version__)') || {
+version=$("$python" -c 'import sys, torch; print(torch.__version__ + ", Python %d.%d" % sys.version_info[:2])') || {
 	echo "$python has no PyTorch: give another one with PYTHON=..." >&2
 	exit 1
 }

@@ -69,7 +69,7 @@ func outcome(t *testing.T, r scheduler.Request) string {
 
 // parseSketch reads a job and a request from a few words a line:
 //
-//	schedule policy=tensile device budget=112MiB link=16MiB/ms     or: lowest instead of a budget
+//	schedule policy=tensile budget=112MiB link=16MiB/ms     or: lowest instead of a budget
 //	parameter w 8MiB                                        or: state, input
 //	op 4ms a b -> c:16MiB                                   reads a and b, makes c
 //	op 1ms w g -> w                                         updates w in place
