@@ -9,6 +9,7 @@ import random
 import sys
 import threading
 import unittest
+import warnings
 from unittest import mock
 
 import scripts
@@ -68,6 +69,7 @@ class Base(unittest.TestCase):
             return emptied(storage)
 
         said = io.StringIO()
+        warnings.filterwarnings("ignore", "Guards may run slower")  # what torch thinks of Python 3.13.0
         with mock.patch.object(saved, "emptied", counted), contextlib.redirect_stderr(said):
             yield
         self.said = said.getvalue().splitlines()
