@@ -69,8 +69,8 @@ class Base(unittest.TestCase):
             return emptied(storage)
 
         said = io.StringIO()
-        warnings.filterwarnings("ignore", "Guards may run slower")  # what torch thinks of Python 3.13.0
-        with mock.patch.object(saved, "emptied", counted), contextlib.redirect_stderr(said):
+        with mock.patch.object(saved, "emptied", counted), contextlib.redirect_stderr(said), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what torch thinks of the script, once in a process, is no line of ours
             yield
         self.said = said.getvalue().splitlines()
 
