@@ -35,6 +35,12 @@ func decodeImage(text []byte) (image.Image, error) {
 		return nil, err
 	}
 	switch x := img.(type) {
+	case *image.Gray:
+		if kind == "tiff" && isFaxOfLight(text) {
+			for i, v := range x.Pix {
+				x.Pix[i] = ^v
+			}
+		}
 	case *image.YCbCr:
 		return colours(x, kind), nil
 	case *image.NYCbCrA:
@@ -65,6 +71,30 @@ func decodeImage(text []byte) (image.Image, error) {
 		}
 	}
 	return img, nil
+}
+
+// isFaxOfLight reports whether a TIFF has fax compression, in which a run of ones is black, of an image in which ones are
+// white: the package that reads it takes the runs as they are there, and libtiff the image.
+func isFaxOfLight(text []byte) bool {
+	const compression, photometric, whiteIsOne = 259, 262, 1
+	if len(text) < 8 {
+		return false
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if text[0] == 'M' {
+		order = binary.BigEndian
+	}
+	found := make(map[uint16]uint16)
+	if at := int64(order.Uint32(text[4:])); at+2 <= int64(len(text)) {
+		entries := text[at+2:]
+		entries = entries[:min(len(entries)/12, int(order.Uint16(text[at:])))*12]
+		for entry := range slices.Chunk(entries, 12) {
+			if tag := order.Uint16(entry); tag == compression || tag == photometric {
+				found[tag] = order.Uint16(entry[8:])
+			}
+		}
+	}
+	return found[compression] >= 2 && found[compression] <= 4 && found[photometric] == whiteIsOne
 }
 
 // hasEnd reports whether an image of a kind seems to have its end: the mark of it is among the last bytes of the file,

@@ -1,6 +1,8 @@
 package data
 
 import (
+	"bytes"
+	"encoding/base64"
 	"image"
 	"image/color"
 	"os"
@@ -113,5 +115,23 @@ func TestChromaRows(t *testing.T) {
 		if got := colours(x, "jpeg").At(0, row).(color.RGBA).R; got != want {
 			t.Errorf("row %d has red %d, want %d", row, got, want)
 		}
+	}
+}
+
+// A fax in which ones are white, as Pillow writes it, is the image that libtiff reads: three white pixels and five black
+// ones above a white row.
+func TestFax(t *testing.T) {
+	text, err := base64.StdEncoding.DecodeString("SUkqABAAAAAmtkU1ABABAAkAAAEDAAEAAAAIAAAAAQEDAAEAAAACAAAAAgEDAAEAAAAB" +
+		"AAAAAwEDAAEAAAAEAAAABgEDAAEAAAABAAAAEQEEAAEAAAAIAAAAFgEDAAEAAAACAAAAFwEEAAEAAAAHAAAAHAEDAAEAAAABAAAAAAAAAA==")
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := decodeImage(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := img.(*image.Gray).Pix
+	if want := []byte{255, 255, 255, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255}; !bytes.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
