@@ -73,8 +73,8 @@ func decodeImage(text []byte) (image.Image, error) {
 	return img, nil
 }
 
-// isFaxOfLight reports whether a TIFF has fax compression, in which a run of ones is black, of an image in which ones are
-// white: the package that reads it takes the runs as they are there, and libtiff the image.
+// isFaxOfLight reports whether a TIFF has fax compression, in which a run of ones is black, of an image in which ones
+// are white: the package that reads it takes the runs as they are there, and libtiff the image.
 func isFaxOfLight(text []byte) bool {
 	const compression, photometric, whiteIsOne = 259, 262, 1
 	if len(text) < 8 {
