@@ -118,11 +118,11 @@ func TestChromaRows(t *testing.T) {
 	}
 }
 
-// A fax in which ones are white, as Pillow writes it, is the image that libtiff reads: three white pixels and five black
-// ones above a white row.
+// A fax in which ones are white, as Pillow writes it, is the image that libtiff reads: three white pixels and five
+// black ones above a white row.
 func TestFax(t *testing.T) {
-	text, err := base64.StdEncoding.DecodeString("SUkqABAAAAAmtkU1ABABAAkAAAEDAAEAAAAIAAAAAQEDAAEAAAACAAAAAgEDAAEAAAAB" +
-		"AAAAAwEDAAEAAAAEAAAABgEDAAEAAAABAAAAEQEEAAEAAAAIAAAAFgEDAAEAAAACAAAAFwEEAAEAAAAHAAAAHAEDAAEA" +
+	text, err := base64.StdEncoding.DecodeString("SUkqABAAAAAmtkU1ABABAAkAAAEDAAEAAAAIAAAAAQEDAAEAAAACAAAAAgEDAAEA" +
+		"AAABAAAAAwEDAAEAAAAEAAAABgEDAAEAAAABAAAAEQEEAAEAAAAIAAAAFgEDAAEAAAACAAAAFwEEAAEAAAAHAAAAHAEDAAEA" +
 		"AAABAAAAAAAAAA==")
 	if err != nil {
 		t.Fatal(err)
