@@ -67,7 +67,7 @@ func TestClusterTraced(t *testing.T) {
 		t.Errorf("the trace has iterations of %v, want 3 of c alone", n)
 	}
 	for _, test := range []struct{ args, want string }{
-		{"trace", "tensile: tensile job trace: name a JOB: tensile jobs lists them"},
+		{"trace", "tensile: tensile trace: name a JOB: tensile jobs lists them"},
 		{"trace b", "tensile: job b is stopped already"},
 		{"trace x", "tensile: there is no job x that runs or waits: tensile jobs lists them"},
 		{"trace a --iterations 0", "tensile: --iterations 0: give 1 to 1000"},
