@@ -44,11 +44,11 @@ demo: build ## two networks at once, in 60 % of the memory they need, compared w
 demo-page: build ## two controllers with jobs, a simulated a6000 and the cpu, and the URLs of their pages; Ctrl-C ends them
 	@scripts/demo-page.sh bin/tensile
 
-test: ## everything in short form, five minutes on two cores; its last lines say what was left out and why
+test: ## everything in short form, seven minutes on two cores; its last lines say what was left out and why
 	$(if $(GPU),$(MAKE) --no-print-directory test-gpu-fake)
 	$(WITH) $(GO) run ./internal/testrun -count=1 -timeout 60m ./...
 
-test-all: test test-long ## all tests at full length, forty minutes on two cores; CI runs it
+test-all: test test-long ## all tests at full length, an hour on two cores; CI runs it
 
 # The packages whose tests ask package long how long they may be.
 LONG = $$(grep -rlE --include='*_test.go' '\blong\.(Only|On|Or|Rounds|Soak)\(' . | xargs -n 1 dirname | sort -u)

@@ -50,8 +50,8 @@ func executorCommand() *cobra.Command {
 this executor. The controller plans for each device separately and places jobs on devices. Executors
 with the same --name share a device; on the controller's host this is the controller's own device unless
 --name says otherwise. While the controller is away, jobs keep training with their plans. Create the
-credentials file with tensile controller credentials NAME on the controller's machine, and keep it as safe as a
-password.
+credentials file with tensile controller credentials NAME on the controller's machine, and keep it as
+safe as a password.
 
 On a signal (Ctrl-C, SIGTERM, SIGHUP) jobs checkpoint after the current iteration, and resume
 elsewhere. Jobs without checkpoints end; those submitted with --save are saved first. A second signal

@@ -106,9 +106,8 @@ copies with compute. Losses and weights are bit-identical to those without a pla
 	plain := c.UsageFunc()
 	c.SetUsageFunc(func(c *cobra.Command) error { return usage(c, plain) })
 	c.AddCommand(runCommand(), planCommand(), submitCommand(), jobsCommand(), devicesCommand(), topCommand(),
-		joinCommand(),
-		poolCommand(), predictorCommand(), simulateCommand(), benchCommand(), executorCommand(), executorsCommand(),
-		debugCommand(), leaseCommand())
+		joinCommand(), poolCommand(), predictorCommand(), simulateCommand(), benchCommand(), executorCommand(),
+		executorsCommand(), debugCommand(), leaseCommand())
 	addVerbs(c)
 	return c
 }
@@ -134,7 +133,7 @@ func addVerbs(root *cobra.Command) {
 		for _, verb := range noun.verbs {
 			noun.command.AddCommand(verb())
 			alone := verb()
-			if alone.Name() == "set" {
+			if alone.Name() == "set" { // the share of a tenant
 				alone.Use = strings.Replace(alone.Use, "set", "tenant", 1)
 			}
 			alone.Hidden = true

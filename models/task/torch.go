@@ -198,8 +198,7 @@ func named(names []string) string {
 	return " (" + listed(names) + ")"
 }
 
-// torchName is a name without what DataParallel puts before all, and with the words for scale and shift that
-// transformers has had since 2019.
+// torchName is a name with the words for scale and shift that transformers has had since 2019.
 func torchName(name string) string {
 	if s, is := strings.CutSuffix(name, ".LayerNorm.gamma"); is {
 		return s + ".LayerNorm.weight"

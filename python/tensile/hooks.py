@@ -25,6 +25,13 @@ def reads(frame):
     return frame is not None and f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}".startswith(READERS)
 
 
+@functools.cache
+def be_skipped():
+    """Has Dynamo leave this package alone: else it compiles hooks that run within a compiled function."""
+    from torch._dynamo import trace_rules
+    trace_rules.add("tensile")
+
+
 class Hooks:
     """Wraps functions of torch until undo."""
 
@@ -241,8 +248,8 @@ def install(session):
     hooks.wrap(torch._C._autograd, "_saved_tensors_hooks_enable", enabled)
     hooks.wrap(torch.nn.parallel.DistributedDataParallel, "__init__", split)
     hooks.wrap(threading.Thread, "_bootstrap_inner", threaded)
-    from torch._dynamo import eval_frame, trace_rules  # torch imports these with the first op that a mode sees
-    trace_rules.add("tensile")  # else hooks that run within a compiled function are compiled
+    from torch._dynamo import eval_frame  # torch imports it with the first op that a mode sees
+    be_skipped()
     hooks.wrap(eval_frame, "_maybe_set_eval_frame", compiled)
     for name in "item", "__float__":
         hooks.wrap(torch.Tensor, name, told)

@@ -786,8 +786,8 @@ class Player:
     def home(self, storage=None, writes=False):
         """Brings all back that is away, or one storage, by its id. Where the script may write it by no op, a copy on the host
         holds no more what is in it, and what it was used for cannot be made again: that comes back as well."""
-        if writes:
-            written = [n for n, b in enumerate(self.bound) if storage is None or b == storage]
+        written = [n for n, b in enumerate(self.bound) if storage is None or b == storage] if writes else ()
+        if written:
             self.written.update(written)
             for n in [n for n in self.away if self.host[n] != self.now[n] and self._made_of_written(n)]:
                 self.bring(n)
@@ -799,7 +799,7 @@ class Player:
         for n in slots:
             self.bring(n)
         self._use(coming)
-        for n in written if writes else ():
+        for n in written:
             self.host[n] = -1
 
     def _use(self, slots):

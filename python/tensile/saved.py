@@ -201,8 +201,8 @@ class Notes:
     def pack(self, t):
         session = self.session
         inside, session.inside = session.inside, True
+        p = Pack(t)
         try:
-            p = Pack(t)
             if session.recording():
                 p.kept = self._note(t, p)
             else:
