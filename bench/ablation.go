@@ -53,15 +53,10 @@ var ablations = []struct {
 
 // ablate plans a workload of one job as low as it goes and within budgets, each time without one part.
 func ablate(ctx context.Context, w []task.Task, d device.Device) ([]AblationRow, error) {
-	r, err := request(w, d, scheduler.Options{})
+	r, live, err := requestAndLive(ctx, w, d)
 	if err != nil {
 		return nil, err
 	}
-	vanilla, err := planner.Vanilla(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	live := vanilla.Live[0]
 	var rows []AblationRow
 	for _, percent := range []graph.Bytes{0, 70, 50} {
 		for _, a := range ablations {
@@ -114,15 +109,10 @@ type PhaseRow struct {
 
 // measurePhases plans with wrong latencies and times the plan with the true ones, and plans again with those.
 func measurePhases(ctx context.Context, w []task.Task, d device.Device) ([]PhaseRow, error) {
-	truth, err := request(w, d, scheduler.Options{})
+	truth, live, err := requestAndLive(ctx, w, d)
 	if err != nil {
 		return nil, err
 	}
-	vanilla, err := planner.Vanilla(ctx, truth)
-	if err != nil {
-		return nil, err
-	}
-	live := vanilla.Live[0]
 	var rows []PhaseRow
 	for _, percent := range []graph.Bytes{85, 50} {
 		for _, wrong := range []float64{0.1, 0.3} {

@@ -97,14 +97,9 @@ type checkpointed struct {
 
 // plan measures what the ops take, so that plans and predictions are for what the device does.
 func (m *checkpointed) plan(tasks []task.Task) (err error) {
-	if m.request, err = request(tasks, m.device, scheduler.Options{}); err != nil {
+	if m.request, m.live, err = requestAndLive(m.ctx, tasks, m.device); err != nil {
 		return err
 	}
-	vanilla, err := planner.Vanilla(m.ctx, m.request)
-	if err != nil {
-		return err
-	}
-	m.live = vanilla.Live[0]
 	p, err := m.program(100, false)
 	if err != nil {
 		return err

@@ -185,18 +185,14 @@ func measureReplan(ctx context.Context, d device.Device, o PlannerOptions) ([]Re
 	if err != nil {
 		return nil, err
 	}
-	plain, err := request(w, d, scheduler.Options{})
-	if err != nil {
-		return nil, err
-	}
-	vanilla, err := planner.Vanilla(ctx, plain)
+	plain, live, err := requestAndLive(ctx, w, d)
 	if err != nil {
 		return nil, err
 	}
 	var rows []ReplanCost
 	for _, percent := range []graph.Bytes{0, 90, 60} {
 		plain.Options.Own, plain.Lowest = tensile.Options{NoRecompute: percent == 0}, percent == 0
-		plain.Budget = vanilla.Live[0] * jobs * percent / 100
+		plain.Budget = live * percent / 100
 		row := ReplanCost{Jobs: jobs, Ops: len(w[0].Graph.Ops), Budget: float64(percent) / 100}
 		for i := range o.Times {
 			if err := context.Cause(ctx); err != nil {

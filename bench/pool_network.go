@@ -54,16 +54,10 @@ func openNetwork(ctx context.Context, model string) (*network, error) {
 		return nil, err
 	}
 	n := &network{device: sim.New(facts, sim.Options{})}
-	if n.request, err = request(w, n.device, scheduler.Options{}); err != nil {
+	if n.request, n.live, err = requestAndLive(ctx, w, n.device); err != nil {
 		n.device.Close()
 		return nil, err
 	}
-	vanilla, err := planner.Vanilla(ctx, n.request)
-	if err != nil {
-		n.device.Close()
-		return nil, err
-	}
-	n.live = vanilla.Live[0]
 	return n, nil
 }
 

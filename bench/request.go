@@ -1,7 +1,10 @@
 package bench
 
 import (
+	"context"
+
 	"tensile/device"
+	"tensile/graph"
 	"tensile/models/task"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
@@ -13,4 +16,14 @@ func request(tasks []task.Task, d device.Device, o scheduler.Options) (scheduler
 	r, err := planner.Describe(d, planner.Roofline(d.Facts())).FirstRequest(tasks)
 	r.Policy, r.Options = "tensile", o
 	return r, err
+}
+
+// requestAndLive is request, with what the tasks need with all freed after its last use.
+func requestAndLive(ctx context.Context, tasks []task.Task, d device.Device) (scheduler.Request, graph.Bytes, error) {
+	s, err := planner.Describe(d, planner.Roofline(d.Facts())).Session(tasks)
+	if err != nil {
+		return scheduler.Request{}, 0, err
+	}
+	live, err := s.Live(ctx)
+	return s.Ask(), live, err
 }

@@ -48,9 +48,9 @@ func (t *training) keeps() string {
 
 // read returns what the jobs have saved, by job and name.
 func (t *training) read() ([]map[string][]float32, error) {
-	learned := make([]map[string][]float32, len(t.session.workload))
+	learned := make([]map[string][]float32, len(t.session.Tasks))
 	for i := range learned {
-		job := &t.session.workload[i]
+		job := &t.session.Tasks[i]
 		var err error
 		if learned[i], err = job.Saved(savedAs(t.keeps(), len(learned), job.Name)); err != nil {
 			return nil, err

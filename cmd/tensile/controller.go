@@ -378,7 +378,7 @@ func (f *controllerFlags) open(budget graph.Bytes) (o *ownDevice, err error) {
 		f.plan.sharing.Sharing = wire.Gates
 	}
 	f.plan.latency.ours = anyLives(executorsIn(f.state))
-	latencies, err := f.plan.findModel(d)
+	latencies, err := f.plan.findModel(d, false)
 	if err != nil {
 		return nil, err
 	}

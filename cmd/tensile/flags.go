@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -370,16 +369,6 @@ func (f *planFlags) checkParts() error {
 
 // simulated reports whether the device has virtual time.
 func (f *planFlags) simulated() bool { return strings.HasPrefix(f.device, "sim:") }
-
-// perhapsPercent asks whether a percentage was meant where a budget of a few bytes is too small.
-func perhapsPercent(budget string, err error) error {
-	over, ok := errors.AsType[*scheduler.OverBudgetError](err)
-	if n, number := strconv.ParseFloat(budget, 64); !ok || number != nil || n > 1000 {
-		return err
-	}
-	return fmt.Errorf("--budget %s is %[1]s bytes: is %[1]s%% meant? The least that works is %s: %s", budget, over.Need,
-		over.Reason)
-}
 
 // needModels is the error for a command line that names no model.
 func needModels(c *cobra.Command, args []string) error {

@@ -19,8 +19,8 @@ func TestPlansAreKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.device.Close()
-	run := &training{session: s, flags: &f, policy: f.policy, budget: s.request.Budget, planned: s.planned,
-		request: s.request}
+	run := &training{session: s, flags: &f, policy: f.policy, budget: s.Request.Budget, planned: s.Planned,
+		request: s.Request}
 	asked, known := 0, 0
 	p := run.planner()
 	of := p.Known
@@ -32,7 +32,7 @@ func TestPlansAreKnown(t *testing.T) {
 		}
 		return found
 	}
-	_, err = local.Train(t.Context(), s.device, run.device(), s.workload, local.Options{Config: run.config(),
+	_, err = local.Train(t.Context(), s.device, run.device(), s.Tasks, local.Options{Config: run.config(),
 		Iterations: f.iterations, Priorities: s.priorities, Plan: p.Plan})
 	if err != nil {
 		t.Fatal(err)

@@ -33,14 +33,15 @@ func TestLoadOfJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.latency.ours = true
-	if from, err := f.findModel(d); err != nil || f.latency.load != 0 || !strings.Contains(from, "train already") {
-		t.Fatalf("%v: while jobs train, others use %v: %s", err, f.latency.load, from)
+	from, err := f.findModel(d, false)
+	if err != nil || f.latency.Load != 0 || !strings.Contains(from, "train already") {
+		t.Fatalf("%v: while jobs train, others use %v: %s", err, f.latency.Load, from)
 	}
 	w, err := workload.Load([]string{"lenet:4"}, workload.Settings{Batch: 2, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.latency.load = 0.25
+	f.latency.Load = 0.25
 	on := f.describeDevice(d)
 	on.Sharing.Share = 0.125 // as on eight processors: each of four jobs finds three eighths of it used, at most
 	r, err := on.FirstRequest(w)

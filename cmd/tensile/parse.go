@@ -166,7 +166,7 @@ func openDevice(f *planFlags) (device.Device, linkRate, error) {
 		if link.rate > 0 {
 			facts.Out.Rate, facts.In.Rate = link.rate, link.rate
 		}
-		return f.latency.simulated(facts, f.wrong), link, nil
+		return f.latency.Simulated(facts, f.wrong), link, nil
 	}
 	switch {
 	case kind == "cuda":

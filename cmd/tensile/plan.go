@@ -17,7 +17,6 @@ import (
 	"tensile/observe/report"
 	"tensile/plan/compile"
 	"tensile/plan/proof"
-	"tensile/scheduler"
 	"tensile/scheduler/planner"
 	"tensile/scheduler/policies"
 	"tensile/wire"
@@ -94,12 +93,12 @@ func planCommand() *cobra.Command {
 					return err
 				}
 			}
-			for i, t := range s.workload {
+			for i, t := range s.Tasks {
 				if steps {
-					r.Jobs[i].StepList = strings.Split(strings.TrimSpace(s.planned.Jobs[i].Plan.Text(t.Graph)), "\n")
+					r.Jobs[i].StepList = strings.Split(strings.TrimSpace(s.Planned.Jobs[i].Plan.Text(t.Graph)), "\n")
 				}
 				if commands {
-					if err := listCommands(s.device, s.planned.Programs[i], &r.Jobs[i]); err != nil {
+					if err := listCommands(s.device, s.Planned.Programs[i], &r.Jobs[i]); err != nil {
 						return err
 					}
 				}
@@ -193,51 +192,31 @@ func printFrontier(c *cobra.Command, models []string, w *workloadFlags, p *planF
 	return cmp.Or(r.WriteTable(c.OutOrStdout()), p.notReal(c.OutOrStdout()))
 }
 
-// frontier plans by policies within budgets that fall by a fiftieth of what the jobs need, and proves what is best.
+// frontier plans by policies for all budgets.
 func (s *session) frontier(ctx context.Context, names []string, p *planFlags) (*report.Frontier, error) {
-	const step = 0.02
-	peaks, err := s.unplanned(ctx)
+	peaks, err := s.Peaks(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var all, within []planner.Point
 	for _, p.policy = range names {
-		s.request.Policy, s.request.Options = p.policy, p.planning()
-		c := planner.Curve{Request: s.request, Live: sumOf(peaks.Live), Step: step}
-		points, _, err := c.Points(ctx)
+		s.Policy, s.Options = p.policy, p.planning()
+		points, one, err := s.Frontier(ctx)
 		if err != nil {
 			return nil, err
 		}
-		points = planner.Staircase(points)
-		for i := range points {
-			if err := c.Prove(ctx, &points[i]); err != nil {
-				return nil, err
-			}
-			points[i].Programs = nil // a curve has many
+		if all = append(all, points...); one != nil {
+			within = append(within, *one)
 		}
-		all = append(all, points...)
-		if s.budget == 0 {
-			continue
-		}
-		one, err := c.At(ctx, s.budget)
-		if errors.Is(err, scheduler.ErrNoPlan) {
-			continue
-		} else if err != nil {
-			return nil, err
-		}
-		if err := c.Prove(ctx, one); err != nil {
-			return nil, err
-		}
-		within = append(within, *one)
 	}
 	var jobs []string
-	for _, t := range s.workload {
+	for _, t := range s.Tasks {
 		jobs = append(jobs, t.Name)
 	}
 	r := report.NewFrontier(jobs, all, peaks)
 	r.Device = s.device.Name()
-	if s.budget > 0 {
-		r.Ask(s.budget, within)
+	if s.Budget > 0 {
+		r.Ask(s.Budget, within)
 	}
 	return r, nil
 }
@@ -261,17 +240,17 @@ func (s *session) report(ctx context.Context, policy string, explain bool) (*rep
 	if err != nil {
 		return nil, err
 	}
-	r := report.NewPlan(s.workload, s.planned, saved, explain)
-	if s.planned.Expected != nil {
-		r.Share(s.planned)
+	r := report.NewPlan(s.Tasks, s.Planned, saved, explain)
+	if s.Planned.Expected != nil {
+		r.Share(s.Planned)
 	}
-	r.Device, r.Policy, r.Budget = s.device.Name(), policy, s.request.Budget
+	r.Device, r.Policy, r.Budget = s.device.Name(), policy, s.Request.Budget
 	for i := range r.Jobs {
-		within := s.planned.Jobs[i].Layout.Arena
-		if len(r.Jobs) == 1 && !s.request.Together {
-			within = max(within, s.request.Budget)
+		within := s.Planned.Jobs[i].Layout.Arena
+		if len(r.Jobs) == 1 && !s.Request.Together {
+			within = max(within, s.Request.Budget)
 		}
-		if r.Jobs[i].BoundEOR, err = s.planned.BoundEOR(ctx, &s.request, i, within); err != nil {
+		if r.Jobs[i].BoundEOR, err = s.Planned.BoundEOR(ctx, &s.Request, i, within); err != nil {
 			return nil, err
 		}
 		if s.priorities != nil {
@@ -286,16 +265,16 @@ func (s *session) report(ctx context.Context, policy string, explain bool) (*rep
 
 // draw writes a drawing per job.
 func (s *session) draw(ctx context.Context, path string) error {
-	for i, t := range s.workload {
-		before, err := planner.Unplanned(ctx, s.request, i)
+	for i, t := range s.Tasks {
+		before, err := planner.Unplanned(ctx, s.Request, i)
 		if err != nil {
 			return err
 		}
 		var drawing bytes.Buffer
-		report.Draw(&drawing, t.Name, before, s.planned.Jobs[i].Footprint.Slots, s.planned.Programs[i].Program(),
-			s.planned.Timing(i))
+		report.Draw(&drawing, t.Name, before, s.Planned.Jobs[i].Footprint.Slots, s.Planned.Programs[i].Program(),
+			s.Planned.Timing(i))
 		name := path
-		if len(s.workload) > 1 {
+		if len(s.Tasks) > 1 {
 			name = fmt.Sprintf("%s-%s.svg", strings.TrimSuffix(path, ".svg"), t.Name)
 		}
 		if err := os.WriteFile(name, drawing.Bytes(), 0o666); err != nil {

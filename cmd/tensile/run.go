@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -179,24 +180,24 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 		return err
 	}
 	defer s.device.Close()
-	test, err := f.testing(s.workload)
+	test, err := f.testing(s.Tasks)
 	if err != nil {
 		return err
 	}
-	marks := make([][]task.Mark, len(s.workload))
-	var room graph.Bytes           // for what is saved
-	for i, t := range s.workload { // executors read them; what is wrong is said before anything is trained
+	marks := make([][]task.Mark, len(s.Tasks))
+	var room graph.Bytes        // for what is saved
+	for i, t := range s.Tasks { // executors read them; what is wrong is said before anything is trained
 		if err := t.Begin(cmp.Or(f.weights, t.Source)); err != nil && !f.simulated() {
 			return err
 		}
-		tellNotes([]task.Task{{Notes: t.Notes[len(s.workload[i].Notes):]}}) // what Begin added
+		tellNotes([]task.Task{{Notes: t.Notes[len(s.Tasks[i].Notes):]}}) // what Begin added
 		if err := task.Savable(f.save, cmp.Or(t.Source, f.weights)); err != nil {
 			return err
 		}
 		if !f.simulated() && f.iterations >= fewestToTell {
 			marks[i] = t.Marks()
 		}
-		if copied := i > 0 && s.workload[i-1].Graph == t.Graph; !copied && !f.simulated() {
+		if copied := i > 0 && s.Tasks[i-1].Graph == t.Graph; !copied && !f.simulated() {
 			if err := tellTwice(ctx, &t); err != nil {
 				return err
 			}
@@ -223,7 +224,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	if err != nil {
 		return err
 	}
-	r := report.Compare(s.workload, s.planned, saved, s.request.Budget, run, vanilla)
+	r := report.Compare(s.Tasks, s.Planned, saved, s.Request.Budget, run, vanilla)
 	measured := t.measure(ctx, test, r) // whatever comes of it, the jobs were trained
 	r.Device, r.Policy, r.Link, r.Latency = s.device.Name(), f.policy, float64(s.link.rate), s.latency
 	if r.Sharing = f.way(); r.Sharing == wire.Slices {
@@ -251,7 +252,7 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 			fmt.Fprintf(os.Stderr, "tensile: job %s: no gradient has moved %s in %d iterations: the loss does not "+
 				"depend on that, as on a bias before a normalization, or a layer behind it is dead, or --lr is too "+
 				"small\n",
-				s.workload[i].Name, listFirst(names), f.iterations)
+				s.Tasks[i].Name, listFirst(names), f.iterations)
 		}
 	}
 	return cmp.Or(measured, differs(r))
@@ -275,7 +276,7 @@ func (f *runFlags) begins(s *session) error {
 	if f.from == "" {
 		return nil
 	}
-	for _, t := range s.workload { // one job, or its replicas
+	for _, t := range s.Tasks { // one job, or its replicas
 		replica := replicaOf(&t)
 		if f.simulated() {
 			replica = wire.Replica{}
@@ -295,11 +296,11 @@ func (f *runFlags) begins(s *session) error {
 // with --measured, whose plans need the latencies of the vanilla run.
 func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, learn bool) (run, vanilla *local.Run,
 	planned *training, err error) {
-	planned = &training{session: s, flags: f, policy: f.policy, budget: s.request.Budget, planned: s.planned,
-		request: s.request, save: true, learn: learn}
+	planned = &training{session: s, flags: f, policy: f.policy, budget: s.Request.Budget, planned: s.Planned,
+		request: s.Request, save: true, learn: learn}
 	if f.trace != "" {
 		var jobs []string
-		for _, task := range s.workload {
+		for _, task := range s.Tasks {
 			jobs = append(jobs, task.Name)
 		}
 		planned.trace = newTracing(jobs)
@@ -314,8 +315,8 @@ func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, lear
 		return run, nil, planned, err
 	}
 	free := &training{session: s, flags: f, policy: "none-live", plain: true}
-	free.request = free.device().Request(s.jobs...)
-	free.request.Policy, free.request.Options, free.request.HostBudget = free.policy, f.planning(), s.hostBudget
+	free.request = free.device().Request(s.Jobs...)
+	free.request.Policy, free.request.Options, free.request.HostBudget = free.policy, s.Options, s.HostBudget
 	if free.planned, err = planner.Plan(ctx, free.request); err != nil {
 		return nil, nil, nil, err
 	}
@@ -329,10 +330,15 @@ func (f *runFlags) trained(ctx context.Context, s *session, screen *screen, lear
 		return nil, nil, nil, err
 	}
 	if f.measured {
-		if err := s.measured(ctx, &f.planFlags, vanilla, free.planned); err != nil {
-			return nil, nil, nil, err
+		err := s.Remeasure(ctx, &f.latency.Sources, func(job int, p planner.Profile) []time.Duration {
+			return vanilla.Jobs[job].Watched.Latencies(p.FirstVariantTime, free.planned.Jobs[job].Plan,
+				len(s.Tasks[job].Graph.Ops))
+		})
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("--measured, which may want more --iterations: %w", err)
 		}
-		planned.planned, planned.request = s.planned, s.request
+		s.latency = "measured in the vanilla run"
+		planned.planned, planned.request = s.Planned, s.Request
 	}
 	begin(planned, f.policy)()
 	run, err = planned.run(ctx)

@@ -39,14 +39,14 @@ func (s *screen) head(policy string, sharing wire.Sharing) {
 		return
 	}
 	if !strings.HasPrefix(s.session.device.Name(), "sim:") { // which has no data
-		fmt.Fprintf(s.out, "data: %s\n", learnsFrom(s.session.workload))
+		fmt.Fprintf(s.out, "data: %s\n", learnsFrom(s.session.Tasks))
 	}
-	writeStill(s.out, s.session.workload)
-	p := s.session.planned
+	writeStill(s.out, s.session.Tasks)
+	p := s.session.Planned
 	budget := "no budget"
-	if given := s.session.budget.String(); s.session.budget > 0 {
+	if given := s.session.Budget.String(); s.session.Budget > 0 {
 		budget = "budget " + given
-		if pages := s.session.request.Budget.String(); pages != given {
+		if pages := s.session.Request.Budget.String(); pages != given {
 			budget += fmt.Sprintf(" (%s in whole pages)", pages)
 		}
 		if c := s.session.contexts; c.Sum() > 0 {
@@ -116,9 +116,9 @@ func (s *screen) part(title string) {
 	defer s.mu.Unlock()
 	s.done()
 	fmt.Fprintf(s.out, "%s:\n", title)
-	s.lines = make([]string, len(s.session.workload))
-	s.printed = make([]time.Time, len(s.session.workload))
-	for i, t := range s.session.workload {
+	s.lines = make([]string, len(s.session.Tasks))
+	s.printed = make([]time.Time, len(s.session.Tasks))
+	for i, t := range s.session.Tasks {
 		s.lines[i] = fmt.Sprintf("  %-12s waiting", t.Name)
 	}
 }
@@ -160,7 +160,7 @@ func (o *observer) trouble(job int, why string) {
 	o.screen.mu.Lock()
 	defer o.screen.mu.Unlock()
 	if o.troubles[job] != why && why != "" {
-		fmt.Fprintf(o.screen.out, "  %s: %s\n", o.screen.session.workload[job].Name, why)
+		fmt.Fprintf(o.screen.out, "  %s: %s\n", o.screen.session.Tasks[job].Name, why)
 		o.screen.done()
 	}
 	o.troubles[job] = why
@@ -174,7 +174,7 @@ func (o *observer) iteration(job int, r *wire.Report) {
 	s := o.screen
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lines[job] = line(s.session.workload[job].Name, r, s.iterations, o.resident[job])
+	s.lines[job] = line(s.session.Tasks[job].Name, r, s.iterations, o.resident[job])
 	s.draw(job, r.Iteration+1 == s.iterations)
 }
 

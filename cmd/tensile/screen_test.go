@@ -17,7 +17,7 @@ import (
 func twoJobs() (*session, *planner.Planned) {
 	p := &planner.Planned{Result: scheduler.Result{Jobs: []scheduler.Scheduled{
 		{Footprint: peak.Footprint{Peak: 1 << 20}}, {Footprint: peak.Footprint{Peak: 2 << 20}}}}}
-	return &session{workload: []task.Task{{Name: "a"}, {Name: "b"}}, planned: p}, p
+	return &session{Session: &planner.Session{Tasks: []task.Task{{Name: "a"}, {Name: "b"}}, Planned: p}}, p
 }
 
 // withLoss is the report of an iteration on a device with data.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"tensile/device"
 	"tensile/graph"
@@ -18,18 +19,11 @@ import (
 
 // session is a workload, planned for a device.
 type session struct {
-	workload []task.Task
+	*planner.Session
 	device   device.Device
-	jobs     []scheduler.Job // as if each had the device for itself
-	budget   graph.Bytes     // Memory for the jobs; 0: no limit.
-	request  scheduler.Request
-	planned  *planner.Planned
-	vanilla  *planner.Peaks // nil: not needed yet
-	contexts wire.Contexts  // Device memory of all processes outside the request's budget.
+	contexts wire.Contexts // Device memory of all processes outside the request's budget.
 	link     linkRate
 	latency  string // Source of the plan's latencies.
-
-	hostBudget graph.Bytes // 0: none
 
 	priorities []int     // per job; nil: not given
 	swapRates  []float64 // per job; nil: not given
@@ -51,91 +45,36 @@ func open(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (
 	if err != nil {
 		return nil, err
 	}
-	if err = s.plan(ctx, p, overhead); err != nil {
-		s.device.Close()
-		return nil, s.addContexts(err)
+	if p.overhead != "" {
+		s.Overhead = &overhead
 	}
-	tellNotes(s.workload)
+	if err = s.Plan(ctx); err != nil {
+		s.device.Close()
+		return nil, s.addContexts(p.explainRefusal(err))
+	}
+	if s.Choose && s.Device.Gates {
+		p.sharing.Sharing = wire.Gates
+	}
+	tellNotes(s.Tasks)
 	return s, nil
 }
 
-// plan plans for the jobs, and settles how they share memory if no flag says it: by gates where the device can back a
-// part of an arena, unless they fit side by side as they are, or gates leave no plan, or a slower one.
-func (s *session) plan(ctx context.Context, p *planFlags, overhead float64) error {
-	one := p.describeDevice(s.device).Page
-	if !p.sharing.open || len(s.jobs) < 2 || !p.mayGate(s.device) || 0 < s.budget && s.budget < one {
-		return s.planAs(ctx, p, p.sharing.Sharing, overhead)
-	}
-	fit := !p.lowest && p.overhead == "" // without a budget
-	if s.budget > 0 {
-		peaks, err := s.unplanned(ctx)
-		if err != nil {
-			return err
+// explainRefusal says of an error of planning which flag it is about, and asks whether a percentage was meant where a
+// budget of a few bytes is too small.
+func (f *planFlags) explainRefusal(err error) error {
+	if slow, ok := errors.AsType[*planner.SlowError](err); ok {
+		within := ""
+		if f.budget != "" {
+			within = ", --budget " + f.budget
 		}
-		fit = sumOf(peaks.Live) <= s.budget
+		return fmt.Errorf("--max-overhead %s%s: %w", f.overhead, within, slow)
 	}
-	if fit {
-		err := s.planAs(ctx, p, wire.NoSharing, overhead)
-		if errors.Is(err, scheduler.ErrNoPlan) { // packed they take more
-			return s.retryPlan(ctx, p, wire.Gates, overhead, err)
-		}
+	over, ok := errors.AsType[*scheduler.OverBudgetError](err)
+	if n, number := strconv.ParseFloat(f.budget, 64); !ok || number != nil || n > 1000 {
 		return err
 	}
-	if err := s.planAs(ctx, p, wire.Gates, overhead); errors.Is(err, scheduler.ErrNoPlan) {
-		return s.retryPlan(ctx, p, wire.NoSharing, overhead, err)
-	} else if err != nil || s.budget == 0 || p.overhead != "" { // what counts is memory
-		return err
-	}
-	return s.faster(ctx, p)
-}
-
-// retryPlan plans in another way than the one that was refused. If that is refused, too, it returns the error of the
-// one that comes closer to a plan.
-func (s *session) retryPlan(ctx context.Context, p *planFlags, way wire.Sharing, overhead float64,
-	refused error) error {
-	before := p.sharing.Sharing
-	err := s.planAs(ctx, p, way, overhead)
-	if errors.Is(err, scheduler.ErrNoPlan) && enoughFor(refused) <= enoughFor(err) {
-		p.sharing.Sharing = before
-		return refused
-	}
-	return err
-}
-
-// faster takes plans for an arena for each job instead of those by gates, unless by gates jobs are expected to be
-// faster by a hundredth: to back pages and give them back costs a little that is not expected.
-func (s *session) faster(ctx context.Context, p *planFlags) error {
-	request, gates := s.request, s.planned
-	err := s.planAs(ctx, p, wire.NoSharing, 0)
-	if errors.Is(err, scheduler.ErrNoPlan) || err == nil &&
-		gates.WeightedTime(&request) <= s.planned.WeightedTime(&request)/100*99 {
-		s.request, s.planned, p.sharing.Sharing = request, gates, wire.Gates
-		return nil
-	}
-	return err
-}
-
-// enoughFor is how much memory would be enough, as far as an error says it.
-func enoughFor(err error) graph.Bytes {
-	if over, ok := errors.AsType[*scheduler.OverBudgetError](err); ok {
-		return over.Need
-	}
-	return graph.MaxTotal
-}
-
-// planAs plans for jobs that share memory in a way.
-func (s *session) planAs(ctx context.Context, p *planFlags, way wire.Sharing, overhead float64) (err error) {
-	p.sharing.Sharing = way
-	s.shared(p)
-	on := p.describeDevice(s.device)
-	if p.overhead != "" {
-		if err = s.planLeastMemory(ctx, p, overhead); err == nil && s.request.Together {
-			s.planned.Expected, err = on.Expect(ctx, s.planned, &s.request, s.planned.Least)
-		}
-		return err
-	}
-	s.planned, err = on.Plan(ctx, s.request)
-	return perhapsPercent(p.budget, err)
+	return fmt.Errorf("--budget %s is %[1]s bytes: is %[1]s%% meant? The least that works is %s: %s", f.budget,
+		over.Need, over.Reason)
 }
 
 // addContexts says of a budget that is too small what comes off it.
@@ -146,29 +85,8 @@ func (s *session) addContexts(err error) error {
 	return err
 }
 
-// planLeastMemory plans for the least memory with which no job takes more than an overhead longer, and makes that the
-// budget.
-func (s *session) planLeastMemory(ctx context.Context, p *planFlags, overhead float64) error {
-	peaks, err := s.unplanned(ctx)
-	if err != nil {
-		return err
-	}
-	c := planner.Curve{Request: s.request, Live: sumOf(peaks.Live)}
-	point, err := c.Least(ctx, overhead, s.request.Budget)
-	if slow, ok := errors.AsType[*planner.SlowError](err); ok {
-		within := ""
-		if p.budget != "" {
-			within = ", --budget " + p.budget
-		}
-		return fmt.Errorf("--max-overhead %s%s: %w", p.overhead, within, slow)
-	} else if err != nil {
-		return perhapsPercent(p.budget, err)
-	}
-	s.planned, s.budget, s.request.Budget, s.request.Lowest = point.Planned, point.Budget, point.Budget, false
-	return nil
-}
-
-// unplanned loads the workload, opens the device and makes the request. The caller closes the device.
+// unplanned loads the workload, opens the device and makes a session that has not planned yet. The caller closes the
+// device.
 func unplanned(ctx context.Context, names []string, w *workloadFlags, p *planFlags) (*session, error) {
 	var s session
 	priorities, err := parsePerModel("--priority", p.priority, len(names), priorityValue)
@@ -182,29 +100,31 @@ func unplanned(ctx context.Context, names []string, w *workloadFlags, p *planFla
 	if w.replicas > 1 { // a lease would grant them all that they ask for
 		p.whole, p.sharing.open = true, false
 	}
-	if s.workload, err = w.load(names); err != nil {
+	tasks, err := w.load(names)
+	if err != nil {
 		return nil, err
 	}
 	if !p.simulated() { // such a device is that of one replica
-		s.workload = workload.Replicas(s.workload)
+		tasks = workload.Replicas(tasks)
 	}
-	p.record(s.workload)
+	recorded := p.latency.Record(tasks)
 	if s.device, s.link, err = openDevice(p); err != nil {
 		return nil, err
 	}
 	if err = p.checkSharing(s.device); err == nil {
-		err = s.ask(ctx, p, priorities, swapRates)
+		err = s.begin(ctx, p, tasks, recorded)
 	}
 	if err != nil {
 		s.device.Close()
 		return nil, err
 	}
+	s.prefer(priorities, swapRates)
 	return &s, nil
 }
 
-// ask makes the request for the plans.
-func (s *session) ask(ctx context.Context, p *planFlags, priorities []int, swapRates []float64) (err error) {
-	for _, t := range s.workload { // before anything is calibrated
+// begin makes the session for tasks on the device that is open.
+func (s *session) begin(ctx context.Context, p *planFlags, tasks []task.Task, recorded bool) (err error) {
+	for _, t := range tasks { // before anything is calibrated
 		if t.Latency != nil && p.onHost == nil { // recorded, and not to be trained
 			continue
 		}
@@ -212,76 +132,49 @@ func (s *session) ask(ctx context.Context, p *planFlags, priorities []int, swapR
 			return err
 		}
 	}
-	if s.latency, err = p.findModel(s.device); err != nil {
+	if s.latency, err = p.findModel(s.device, recorded); err != nil {
 		return err
 	}
-	if s.jobs, err = p.describeDevice(s.device).Jobs(s.workload); err != nil {
+	if s.Session, err = p.describeDevice(s.device).Session(tasks); err != nil {
 		return err
 	}
-	s.prefer(priorities, swapRates)
+	s.Policy, s.Options, s.Lowest, s.Explain = p.policy, p.planning(), p.lowest, p.explain
+	s.Choose = p.sharing.open && p.mayGate(s.device)
 	if s.contexts.Each = p.context; p.context > 0 {
-		if s.contexts.Processes = 1 + len(s.workload); p.shared {
+		if s.contexts.Processes = 1 + len(tasks); p.shared {
 			s.contexts.Processes = 2
 		}
 	}
 	if p.onHost != nil {
-		for i := range s.jobs {
-			s.jobs[i].OnHost = p.onHost(s.jobs[i].Graph)
+		for i := range s.Jobs {
+			s.Jobs[i].OnHost = p.onHost(s.Jobs[i].Graph)
 		}
-		if s.hostBudget, err = p.host.limit(p.simulated()); err != nil {
+		if s.HostBudget, err = p.host.limit(p.simulated()); err != nil {
 			return err
 		}
 	}
-	s.shared(p)
-	if s.budget, err = s.parseBudget(ctx, p.budget); err != nil {
-		return err
-	}
-	s.shared(p)
-	return nil
-}
-
-// shared makes the request for jobs that share memory as flags say. Leases grant whole pages.
-func (s *session) shared(p *planFlags) {
-	on := p.describeDevice(s.device)
-	s.request = on.Request(s.jobs...)
-	s.request.Policy, s.request.Options, s.request.Lowest, s.request.Explain = p.policy, p.planning(), p.lowest,
-		p.explain
-	s.request.Budget, s.request.HostBudget = s.budget, s.hostBudget
-	if p.sharing.Sharing != wire.NoSharing && s.budget >= on.Page {
-		s.request.Budget = s.budget / on.Page * on.Page
-	}
-}
-
-// unplanned returns the peaks of the jobs without a plan.
-func (s *session) unplanned(ctx context.Context) (planner.Peaks, error) {
-	if s.vanilla == nil {
-		peaks, err := planner.Vanilla(ctx, s.request)
-		if err != nil {
-			return planner.Peaks{}, err
-		}
-		s.vanilla = &peaks
-	}
-	return *s.vanilla, nil
+	s.Budget, err = s.parseBudget(ctx, p.budget)
+	return err
 }
 
 // saved returns what the plans save.
 func (s *session) saved(ctx context.Context) ([]report.Memory, error) {
-	peaks, err := s.unplanned(ctx)
+	peaks, err := s.Peaks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return report.MemoryOf(s.planned, peaks), nil
+	return report.MemoryOf(s.Planned, peaks), nil
 }
 
 // prefer sets what the jobs are worth and may swap, given per MODEL or, as nil, not at all.
 func (s *session) prefer(priorities []int, swapRates []float64) {
-	s.priorities, s.swapRates = perJob(priorities, s.workload), perJob(swapRates, s.workload)
-	for i := range s.jobs {
+	s.priorities, s.swapRates = perJob(priorities, s.Tasks), perJob(swapRates, s.Tasks)
+	for i := range s.Jobs {
 		if s.priorities != nil {
-			s.jobs[i].Weight = s.priorities[i]
+			s.Jobs[i].Weight = s.priorities[i]
 		}
 		if s.swapRates != nil {
-			s.jobs[i].MaxSwapRate = s.swapRates[i]
+			s.Jobs[i].MaxSwapRate = s.swapRates[i]
 		}
 	}
 }
@@ -302,30 +195,19 @@ func perJob[T any](values []T, w []task.Task) []T {
 	return all
 }
 
-// parseBudget reads a budget for the jobs. Percentages are of the sum of their slot peaks under none-live; of a size
-// contexts come off.
+// parseBudget reads a budget for the jobs. Percentages are of what they need without a plan; of a size contexts come
+// off.
 func (s *session) parseBudget(ctx context.Context, text string) (graph.Bytes, error) {
 	percent, ok, err := parsePercent(text)
 	if err != nil || text == "" {
 		return 0, err
 	}
-	if !ok {
-		b, err := parseBytes("--budget", text)
-		if taken := s.contexts.Sum(); err == nil && taken > 0 && b <= taken {
-			return 0, fmt.Errorf("--budget %s: %s take all of it: give more than %s", text, s.contexts, taken)
-		}
-		return b - s.contexts.Sum(), err
+	if ok {
+		return s.Percent(ctx, percent)
 	}
-	peaks, err := s.unplanned(ctx)
-	if err != nil {
-		return 0, err
+	b, err := parseBytes("--budget", text)
+	if taken := s.contexts.Sum(); err == nil && taken > 0 && b <= taken {
+		return 0, fmt.Errorf("--budget %s: %s take all of it: give more than %s", text, s.contexts, taken)
 	}
-	return max(1, graph.Bytes(float64(sumOf(peaks.Live))*percent/100)), nil // 0 would be no limit
-}
-
-func sumOf(all []graph.Bytes) (sum graph.Bytes) {
-	for _, b := range all {
-		sum += b
-	}
-	return sum
+	return b - s.contexts.Sum(), err
 }

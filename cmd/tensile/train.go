@@ -53,7 +53,7 @@ func (t *training) run(ctx context.Context) (*local.Run, error) {
 		run, err := t.processes(ctx)
 		return run, t.interrupted(err)
 	}
-	run, err := local.Train(ctx, t.session.device, t.device(), t.session.workload, local.Options{Config: t.config(),
+	run, err := local.Train(ctx, t.session.device, t.device(), t.session.Tasks, local.Options{Config: t.config(),
 		Iterations: t.flags.iterations, From: t.flags.from,
 		AnyDevice: t.flags.anyDevice, Priorities: t.session.priorities, SwapRates: t.session.swapRates,
 		Plan:  t.planner().Plan,
@@ -73,7 +73,7 @@ func (t *training) traced() func(job string, did *executor.Trace) {
 	}
 	r := timeline.Recorder{Device: t.session.device.Name()}
 	r.Timing = func(job string, p *plan.Plan) (program.Timing, bool) {
-		i := slices.IndexFunc(t.session.workload, func(w task.Task) bool { return w.Name == job })
+		i := slices.IndexFunc(t.session.Tasks, func(w task.Task) bool { return w.Name == job })
 		if first := t.planned.Programs[i].Program().Plan; p.Epoch != first.Epoch {
 			return program.Timing{}, false
 		}
@@ -88,17 +88,16 @@ func (f *runFlags) trainsInProcess() bool { return f.simulated() && !f.share && 
 
 // device is what plans are made for.
 func (t *training) device() planner.Device {
-	on := t.flags.describeDevice(t.session.device)
 	if t.plain {
-		on = on.Unshared()
+		return t.session.Device.Unshared()
 	}
-	return on
+	return t.session.Device
 }
 
 // config is what the controller plans by.
 func (t *training) config() controller.Config {
 	c := t.flags.controllerConfig(t.budget)
-	c.Policy, c.HostMemory = t.policy, t.session.request.HostBudget
+	c.Policy, c.HostMemory = t.policy, t.session.Request.HostBudget
 	if c.Budget > 0 {
 		c.Budget += t.session.contexts.Sum()
 	}
@@ -201,7 +200,7 @@ func (t *training) saves() bool { return t.save && t.flags.save != "" }
 // jobs submits the jobs and waits until all are over, ctx is done, or the controller does not run any more.
 func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*local.Run, error) {
 	index := make(map[string]int)
-	for i, task := range t.session.workload {
+	for i, task := range t.session.Tasks {
 		index[task.Name] = i
 	}
 	var mu sync.Mutex
@@ -250,7 +249,7 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*local.Ru
 	}
 	defer stop()
 	jobs := make([]newJob, len(index))
-	for i, task := range t.session.workload {
+	for i, task := range t.session.Tasks {
 		replica := replicaOf(&task)
 		if t.flags.simulated() { // such a device is that of one replica
 			replica = wire.Replica{}
@@ -314,10 +313,10 @@ func (t *training) jobs(ctx, running context.Context, conn *bus.Conn) (*local.Ru
 // keep stops the jobs, which saves them, and says where each is. Some have ended before.
 func (t *training) keep(ctx context.Context, conn *bus.Conn, ended []wire.Record, over <-chan wire.Record) (string,
 	error) {
-	for _, task := range t.session.workload {
+	for _, task := range t.session.Tasks {
 		_, _ = ask(ctx, conn, wire.Request{Verb: wire.Stop, Job: task.Name}) // it may be over
 	}
-	for len(ended) < len(t.session.workload) {
+	for len(ended) < len(t.session.Tasks) {
 		select {
 		case r := <-over:
 			ended = append(ended, r)

@@ -110,7 +110,7 @@ func alternate(ctx context.Context, trainings [2]*training, begin [2]func()) (ru
 				break
 			}
 			begin[i]()
-			if err := t.pace.train(ctx, t.session.workload, until, ends[i]); err != nil {
+			if err := t.pace.train(ctx, t.session.Tasks, until, ends[i]); err != nil {
 				cancel(err)
 			}
 		}
