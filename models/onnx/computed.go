@@ -81,8 +81,8 @@ func (r *reading) isState(made map[string]bool) bool {
 	}
 	_, args, _ := strings.Cut(r.node.fx, "(args = ")
 	before, _, _ := strings.Cut(args, ", [%p_") // the weights
-	names := argument.FindAllStringSubmatch(before, -1)
-	return len(names) > 1 && slices.ContainsFunc(names[1:], func(name []string) bool {
+	_, states, _ := strings.Cut(before, ", ")   // without the sequence
+	return slices.ContainsFunc(argument.FindAllStringSubmatch(states, -1), func(name []string) bool {
 		return !made[name[1]] && !slices.Contains(creators, stem(name[1]))
 	})
 }

@@ -151,7 +151,7 @@ func withState(state string) *Model {
 	return with(func(m *Model, g *Graph) {
 		g.Inputs, g.Outputs = []Value{typed("x", Float32, 3, 2, 4)}, []Value{typed("y", Float32, 3, 1, 2, 5)}
 		g.Initializers = []Tensor{floats("val_1", sequence(60), 1, 15, 4), floats("val_2", sequence(75), 1, 15, 5),
-			floats("val_3", sequence(30), 1, 30), floats("val_4", make([]float32, 10), 1, 2, 5), floats("val_5",
+			floats("val_3", make([]float32, 30), 1, 30), floats("val_4", make([]float32, 10), 1, 2, 5), floats("val_5",
 				[]float32{0.5}, 1)}
 		g.Nodes = []Node{node("GRU", list("x", "val_1", "val_2", "val_3", "", "val_4"), list("g"), "hidden_size", 5),
 			node("Mul", list("g", "val_5"), list("y"))}
@@ -163,12 +163,12 @@ func withState(state string) *Model {
 	})
 }
 
-// A bias that the exporter added to zeros is the module's, in each row. A row of padding is told.
-func TestSeparateRows(t *testing.T) {
-	m := signs(func(m *Model, g *Graph) {
+// withRows is a model whose exporter has computed two rows, of which the first is a bias. Its call has a row of padding.
+func withRows(second ...float32) *Model {
+	return signs(func(m *Model, g *Graph) {
 		g.Inputs[0] = typed("x", Float32, 2, 6)
 		bias := []float32{1, 2, 3, 4, 5}
-		g.Initializers = append(g.Initializers, floats("linear_1", append(bias, bias...), 2, 5))
+		g.Initializers = append(g.Initializers, floats("linear_1", append(bias, second...), 2, 5))
 		g.Initializers[slices.IndexFunc(g.Initializers, func(w Tensor) bool { return w.Name == "fc1.bias" })] =
 			floats("fc1.bias", bias, 5)
 		g.Nodes[1] = node("Add", list("h", "linear_1"), list("r"))
@@ -177,11 +177,20 @@ func TestSeparateRows(t *testing.T) {
 		g.Nodes[0].fx = "%h : [num_users=1] = call_function[target=torch.ops.aten.embedding.default](args = " +
 			"(%p_fc1_weight, %x, 3, %p_fc1_bias), kwargs = {})"
 	})
+}
+
+// A bias that the exporter added to zeros is the module's, in each row. A row of padding is told.
+func TestSeparateRows(t *testing.T) {
+	isBias := func(n Node) bool { return n.Op == "Expand" && n.Inputs[0] == "fc1.bias" }
+	if m := withRows(1, 2, 3, 4, 6); slices.ContainsFunc(m.Graph.Nodes, isBias) {
+		t.Error("rows that differ are taken for the bias")
+	}
+	m := withRows(1, 2, 3, 4, 5)
 	names, lines := trainedOf(t, m)
 	if want := []string{"fc1.bias 5", "fc1.weight 30", "fc2.bias 3", "fc2.weight 15"}; cmp.Diff(want, names) != "" {
 		t.Errorf("parameters (-want +got):\n%s", cmp.Diff(want, names))
 	}
-	if !slices.ContainsFunc(m.Graph.Nodes, func(n Node) bool { return n.Op == "Expand" && n.Inputs[0] == "fc1.bias" }) {
+	if !slices.ContainsFunc(m.Graph.Nodes, isBias) {
 		t.Error("the rows are not the bias")
 	}
 	if !strings.Contains(strings.Join(lines, "\n"), `"fc1.weight[3]": rows of padding`) {
