@@ -158,7 +158,7 @@ func (m *Machine) countReport(j *job, r *wire.Report, l *layout) {
 	m.reportCount, m.lostReports = m.reportCount+1, m.lostReports+lost
 	served := time.Duration(min(float64(1+lost)*float64(j.timeAlone()), float64(maxServed)))
 	if m.hasTenants() {
-		j.domain.ledger.account(j.tenant()).served += served
+		j.domain.ledger.Account(j.tenant()).Served += served
 	}
 	m.addCount(j, func(t *Counters) {
 		t.Iterations += 1 + lost

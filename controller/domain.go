@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tensile/controller/learn"
+	"tensile/controller/queue"
 	"tensile/graph"
 	"tensile/predictor/correct"
 	"tensile/wire"
@@ -51,7 +52,7 @@ type domain struct {
 	openContexts int
 
 	// ledger is what tenants got of the device. It is empty while there are no tenants.
-	ledger ledger
+	ledger queue.Ledger
 	// lease is the capacity that leases were told last. It is zero where jobs share no memory.
 	lease wire.Lease
 }
@@ -76,7 +77,7 @@ func (c Config) ForDevice(d *wire.Device) Config {
 // openDevice adds the domain of a device of which only the facts are known.
 func (m *Machine) openDevice(c Config, brought *wire.Device) *domain {
 	d := &domain{m: m, config: c, registered: brought, learnt: learn.Restore(c.Device, nil),
-		learntStoredAt: -storeEvery}
+		learntStoredAt: -storeEvery, ledger: queue.Ledger{Turn: c.Turn}}
 	m.domains = append(m.domains, d)
 	slices.SortFunc(m.domains, func(a, b *domain) int { return cmp.Compare(a.recordName(), b.recordName()) })
 	return d

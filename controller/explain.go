@@ -55,7 +55,7 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 	if o.At = slices.Index(jobs, j); o.At >= 0 {
 		o.Plan = d.planRequestFor(jobs, admitted)
 		for i, other := range jobs {
-			o.Ranks = append(o.Ranks, m.rank(other))
+			o.Ranks = append(o.Ranks, m.line().Rank(other.queued()))
 			o.Plan.Jobs[i].Unchecked = other == j && j.unchecked // whether others can ever run does not matter here
 		}
 	}

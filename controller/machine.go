@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -49,10 +50,7 @@ type Machine struct {
 	startBudget graph.Bytes
 	// settings are those that an administrator has set. nil: none, or those at the start count instead.
 	settings *wire.Settings
-	// shares are those of tenants. It is empty while there are no tenants.
-	shares map[string]int
-	// storedDebts is what was stored last of tenants. nil: nothing was.
-	storedDebts *wire.Tenants
+	tenancy
 
 	// storedOrders are the newest orders of a controller before this one, by executor.
 	storedOrders map[string]wire.Orders
@@ -370,17 +368,12 @@ func (m *Machine) sendOrders(x *executor) {
 	}
 	orders := wire.Orders{Executor: x.name, On: x.domain.recordName(), Jobs: []wire.Assignment{}, Life: x.life,
 		Refused: x.refusal}
-	var weights map[*job]int
-	if m.hasTenants() {
-		weights = m.tenantWeights(x.domain.activeJobs())
-	}
+	weights := m.tenantWeights(x.domain.activeJobs())
 	away := x.refusal != nil && x.refusal.Life == x.life
 	for _, j := range m.jobs {
 		if j.record.Executor == x.name && j.hasExecutor() && !away {
 			spec := j.orderedSpec()
-			if w := weights[j]; w > 0 {
-				spec.Priority = w
-			}
+			spec.Priority = cmp.Or(weights[j], spec.Priority)
 			a := wire.Assignment{Spec: spec, Incarnation: j.record.Incarnation,
 				From: j.record.From, Epoch: j.record.Granted, Stop: j.record.State == wire.JobStopping,
 				Park: j.record.Park, Copies: j.wantsReport, Trace: j.trace, Unplanned: j.record.Unplanned}

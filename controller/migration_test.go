@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"tensile/controller/queue"
 	"tensile/plan/program"
 	"tensile/wire"
 )
@@ -287,12 +288,12 @@ func TestMovesKeepToDebts(t *testing.T) {
 			continue
 		}
 		for _, owed := range []bool{false, true} {
-			d.ledger.accounts = map[string]*account{"ada": {debt: 2 * time.Minute, inRepayment: owed}}
+			d.ledger.Accounts = map[string]*queue.Account{"ada": {Debt: 2 * time.Minute, InRepayment: owed}}
 			if d.canTakeOver(j) == owed {
 				t.Errorf("ada is owed something on %s: %v, and it takes bob's job: %v", d.recordName(), owed, !owed)
 			}
 		}
-		d.ledger.accounts = nil
+		d.ledger.Accounts = nil
 	}
 	from, to := j.domain, l.machine.domains[0]
 	if to == from {
@@ -300,7 +301,7 @@ func TestMovesKeepToDebts(t *testing.T) {
 	}
 	l.machine.vacateDevice(j)
 	j.record.Target = to.recordName()
-	to.ledger.accounts = map[string]*account{"ada": {debt: 2 * time.Minute, inRepayment: true}}
+	to.ledger.Accounts = map[string]*queue.Account{"ada": {Debt: 2 * time.Minute, InRepayment: true}}
 	l.machine.detachJob(j)
 	l.machine.recordParked(j)
 	if j.record.State != wire.JobQueued || j.deviceChosen || j.domain == to || j.record.Preempted ||

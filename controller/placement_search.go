@@ -164,15 +164,10 @@ func (d *domain) prospectFor(j *job, weight func(*job) float64) *prospect {
 		hasWaiting: len(d.otherWaitingJobs(j)) > 0}
 	var needs []graph.Bytes
 	starts := d.needExecutors(jobs)
-	var weights map[*job]int
-	if d.m.hasTenants() {
-		weights = d.m.tenantWeights(jobs)
-	}
+	weights := d.m.tenantWeights(jobs)
 	for i, o := range jobs {
 		c := d.candidateFor(o)
-		if w := weights[o]; w > 0 {
-			c.Spec.Priority = w
-		}
+		c.Spec.Priority = cmp.Or(weights[o], c.Spec.Priority)
 		if c.Profile == nil {
 			return nil
 		}

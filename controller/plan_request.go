@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -116,18 +117,13 @@ func (d *domain) planRequestFor(jobs []*job, admitted int) *plans.Request {
 		Budget: d.config.Budget, Reserved: d.reservedBytes(), Correction: d.lineOrEqual(),
 		HostMemory: d.config.HostMemory, HostReserved: d.hostReserved(jobs), Contexts: d.stayingContexts()}
 	starts := d.needExecutors(jobs)
-	var weights map[*job]int
-	if d.m.hasTenants() {
-		weights = d.m.tenantWeights(jobs)
-	}
+	weights := d.m.tenantWeights(jobs)
 	for i, j := range jobs {
 		p.Jobs = append(p.Jobs, d.candidateFor(j))
 		if p.Jobs[i].StartsProcess = starts[i]; p.Jobs[i].Profile == nil && p.Learnt == nil {
 			p.Learnt = d.learnt.AllLatencies()
 		}
-		if w := weights[j]; w > 0 {
-			p.Jobs[i].Spec.Priority = w
-		}
+		p.Jobs[i].Spec.Priority = cmp.Or(weights[j], p.Jobs[i].Spec.Priority)
 	}
 	return p
 }

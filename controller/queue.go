@@ -3,10 +3,12 @@ package controller
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
 	"tensile/controller/memory"
+	"tensile/controller/queue"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -30,7 +32,13 @@ func (d *domain) waitingJobs() []*job {
 	if first := slices.IndexFunc(waiting, d.m.isRestarting); first >= 0 {
 		waiting = waiting[:first]
 	}
-	unheld := d.unthrottled(slices.Clone(waiting))
+	unheld := slices.DeleteFunc(slices.Clone(waiting), func(j *job) bool {
+		_, held := d.throttles(j)
+		return held
+	})
+	if len(d.ledger.Accounts) > 1 {
+		unheld = queue.OneBack(unheld, (*job).queued)
+	}
 	passed := func(j *job) bool { return j.found.overtakable }
 	if len(unheld) == 0 && len(d.activeJobs()) == 0 && slices.ContainsFunc(slices.Collect(d.jobs()), passed) {
 		return waiting // the jobs that they would wait for cannot begin
@@ -59,11 +67,37 @@ func (m *Machine) unblock() {
 	}
 }
 
-// rank is the priority of a queued job, which rises by one with each Config.Aging. So only jobs of higher priority that
-// came soon after it ever overtake it, and nobody starves.
-func (m *Machine) rank(j *job) int64 {
-	return int64(j.priority()) + int64(max(0, m.now-j.record.Waiting)/m.config.Aging)
+// queued is the job as the queue sees it.
+func (j *job) queued() queue.Job {
+	return queue.Job{Tenant: j.tenant(), Priority: j.priority(), Since: j.record.Waiting,
+		Gang: j.record.Spec.Replica.Group, GaveWay: j.record.Preempted}
 }
+
+// queuedAs are jobs as the queue sees them.
+func queuedAs(jobs []*job) []queue.Job {
+	list := make([]queue.Job, len(jobs))
+	for i, j := range jobs {
+		list[i] = j.queued()
+	}
+	return list
+}
+
+// line is what the order of queued jobs depends on.
+func (m *Machine) line() *queue.Line {
+	l := &queue.Line{Now: m.now, Aging: m.config.Aging, Shares: m.shares}
+	if m.hasTenants() {
+		l.Active = make(map[string]int)
+		for _, j := range m.jobs {
+			if j.isActive() {
+				l.Active[j.tenant()]++
+			}
+		}
+	}
+	return l
+}
+
+// sortQueue orders queued jobs as they are to begin.
+func (m *Machine) sortQueue(waiting []*job) { queue.Sort(m.line(), waiting, (*job).queued) }
 
 // enqueue has a job wait in the queue.
 func (m *Machine) enqueue(j *job, why string) {
@@ -322,43 +356,71 @@ func (m *Machine) resumeJob(j *job) error {
 // parks one job at a time: plans show whether that was enough. If device memory is missing the job rests in host
 // memory; if host memory is, it leaves with a checkpoint.
 func (d *domain) preempt() {
-	if !d.config.Preempt || d.request != nil || d.pending.admission {
+	if !d.config.Preempt {
 		return
 	}
-	waiting := d.waitingJobs()
-	if len(waiting) == 0 {
+	first := d.firstInNeed()
+	if first == nil {
 		return
 	}
-	first, rank := waiting[0], d.m.rank(waiting[0])
 	need, gives, place := first.record.Wait.DeviceBytes(), d.freedWithout, wire.InMemory
 	if need == 0 {
 		need, gives, place = first.record.Wait.HostBytes(), hostFreedBy, wire.OnDisk
 	}
-	if need == 0 {
-		return
+	rank := d.m.line().Rank(first.queued())
+	lower := slices.DeleteFunc(d.activeJobs(), func(j *job) bool {
+		return j.record.State != wire.JobRunning || int64(j.priority()) >= rank ||
+			d.m.hasTenants() && j.tenant() != first.tenant() // between tenants shares decide
+	})
+	victim := victimOf(slices.Values(lower), func(j *job) bool {
+		return gives(j) > 0 && d.m.now-j.trainingSince >= d.config.Turn
+	})
+	if victim != nil && gives(lower...) >= need {
+		d.giveWay(victim, first, place, "")
 	}
-	var victim *job
-	var lower []*job
-	for _, j := range d.activeJobs() {
-		below := j.record.State == wire.JobRunning && int64(j.priority()) < rank &&
-			(!d.m.hasTenants() || j.tenant() == first.tenant()) // between tenants shares decide
-		if below {
-			lower = append(lower, j)
+}
+
+// firstInNeed is the first job that may begin on the device, if it lacks memory and others may give way for it: no
+// plans are made that may show room, and no job is about to give memory back. nil: there is none.
+func (d *domain) firstInNeed() *job {
+	if d.request != nil || d.pending.admission {
+		return nil
+	}
+	waiting := d.waitingJobs()
+	if len(waiting) == 0 || waiting[0].record.Wait.DeviceBytes() == 0 && waiting[0].record.Wait.HostBytes() == 0 ||
+		d.isBeingFreed() {
+		return nil
+	}
+	return waiting[0]
+}
+
+// isBeingFreed reports whether a job of the device is about to give memory back.
+func (d *domain) isBeingFreed() bool {
+	return slices.ContainsFunc(d.m.jobs, func(j *job) bool {
+		return j.domain == d && (j.record.State == wire.JobParking || j.record.State == wire.JobStopping)
+	})
+}
+
+// victimOf is the one of some jobs that gives way first, of those that may. nil: none may.
+func victimOf(jobs iter.Seq[*job], may func(*job) bool) *job {
+	var list []*job
+	var priorities []int
+	for j := range jobs {
+		if may(j) {
+			list, priorities = append(list, j), append(priorities, j.priority())
 		}
-		switch {
-		case j.record.State == wire.JobParking || j.record.State == wire.JobStopping:
-			return // the job is about to give memory back
-		case !below || gives(j) == 0 || d.m.now-j.trainingSince < d.config.Turn:
-		case victim == nil || j.priority() <= victim.priority():
-			victim = j
-		}
 	}
-	if victim == nil || gives(lower...) < need {
-		return
+	if at := queue.Victim(priorities); at >= 0 {
+		return list[at]
 	}
-	victim.record.Preempted, d.m.changed = true, true
-	d.m.sendGangHome(victim, place)
-	d.m.emitEvent(Event{Kind: Preempted, Job: victim.record.Spec.Name, Reason: first.record.Spec.Name})
+	return nil
+}
+
+// giveWay parks a job for another that waits.
+func (d *domain) giveWay(j, waits *job, to wire.Place, why string) {
+	j.record.Preempted, d.m.changed = true, true
+	d.m.sendGangHome(j, to)
+	d.m.emitEvent(Event{Kind: Preempted, Job: j.record.Spec.Name, Reason: waits.record.Spec.Name, Detail: why})
 }
 
 // unloadParked has a job that gave way, and rests in memory, leave its executor for disk, if the first queued job lacks
@@ -366,51 +428,37 @@ func (d *domain) preempt() {
 // preempt does. If that does not help either, and nothing trains on the device, the first job and its peers let the
 // others pass.
 func (d *domain) unloadParked() {
-	if d.request != nil || d.pending.admission {
+	first := d.firstInNeed()
+	if first == nil {
 		return
 	}
-	waiting := d.waitingJobs()
-	if len(waiting) == 0 {
-		return
-	}
-	first := waiting[0]
 	need, gives := first.record.Wait.DeviceBytes(), d.contextFreedBy
 	if need == 0 {
 		need, gives = first.record.Wait.HostBytes(), func(j *job) graph.Bytes { return hostFreedBy(j) }
 	}
-	var last *job
 	var sum graph.Bytes
-	others := false
-	for j := range d.jobs() {
-		others = others || j != first && !j.isPeerOf(first) && j.record.State == wire.JobQueued && !j.isBlocked() &&
-			!j.found.overtakable
-		switch {
-		case j.record.State == wire.JobParking || j.record.State == wire.JobStopping:
-			return // the job is about to give memory back
-		case j == first || j.record.State != wire.JobQueued || !j.record.Preempted || d.m.isUnreachable(j) ||
-			gives(j) == 0:
-		default:
-			if sum += gives(j); last == nil || j.priority() <= last.priority() {
-				last = j
-			}
+	last := victimOf(d.jobs(), func(j *job) bool {
+		rests := j != first && j.record.State == wire.JobQueued && j.record.Preempted && !d.m.isUnreachable(j)
+		if !rests || gives(j) == 0 {
+			return false
 		}
-	}
-	switch {
-	case need <= 0:
-		return
-	case sum < need:
-		if others && len(d.activeJobs()) == 0 {
-			for _, o := range d.m.gangOrSelf(first) {
-				o.found.overtakable = true
-			}
-			d.pending.admission, d.m.changed = true, true
-		}
+		sum += gives(j)
+		return true
+	})
+	if sum >= need {
+		d.giveWay(last, first, wire.OnDisk, ReasonParked)
 		return
 	}
-	d.m.changed = true
-	d.m.sendGangHome(last, wire.OnDisk)
-	d.m.emitEvent(Event{Kind: Preempted, Job: last.record.Spec.Name, Reason: first.record.Spec.Name,
-		Detail: ReasonParked})
+	others := func(j *job) bool {
+		return j.domain == d && j != first && !j.isPeerOf(first) && j.record.State == wire.JobQueued &&
+			!j.isBlocked() && !j.found.overtakable
+	}
+	if len(d.activeJobs()) == 0 && slices.ContainsFunc(d.m.jobs, others) {
+		for _, o := range d.m.gangOrSelf(first) {
+			o.found.overtakable = true
+		}
+		d.pending.admission, d.m.changed = true, true
+	}
 }
 
 // ReasonParked is why a job gives way that already did so before.

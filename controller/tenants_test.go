@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tensile/controller/queue"
 	"tensile/graph"
 	"tensile/internal/long"
 	"tensile/models/graphtest"
@@ -276,49 +277,14 @@ func TestTenantsThatSleep(t *testing.T) {
 	}
 }
 
-// A job that gave way to another tenant does not come back while another is owed more than its own, although no debt is
-// so large that it is paid; a new job waits for debts that are paid alone.
-func TestThoseThatGaveWayComeBackInOrder(t *testing.T) {
-	m := NewMachine(Config{Device: "model", Turn: shopTurn})
-	m.shares = map[string]int{"ada": 1}
-	d := m.ownDomain
-	debts := func(ada, bob time.Duration, paid bool) {
-		d.ledger.accounts = map[string]*account{"ada": {debt: ada, inRepayment: paid}, "bob": {debt: bob}}
-	}
-	for _, c := range []struct {
-		ada, bob          time.Duration
-		paid              bool // what ada is owed
-		fresh, back, adas bool // who is held: a new job of bob, one of bob's that gave way, one of ada's that did
-	}{
-		{ada: time.Second, bob: -time.Second, back: true},
-		{ada: time.Second, bob: 2 * time.Second, adas: true},
-		{ada: -time.Second, bob: -2 * time.Second},
-		{ada: 2 * shopTurn, bob: -time.Second, paid: true, fresh: true, back: true},
-		{ada: shopTurn / 2, bob: shopTurn / 4, paid: true, fresh: true, back: true},
-		{ada: shopTurn / 4, bob: shopTurn / 2, paid: true},
-	} {
-		debts(c.ada, c.bob, c.paid)
-		held := func(owner string, gaveWay bool) bool {
-			_, held := d.throttles(&job{domain: d, record: wire.Record{Spec: wire.Spec{Name: "a", Owner: owner},
-				State: wire.JobQueued, Preempted: gaveWay}})
-			return held
-		}
-		if fresh, back, adas := held("bob", false), held("bob", true), held("ada", true); fresh != c.fresh ||
-			back != c.back || adas != c.adas {
-			t.Errorf("%+v: held are a new job of bob: %v, one that gave way: %v, one of ada's that did: %v", c, fresh,
-				back, adas)
-		}
-	}
-}
-
 // A job that gives way to another tenant whose last job ends before the next tick is not forgotten.
 func TestHeldForNobody(t *testing.T) {
 	m := NewMachine(Config{Device: "model", Turn: shopTurn})
 	m.shares = map[string]int{"ada": 1}
 	m.now = time.Hour
 	d := m.ownDomain
-	d.ledger.lastTick = m.now - time.Second
-	d.ledger.accounts = map[string]*account{"bob": {debt: 2 * shopTurn, inRepayment: true}}
+	d.ledger.LastTick = m.now - time.Second
+	d.ledger.Accounts = map[string]*queue.Account{"bob": {Debt: 2 * shopTurn, InRepayment: true}}
 	j := &job{domain: d, record: wire.Record{Spec: wire.Spec{Name: "a", Owner: "ada"}, Preempted: true,
 		State: wire.JobParking}}
 	m.jobs = []*job{j}
@@ -360,34 +326,13 @@ func TestDebtsOutliveSilence(t *testing.T) {
 		if j.record.State, j.record.Executor = c.state, ""; c.state == wire.JobUnknown || c.state == wire.JobRunning {
 			j.record.Executor = "lab1"
 		}
-		d.ledger = ledger{lastTick: m.now, accounts: map[string]*account{"ada": {debt: debt}}}
+		d.ledger = queue.Ledger{Turn: shopTurn, LastTick: m.now}
+		d.ledger.Account("ada").Debt = debt
 		m.now += time.Second
 		d.settleAccounts()
-		a := d.ledger.accounts["ada"]
-		if kept := a != nil && a.debt == debt; kept != c.keeps || !kept && a != nil {
+		a := d.ledger.Accounts["ada"]
+		if kept := a != nil && a.Debt == debt; kept != c.keeps || !kept && a != nil {
 			t.Errorf("%+v: the account is %+v", c, a)
-		}
-	}
-}
-
-// A tenant is before another that is owed nothing or less; where both are owed something it has to be far more.
-func TestBefore(t *testing.T) {
-	d := NewMachine(Config{Device: "model", Turn: shopTurn}).ownDomain
-	for _, c := range []struct {
-		ada, bob             time.Duration
-		adaIsOwed, bobIsOwed bool
-		want                 bool
-	}{
-		{shopTurn, 0, true, false, true},
-		{shopTurn, 0, false, false, false},
-		{shopTurn / 4, shopTurn / 2, true, false, false},
-		{2 * shopTurn, shopTurn, true, true, false},
-		{4 * shopTurn, shopTurn, true, true, true},
-	} {
-		d.ledger.accounts = map[string]*account{"ada": {debt: c.ada, inRepayment: c.adaIsOwed},
-			"bob": {debt: c.bob, inRepayment: c.bobIsOwed}}
-		if got := d.precedes("ada", "bob"); got != c.want {
-			t.Errorf("%+v: before is %v", c, got)
 		}
 	}
 }
@@ -399,7 +344,8 @@ func resting(bobs int) (d *domain, ada *job, bob []*job) {
 	m.shares = map[string]int{"ada": 1}
 	m.now = time.Hour
 	d = m.ownDomain
-	d.ledger.accounts = map[string]*account{"ada": {debt: 2 * shopTurn, inRepayment: true}, "bob": {debt: -shopTurn}}
+	d.ledger.Accounts = map[string]*queue.Account{"ada": {Debt: 2 * shopTurn, InRepayment: true},
+		"bob": {Debt: -shopTurn}}
 	queued := func(name, owner string) *job {
 		j := &job{domain: d, record: wire.Record{Spec: wire.Spec{Name: name, Owner: owner, Priority: 1,
 			Checkpoint: wire.Interval{Iterations: 1}}, State: wire.JobQueued}}
@@ -420,8 +366,8 @@ func resting(bobs int) (d *domain, ada *job, bob []*job) {
 // A job that gave way and comes back a turn after another of its tenant says so, not that its tenant got too little.
 func TestHeldForItsOwn(t *testing.T) {
 	d, ada, bob := resting(2)
-	d.ledger.lastTick = d.m.now
-	d.ledger.accounts = map[string]*account{"ada": {debt: -time.Second}, "bob": {debt: -shopTurn}}
+	d.ledger.LastTick = d.m.now
+	d.ledger.Accounts = map[string]*queue.Account{"ada": {Debt: -time.Second}, "bob": {Debt: -shopTurn}}
 	ada.found.overtakable, ada.record.State = false, wire.JobRunning
 	bob[0].record.State, bob[0].record.Preempted, bob[0].trainingSince = wire.JobRunning, false, d.m.now
 	d.m.settleAccounts()
@@ -497,7 +443,7 @@ func TestReplicasPass(t *testing.T) {
 func paying() (d *domain, bob, cal []*job) {
 	d, ada, _ := resting(0)
 	ada.found.overtakable, d.pending.admission = false, false
-	d.ledger.accounts["cal"] = &account{debt: -shopTurn / 2}
+	d.ledger.Accounts["cal"] = &queue.Account{Debt: -shopTurn / 2}
 	trains := func(name, owner string, priority int, begun time.Duration) *job {
 		j := &job{domain: d, trainingSince: begun, record: wire.Record{Spec: wire.Spec{Name: name, Owner: owner,
 			Priority: priority}, State: wire.JobRunning}}
@@ -535,11 +481,11 @@ func TestRepay(t *testing.T) {
 	}
 	want("at first", "b2")
 	want("at once after that", "b2")
-	d.m.now += shopTurn / patience
-	d.ledger.accounts["ada"].debt -= shopTurn / patience / 8
+	d.m.now += shopTurn / queue.Patience
+	d.ledger.Accounts["ada"].Debt -= shopTurn / queue.Patience / 8
 	bob[3].trainingSince = d.m.now
 	want("while the debt falls", "b2")
-	d.m.now += shopTurn / patience
+	d.m.now += shopTurn / queue.Patience
 	want("when it does not", "b1", "b2")
 }
 
@@ -582,13 +528,13 @@ func TestReckon(t *testing.T) {
 	d, _, cal := paying()
 	l := &d.ledger
 	d.m.jobs = append(cal, &job{domain: d, record: wire.Record{Spec: wire.Spec{Owner: "bob"}, State: wire.JobRunning}})
-	l.accounts = map[string]*account{"bob": {debt: shopTurn / 2, inRepayment: true}, "cal": {debt: -shopTurn / 2}}
+	l.Accounts = map[string]*queue.Account{"bob": {Debt: shopTurn / 2, InRepayment: true}, "cal": {Debt: -shopTurn / 2}}
 	for _, passed := range []time.Duration{0, time.Second, time.Second} {
 		d.m.now += passed
 		d.settleAccounts()
-		if bob, cal := l.accounts["bob"], l.accounts["cal"]; !bob.inRepayment || bob.debt != shopTurn/2 ||
-			cal.inRepayment ||
-			cal.debt != -shopTurn/2 {
+		if bob, cal := l.Accounts["bob"], l.Accounts["cal"]; !bob.InRepayment || bob.Debt != shopTurn/2 ||
+			cal.InRepayment ||
+			cal.Debt != -shopTurn/2 {
 			t.Errorf("after %v more bob's account is %+v, that of cal %+v", passed, bob, cal)
 		}
 	}
@@ -600,7 +546,7 @@ func TestStoredDebts(t *testing.T) {
 	d, _, _ := paying()
 	m := d.m
 	other := m.openDevice(m.config.ForDevice(&wire.Device{Name: "a"}), &wire.Device{Name: "a"})
-	d.ledger, other.ledger = ledger{}, ledger{}
+	d.ledger, other.ledger = queue.Ledger{Turn: shopTurn}, queue.Ledger{Turn: shopTurn}
 	m.restoreDebts(&wire.Tenants{Debts: []wire.TenantDebt{{Device: d.recordName(), Tenant: "ada", Debt: 99 * shopTurn},
 		{Device: "a", Tenant: "ada", Debt: shopTurn}, {Device: "a", Tenant: "bob", Debt: -99 * shopTurn}}})
 	behind := func() map[string]time.Duration {
@@ -610,14 +556,14 @@ func TestStoredDebts(t *testing.T) {
 		}
 		return all
 	}
-	want := map[string]time.Duration{"ada": maxDebt * shopTurn, "bob": -shopTurn, "cal": 0}
+	want := map[string]time.Duration{"ada": 10 * shopTurn, "bob": -shopTurn, "cal": 0}
 	if got := behind(); !maps.Equal(got, want) {
 		t.Errorf("behind are %v, want %v", got, want)
 	}
 	if err := m.setShare(&wire.Request{Tenant: "ada"}); err != nil {
 		t.Fatal(err)
 	}
-	if len(behind()) > 0 || len(d.ledger.accounts) > 0 || len(other.ledger.accounts) > 0 {
-		t.Errorf("without shares behind are %v: %v, %v", behind(), d.ledger.accounts, other.ledger.accounts)
+	if len(behind()) > 0 || len(d.ledger.Accounts) > 0 || len(other.ledger.Accounts) > 0 {
+		t.Errorf("without shares behind are %v: %v, %v", behind(), d.ledger.Accounts, other.ledger.Accounts)
 	}
 }
