@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"tensile/controller/fleet"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -35,7 +36,7 @@ func (d *domain) stayingContexts() wire.Contexts {
 		c.Processes = 1
 	}
 	for x := range d.executors() {
-		if !x.gone && !x.silent && !d.isLeaving(x) {
+		if !x.IsSilent() && !d.isLeaving(x) {
 			c.Processes++
 		}
 	}
@@ -43,9 +44,9 @@ func (d *domain) stayingContexts() wire.Contexts {
 }
 
 // isLeaving reports whether an executor that can be reached ends by itself, or as soon as its orders arrive.
-func (d *domain) isLeaving(x *executor) bool {
-	return !x.gone && !x.silent && !d.m.hasJobs(x.name) && (x.leaving || x.forJobs && (!d.config.OneExecutor ||
-		x.orders.Leave))
+func (d *domain) isLeaving(x *fleet.Executor) bool {
+	return !x.IsSilent() && !d.m.hasJobs(x.Name) && (x.State == fleet.Leaving ||
+		x.Kind != fleet.ByHand && (!d.config.OneExecutor || x.Orders.Leave))
 }
 
 // unreachableContexts are those of processes that cannot be reached.
@@ -56,8 +57,8 @@ func (d *domain) unreachableContexts() wire.Contexts {
 	type process struct{ executor, life string }
 	away := make(map[process]bool)
 	for x := range d.executors() {
-		if !x.gone && x.silent {
-			away[process{x.name, x.life}] = true
+		if x.IsSilent() {
+			away[process{x.Name, x.Life}] = true
 		}
 	}
 	for _, j := range d.m.jobs {
@@ -65,7 +66,7 @@ func (d *domain) unreachableContexts() wire.Contexts {
 			if h.On != d.recordName() {
 				continue
 			}
-			if x := d.m.executors[h.Executor]; x == nil || x.life != h.Life {
+			if x := d.m.executors[h.Executor]; x == nil || x.Life != h.Life {
 				away[process{h.Executor, h.Life}] = true
 			}
 		}

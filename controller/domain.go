@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tensile/controller/fleet"
 	"tensile/controller/learn"
 	"tensile/controller/queue"
 	"tensile/graph"
@@ -122,15 +123,7 @@ func (d *domain) jobs() iter.Seq[*job] {
 }
 
 // executors are those that have the device open, or are to have it open.
-func (d *domain) executors() iter.Seq[*executor] {
-	return func(yield func(*executor) bool) {
-		for _, x := range d.m.executors {
-			if x.domain == d && !yield(x) {
-				return
-			}
-		}
-	}
-}
+func (d *domain) executors() iter.Seq[*fleet.Executor] { return d.m.executors.On(d.recordName()) }
 
 // reservationsOf is what earlier incarnations of a job may still have of this device and on its host, in bytes,
 // whichever device the job is on now.
@@ -205,7 +198,7 @@ func isSimulated(device string) bool { return strings.HasPrefix(device, "sim:") 
 // device. The process may have been started again with another --budget, before the device was forgotten. The budget of
 // a new process counts even if it is the registered one: the controller may have lowered it since, where the device was
 // crowded.
-func (d *domain) applyRegisteredBudget(x *executor, brings *wire.Device, begins bool) {
+func (d *domain) applyRegisteredBudget(x *fleet.Executor, brings *wire.Device, begins bool) {
 	if d.registered == nil || brings == nil {
 		return
 	}
@@ -217,7 +210,7 @@ func (d *domain) applyRegisteredBudget(x *executor, brings *wire.Device, begins 
 		return
 	}
 	for other := range d.executors() {
-		if other != x && !other.gone {
+		if other != x {
 			return // another executor shares the device, with the budget of the first
 		}
 	}
@@ -237,12 +230,8 @@ func (d *domain) canStartJobs() bool {
 	if d.registered == nil {
 		return true
 	}
-	for x := range d.executors() {
-		if x.joined && !x.gone && !x.silent {
-			return true
-		}
-	}
-	return false
+	here, _ := d.m.executors.Count(d.recordName())
+	return here > 0
 }
 
 // closeDevice forgets a device when no executor of it is left and no job has anything of it. A drained device stays.
@@ -251,10 +240,8 @@ func (m *Machine) closeDevice(d *domain) {
 	if d.registered == nil || d.registered.Drained || bytes > 0 || host > 0 {
 		return
 	}
-	for x := range d.executors() {
-		if !x.gone {
-			return // the executor may come back
-		}
+	for range d.executors() {
+		return // the executor may come back
 	}
 	for j := range d.jobs() {
 		if j.isActive() || j.hasExecutor() {
@@ -295,15 +282,7 @@ func (d *domain) describe() wire.DeviceState {
 			s.Jobs++
 		}
 	}
-	for x := range d.executors() {
-		switch {
-		case x.gone:
-		case x.silent:
-			s.Silent++
-		case x.joined:
-			s.Executors++
-		}
-	}
+	s.Executors, s.Silent = d.m.executors.Count(d.recordName())
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"tensile/controller/fleet"
 	"tensile/graph"
 	"tensile/graph/text"
 	"tensile/wire"
@@ -105,7 +106,7 @@ func (e Event) String() string {
 	case SentAway:
 		return fmt.Sprintf("executor %s is sent away: %s", e.Executor, e.Reason)
 	case Opened:
-		return fmt.Sprintf("device %s%s is planned for: %s, budget %s", e.Device, hostSuffix(e.Host), e.Reason,
+		return fmt.Sprintf("device %s%s is planned for: %s, budget %s", e.Device, fleet.OnHost(e.Host), e.Reason,
 			budgetText(e.Budget))
 	case Closed:
 		return fmt.Sprintf("device %s is not planned for any more: nobody has it", e.Device)
@@ -113,9 +114,10 @@ func (e Event) String() string {
 		return fmt.Sprintf("executor %s has gone: %s", e.Executor, e.Detail)
 	case Doubled:
 		return fmt.Sprintf("a second process of executor %s has come%s; it has to go if the first is heard again",
-			e.Executor, hostSuffix(e.Host))
+			e.Executor, fleet.OnHost(e.Host))
 	case Repelled:
-		return fmt.Sprintf("a second process of executor %s%s is refused: %s", e.Executor, hostSuffix(e.Host), e.Reason)
+		return fmt.Sprintf("a second process of executor %s%s is refused: %s", e.Executor, fleet.OnHost(e.Host),
+			e.Reason)
 	case OutOfReach:
 		return fmt.Sprintf("executor %s cannot be reached: %s; what it may have stays reserved", e.Executor, e.Detail)
 	case ExecutorReturned:

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"tensile/controller/fleet"
 	"tensile/wire"
 )
 
@@ -51,15 +52,15 @@ func (m *Machine) endPeers(j *job) {
 // have it no more. The job's checkpoints stay there (wire.Orders.Elsewhere).
 func (m *Machine) keepReservation(j *job) {
 	x := m.executors[j.record.Executor]
-	if x == nil || x.gone || x.life == "" || !j.hasExecutor() {
+	if x == nil || x.IsGone() || x.Life == "" || !j.hasExecutor() {
 		return
 	}
 	claim, host := j.claim().Arena, j.hostClaim()
-	c := &x.domain.config
-	if claim > 0 || x.silent && c.Context > 0 || host > 0 && c.HostMemory > 0 {
-		j.record.Held = append(slices.Clone(j.record.Held), wire.Holding{Executor: x.name, Life: x.life,
+	c := &m.domainByRecord(x.Device).config
+	if claim > 0 || x.IsSilent() && c.Context > 0 || host > 0 && c.HostMemory > 0 {
+		j.record.Held = append(slices.Clone(j.record.Held), wire.Holding{Executor: x.Name, Life: x.Life,
 			ID: j.record.Spec.ID, Incarnation: j.record.Incarnation, Bytes: claim, Host: host,
-			On: x.domain.recordName()})
+			On: x.Device})
 	}
 }
 
@@ -159,9 +160,9 @@ func (m *Machine) restartFromScratch(j *job, why string) bool {
 
 // handleMissingGangCheckpoint has a gang begin at other executors if one replica has not found the checkpoint with
 // which all begin, or wait for an executor that has it.
-func (m *Machine) handleMissingGangCheckpoint(j *job, x *executor, why string) {
+func (m *Machine) handleMissingGangCheckpoint(j *job, x *fleet.Executor, why string) {
 	until := j.checkpointDeadline
-	j.failedAt = append(j.failedAt, x.name)
+	j.failedAt = append(j.failedAt, x.Name)
 	if m.restartGang(j, why, false); j.record.State != wire.JobQueued || m.otherExecutorMayTake(j) {
 		return
 	}

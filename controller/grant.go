@@ -2,10 +2,9 @@ package controller
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
+	"tensile/controller/fleet"
 	"tensile/controller/memory"
 	"tensile/wire"
 )
@@ -111,44 +110,28 @@ func (d *domain) executorFor(j *job) string {
 	if name := d.vacantExecutor(j, nil); name != "" {
 		return name
 	}
-	name := fmt.Sprintf("x%d", j.record.Order)
-	if j.record.Incarnation > 1 { // a name is never used again: late messages of its former owner would count
-		name += fmt.Sprintf(".%d", j.record.Incarnation)
-	}
-	d.m.executors[name] = &executor{name: name, domain: d, forJobs: true, launched: true, lastHeard: d.m.now,
-		orders: d.m.storedOrders[name]}
+	name := fleet.NameFor(j.record.Order, j.record.Incarnation)
+	x := fleet.New(name, d.recordName(), fleet.ForJobs, d.m.storedOrders[name], d.m.now)
+	x.Launched, d.m.executors[name] = true, x
 	d.m.emit(Output{Launch: name})
 	return name
-}
-
-// findsCheckpoint reports whether an executor has the folder of a checkpoint or, if it does not say which folder it
-// has, is on the host of the checkpoint.
-func (x *executor) findsCheckpoint(c *wire.Checkpoint) bool {
-	if c == nil {
-		return false
-	}
-	if x.folder != "" && c.Folder != "" {
-		return x.folder == c.Folder
-	}
-	host, _, _ := strings.Cut(x.host, ", ")
-	return host == c.Host
 }
 
 // vacantExecutor is an executor that can take a job; one that finds the job's newest checkpoint comes before others.
 // "": there is none. Those in taken, and those that leave, cannot take it.
 func (d *domain) vacantExecutor(j *job, taken map[string]bool) (found string) {
-	for _, name := range slices.Sorted(maps.Keys(d.m.executors)) {
-		x := d.m.executors[name]
-		if x.domain != d || x.gone || x.silent || x.forScript || x.leaving || x.orders.Leave || taken[name] ||
-			slices.Contains(j.failedAt, name) ||
-			!d.config.OneExecutor && (!x.joined || x.forJobs || d.m.hasJobs(name)) {
+	for _, x := range d.m.executors.Sorted() {
+		takes := x.Device == d.recordName() && (x.State == fleet.Present || x.State == fleet.Awaited) &&
+			x.Kind != fleet.ForScript && !x.Orders.Leave && !taken[x.Name] && !slices.Contains(j.failedAt, x.Name)
+		if !takes || !d.config.OneExecutor &&
+			(x.State == fleet.Awaited || x.Kind != fleet.ByHand || d.m.hasJobs(x.Name)) {
 			continue
 		}
-		if x.findsCheckpoint(j.record.Checkpoint) {
-			return name
+		if x.FindsCheckpoint(j.record.Checkpoint) {
+			return x.Name
 		}
-		if found == "" || d.registered != nil && d.m.countJobsAt(name) < d.m.countJobsAt(found) {
-			found = name
+		if found == "" || d.registered != nil && d.m.countJobsAt(x.Name) < d.m.countJobsAt(found) {
+			found = x.Name
 		}
 	}
 	return found

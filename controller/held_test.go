@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"tensile/controller/fleet"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -28,7 +29,8 @@ func TestRetire(t *testing.T) {
 // ended, and no other of its name.
 func TestHolds(t *testing.T) {
 	m := NewMachine(Config{Device: "model"})
-	x := &executor{name: "lab1", domain: m.ownDomain, life: "1", joined: true, orders: wire.Orders{Number: 5}}
+	x := &fleet.Executor{Name: "lab1", State: fleet.Present, Process: fleet.Process{Life: "1"},
+		Orders: wire.Orders{Number: 5}}
 	m.executors["lab1"] = x
 	j := &job{domain: m.ownDomain, record: wire.Record{Spec: wire.Spec{Name: "one", ID: 7}, State: wire.JobQueued}}
 	m.jobs = []*job{j}
@@ -52,16 +54,16 @@ func TestHolds(t *testing.T) {
 			t.Errorf("%s: held are %v", c.what, j.record.Held)
 		}
 	}
-	x.orders.Jobs = []wire.Assignment{{Spec: j.record.Spec, Incarnation: 1}}
+	x.Orders.Jobs = []wire.Assignment{{Spec: j.record.Spec, Incarnation: 1}}
 	j.record.Held = []wire.Holding{held}
 	if m.settleReservations(x, &wire.Status{Orders: 5}); len(j.record.Held) == 0 {
 		t.Error("what it is ordered to have is free")
 	}
-	if m.processEnded("lab1", "0", "it has ended"); x.gone || len(j.record.Held) == 0 {
-		t.Errorf("an older process has ended: gone %v, held are %v", x.gone, j.record.Held)
+	if m.processEnded("lab1", "0", "it has ended"); x.IsGone() || len(j.record.Held) == 0 {
+		t.Errorf("an older process has ended: gone %v, held are %v", x.IsGone(), j.record.Held)
 	}
-	if m.processEnded("lab1", "1", "it has ended"); !x.gone || len(j.record.Held) > 0 {
-		t.Errorf("it has ended: gone %v, held are %v", x.gone, j.record.Held)
+	if m.processEnded("lab1", "1", "it has ended"); !x.IsGone() || len(j.record.Held) > 0 {
+		t.Errorf("it has ended: gone %v, held are %v", x.IsGone(), j.record.Held)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"tensile/controller/fleet"
 	"tensile/wire"
 )
 
@@ -12,7 +13,7 @@ import (
 // told why, whether it was started from here or by hand. One that is out of reach counts whole, and forbids nothing.
 func TestOneLease(t *testing.T) {
 	m := NewMachine(Config{Device: "gpu", Name: "own", Page: 64, MemorySharing: wire.Gates, Watched: true})
-	m.executors["x1"] = &executor{name: "x1", domain: m.ownDomain, launched: true, forJobs: true}
+	m.executors["x1"] = &fleet.Executor{Name: "x1", State: fleet.Awaited, Launched: true, Kind: fleet.ForJobs}
 	number, now := int64(0), time.Second
 	// says has an executor be heard of at a place, and returns why it is refused.
 	says := func(name, place string) (refused string) {
@@ -38,13 +39,13 @@ func TestOneLease(t *testing.T) {
 		}
 	}
 	m.Step(now, Input{Ended: &ExecutorEnd{"x1", []string{"x1's"}, "it was sent away"}})
-	if x := m.executors["x1"]; !x.dead {
+	if x := m.executors["x1"]; x.State != fleet.Dead {
 		t.Error("an executor that was sent away and has ended is not dead")
 	}
 	if why := says("lab3", "here"); why != "" {
 		t.Errorf("one that is there too is refused: %s", why)
 	}
-	m.executors["lab1"].silent, m.executors["lab3"].silent = true, true
+	m.executors["lab1"].State, m.executors["lab3"].State = fleet.Silent, fleet.Silent
 	if why := says("lab4", "there"); why != "" {
 		t.Errorf("beside executors that are out of reach one is refused: %s", why)
 	}

@@ -3,11 +3,11 @@ package controller
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"time"
 
+	"tensile/controller/fleet"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -33,7 +33,7 @@ type Machine struct {
 	// jobs are in the order of their submission.
 	jobs []*job
 	// executors are those that may live, or were heard of lately, by name.
-	executors map[string]*executor
+	executors fleet.Fleet
 	// profiles has what is known of graphs on devices that executors have registered.
 	profiles map[profileKey]*knownProfile
 	// lastSeq is the Record.Seq of the youngest job. 0: there was none.
@@ -72,56 +72,6 @@ type step struct {
 	outputs []Output
 }
 
-// executor is a process that trains jobs, or is about to be started. Times are since the Unix epoch.
-type executor struct {
-	// domain is that of the executor's device.
-	domain *domain
-	// name is never used again for another process that is started here.
-	name string
-	// life is the identity of the process. "": it has not been heard of yet.
-	life string
-	// host is where the process runs, in words. "": it is not known.
-	host string
-	// folder is the identity of the executor's folder of checkpoints. "": it is not known.
-	folder string
-	// leaseHost is where the leases are that the process uses. Two processes of one device must agree in it.
-	leaseHost string
-	// startedAt is when the process began, in nanoseconds. 0: it is not known.
-	startedAt int64
-	// lastStatus is the number of its newest status. 0: none has come.
-	lastStatus int64
-	// lastHeard is when the executor was heard of last, or was to be started.
-	lastHeard time.Duration
-	// launched says that this controller had the process started.
-	launched bool
-	// killed says that the process was told to end at once.
-	killed bool
-	// joined says that the executor was heard of.
-	joined bool
-	// forJobs says that it was started for certain jobs, and is to leave when these are over.
-	forJobs bool
-	// gone says that it has ended, or became silent while it had nothing. The entry stays for an hour, as late messages
-	// may come.
-	gone bool
-	// dead says that it is gone and that its process has ended for certain.
-	dead bool
-	// silent says that it is out of reach, and may be training.
-	silent bool
-	// leaving says that it was interrupted: it takes no more jobs.
-	leaving bool
-	// forScript says that it is the process of a script, and takes no other job.
-	forScript bool
-	// orders are the newest that it was sent. Its Number is 0 if none were.
-	orders wire.Orders
-	// duplicates are the lives of other processes of its name about which an event was emitted.
-	duplicates []string
-	// duplicate is the newest status of such a process. It waits until it is known whether the first process lives.
-	// nil: none waits.
-	duplicate *wire.Status
-	// refusal is that of the last process that was refused. nil: none was.
-	refusal *wire.Refusal
-}
-
 // reply is the answer to a request at the end of a step.
 type reply struct {
 	to   int64  // Input.From of the request; 0: nobody waits
@@ -132,7 +82,7 @@ type reply struct {
 // NewMachine returns the machine of a controller without jobs.
 func NewMachine(c Config) *Machine {
 	c = c.withDefaults()
-	m := &Machine{config: c, startBudget: c.Budget, executors: make(map[string]*executor),
+	m := &Machine{config: c, startBudget: c.Budget, executors: make(fleet.Fleet),
 		counters: make(map[string]*Counters),
 		profiles: make(map[profileKey]*knownProfile), migrations: migrations{pause: c.MovePause,
 			coolDowns: make(map[string]coolDown)}}
@@ -276,16 +226,6 @@ func (m *Machine) Contexts() wire.Contexts {
 	return m.ownDomain.contexts()
 }
 
-// ByHand reports whether there are executors that were not started here and that take jobs.
-func (m *Machine) ByHand() bool {
-	for _, x := range m.executors {
-		if x.joined && !x.forJobs && !x.gone && !x.leaving {
-			return true
-		}
-	}
-	return false
-}
-
 // emit adds an output to the step.
 func (m *Machine) emit(o Output) { m.outputs = append(m.outputs, o) }
 
@@ -314,8 +254,8 @@ func (m *Machine) emitChanges() {
 	for _, d := range m.domains {
 		d.updateLease()
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
-		if x := m.executors[name]; !x.gone {
+	for _, x := range m.executors.Sorted() {
+		if !x.IsGone() {
 			m.sendOrders(x)
 		}
 	}
@@ -351,9 +291,9 @@ func (m *Machine) fillClaim(j *job, r *wire.Record) {
 }
 
 // linkOf is the rate that the copies of an executor's jobs may take together.
-func (m *Machine) linkOf(x *executor) (sum wire.Rates) {
-	for _, j := range x.domain.activeJobs() {
-		if j.record.Executor == x.name {
+func (m *Machine) linkOf(x *fleet.Executor) (sum wire.Rates) {
+	for _, j := range m.domainByRecord(x.Device).activeJobs() {
+		if j.record.Executor == x.Name {
 			sum.Out, sum.In = sum.Out+j.record.Link.Out, sum.In+j.record.Link.In
 		}
 	}
@@ -362,16 +302,17 @@ func (m *Machine) linkOf(x *executor) (sum wire.Rates) {
 
 // sendOrders emits the orders of an executor if they have changed. Orders are for one process, so that two with the
 // same credentials never train one job: nothing is sent before the executor has joined.
-func (m *Machine) sendOrders(x *executor) {
-	if x.life == "" {
+func (m *Machine) sendOrders(x *fleet.Executor) {
+	if x.Life == "" {
 		return
 	}
-	orders := wire.Orders{Executor: x.name, On: x.domain.recordName(), Jobs: []wire.Assignment{}, Life: x.life,
-		Refused: x.refusal}
-	weights := m.tenantWeights(x.domain.activeJobs())
-	away := x.refusal != nil && x.refusal.Life == x.life
+	d := m.domainByRecord(x.Device)
+	orders := wire.Orders{Executor: x.Name, On: x.Device, Jobs: []wire.Assignment{}, Life: x.Life,
+		Refused: x.Refusal}
+	weights := m.tenantWeights(d.activeJobs())
+	away := x.IsRefused(x.Life)
 	for _, j := range m.jobs {
-		if j.record.Executor == x.name && j.hasExecutor() && !away {
+		if j.record.Executor == x.Name && j.hasExecutor() && !away {
 			spec := j.orderedSpec()
 			spec.Priority = cmp.Or(weights[j], spec.Priority)
 			a := wire.Assignment{Spec: spec, Incarnation: j.record.Incarnation,
@@ -385,20 +326,20 @@ func (m *Machine) sendOrders(x *executor) {
 	}
 	for _, j := range m.jobs {
 		for _, h := range j.record.Held {
-			if h.Executor == x.name && h.Life == x.life {
+			if h.Executor == x.Name && h.Life == x.Life {
 				orders.Elsewhere = append(orders.Elsewhere, h.ID)
 			}
 		}
 	}
-	if orders.Link = m.linkOf(x); x.domain.config.sharesMemory() {
-		lease := x.domain.lease
+	if orders.Link = m.linkOf(x); d.config.sharesMemory() {
+		lease := d.lease
 		orders.Lease = &lease
 	}
-	orders.Leave = x.forJobs && len(orders.Jobs) == 0
-	if orders.Number = x.orders.Number; x.orders.Number > 0 && reflect.DeepEqual(orders, x.orders) {
+	orders.Leave = x.Kind != fleet.ByHand && len(orders.Jobs) == 0
+	if orders.Number = x.Orders.Number; x.Orders.Number > 0 && reflect.DeepEqual(orders, x.Orders) {
 		return
 	}
 	orders.Number++
-	x.orders = orders
+	x.Orders = orders
 	m.emit(Output{Orders: &orders})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tensile/controller/fleet"
 	"tensile/controller/plans"
 	"tensile/graph/text"
 	"tensile/plan/program"
@@ -174,8 +175,8 @@ func (d *domain) canTakeOver(j *job) bool {
 		return false
 	}
 	for x := range d.executors() {
-		if x.joined && !x.gone && !x.silent && !x.leaving && x.folder != "" && x.folder == here.folder &&
-			!slices.Contains(j.failedAt, x.name) {
+		if x.State == fleet.Present && x.Folder != "" && x.Folder == here.Folder &&
+			!slices.Contains(j.failedAt, x.Name) {
 			return true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"tensile/controller/fleet"
 	"tensile/controller/queue"
 	"tensile/plan/program"
 	"tensile/wire"
@@ -36,7 +37,7 @@ func (l *movers) step(in Input) {
 
 // obey has an executor say that it does what it was told.
 func (l *movers) obey(o *wire.Orders) {
-	if o.Number < l.machine.executors[o.Executor].orders.Number {
+	if o.Number < l.machine.executors[o.Executor].Orders.Number {
 		return // it has heard newer ones
 	}
 	l.said[o.Executor]++
@@ -163,18 +164,18 @@ func TestMovesKeepToFolders(t *testing.T) {
 		hosts[d.registered.Host] = true
 		x := l.machine.executors[d.config.Name]
 		for folder, want := range map[string]bool{"shared": true, "another": false, "": false} {
-			if x.folder = folder; d.canTakeOver(j) != want {
+			if x.Folder = folder; d.canTakeOver(j) != want {
 				t.Errorf("folder %q on %s: the device serves: %v, want %v", folder, d.registered.Host, !want, want)
 			}
 		}
-		x.folder = "shared"
+		x.Folder = "shared"
 	}
 	if len(hosts) != 2 {
 		t.Errorf("tried on hosts %v, want two", hosts)
 	}
 	// Of unknown folders none is shared.
 	for _, x := range l.machine.executors {
-		x.folder = ""
+		x.Folder = ""
 	}
 	for _, d := range l.machine.domains {
 		if d != j.domain && d.canTakeOver(j) {
@@ -208,10 +209,10 @@ func TestMovesAreKept(t *testing.T) {
 		"it asked for its device":        func() { j.record.Spec.Device = j.domain.config.Name },
 		"it takes no checkpoints":        func() { j.record.Spec.Checkpoint = wire.Interval{} },
 		"its checkpoint failed":          func() { j.pinned = true },
-		"it could not begin there":       func() { j.failedAt = []string{x.name} },
-		"the executor leaves":            func() { x.leaving = true },
-		"the executor is silent":         func() { x.silent = true },
-		"the executor is gone":           func() { x.gone = true },
+		"it could not begin there":       func() { j.failedAt = []string{x.Name} },
+		"the executor leaves":            func() { x.State = fleet.Leaving },
+		"the executor is silent":         func() { x.State = fleet.Silent },
+		"the executor is gone":           func() { x.State = fleet.Gone },
 		"the target is drained":          func() { to.registered.Drained = true },
 		"the target is planned for":      func() { to.request = new(openRequest) },
 		"a job is tried there":           func() { to.inSearch = true },
@@ -241,16 +242,16 @@ func TestAllowedFindCheckpoints(t *testing.T) {
 		}
 	}
 	allowed("d0", "d1", "d2", "d3")
-	l.machine.executors["d2"].folder = "mine"
+	l.machine.executors["d2"].Folder = "mine"
 	allowed("d2")
-	l.machine.executors["d0"].folder = "mine"
+	l.machine.executors["d0"].Folder = "mine"
 	allowed("d0", "d2")
-	l.machine.executors["d2"].silent = true
+	l.machine.executors["d2"].State = fleet.Silent
 	allowed("d0")
-	l.machine.executors["d0"].folder = "shared"
+	l.machine.executors["d0"].Folder = "shared"
 	allowed("d0", "d1", "d3")
 	j.record.Checkpoint.Folder = ""
-	l.machine.executors["d3"].folder = ""
+	l.machine.executors["d3"].Folder = ""
 	allowed("d0", "d1", "d3")
 	j.record.Checkpoint.Folder, j.failedAt = "shared", []string{"d1"}
 	allowed("d0")

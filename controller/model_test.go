@@ -432,12 +432,12 @@ func (w *world) checkLink() {
 	}
 	var sum wire.Rates
 	for name, x := range w.machine.executors {
-		if x.gone {
+		if x.IsGone() {
 			continue
 		}
-		link := x.orders.Link
+		link := x.Orders.Link
 		sum.Out, sum.In = sum.Out+link.Out, sum.In+link.In
-		for _, o := range x.orders.Jobs {
+		for _, o := range x.Orders.Jobs {
 			if o.Epoch > 0 && (link.Out > 0) != w.config.Limited {
 				w.t.Fatalf("executor %s trains %s and may copy at %v", name, o.Spec.Name, link)
 			}
@@ -448,7 +448,7 @@ func (w *world) checkLink() {
 			w.t.Log(e)
 		}
 		for name, x := range w.machine.executors {
-			w.t.Logf("%s %+v gone %v silent %v", name, x.orders, x.gone, x.silent)
+			w.t.Logf("%s %+v gone %v silent %v", name, x.Orders, x.IsGone(), x.IsSilent())
 		}
 		for _, r := range w.machine.Records() {
 			w.t.Logf("%s %s %s %v", r.Spec.Name, r.State, r.Executor, r.Link)

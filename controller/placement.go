@@ -31,7 +31,7 @@ func (m *Machine) allowedDevices(j *job) []*domain {
 		}
 		list = append(list, d)
 		x := m.executors[d.vacantExecutor(j, nil)]
-		shares := c != nil && c.Folder != "" && x != nil && x.folder == c.Folder
+		shares := c != nil && c.Folder != "" && x != nil && x.Folder == c.Folder
 		// The controller may start an executor that finds it.
 		if found = found || shares; shares || d.registered == nil {
 			finding = append(finding, d)
@@ -77,7 +77,7 @@ func (d *domain) isDrained() bool { return d.registered != nil && d.registered.D
 // hasExecutor reports whether an executor of a name has the device open.
 func (d *domain) hasExecutor(executor string) bool {
 	x := d.m.executors[executor]
-	return x != nil && x.domain == d
+	return x != nil && x.Device == d.recordName()
 }
 
 // needsSearch reports whether a queued job is to be tried on several devices.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/fleet"
 	"tensile/controller/memory"
 	"tensile/controller/queue"
 	"tensile/graph"
@@ -141,7 +142,7 @@ func (m *Machine) restartJob(j *job, why string) bool {
 // handleMissingCheckpoint has a job begin elsewhere that has not found its checkpoint at an executor. As long as no
 // other executor can take it, it waits for one that has the checkpoint, as the host may come back. It reports whether
 // it does.
-func (m *Machine) handleMissingCheckpoint(j *job, x *executor, why string) bool {
+func (m *Machine) handleMissingCheckpoint(j *job, x *fleet.Executor, why string) bool {
 	c := j.record.Checkpoint
 	switch {
 	case j.isReplica() && j.record.From > 0:
@@ -153,7 +154,7 @@ func (m *Machine) handleMissingCheckpoint(j *job, x *executor, why string) bool 
 		m.recoverLost(j, why)
 		return true
 	}
-	if j.failedAt = append(j.failedAt, x.name); j.domain.vacantExecutor(j, nil) != "" {
+	if j.failedAt = append(j.failedAt, x.Name); j.domain.vacantExecutor(j, nil) != "" {
 		m.reassign(j, why)
 		return true
 	}
@@ -223,8 +224,8 @@ func (m *Machine) failMissingCheckpoints() {
 // take the job now: its device is drained, or is another than the one that the job asks for.
 func (m *Machine) isCheckpointReachable(j *job) bool {
 	for _, x := range m.executors {
-		if len(m.domains) > 1 && x.joined && !x.gone && !x.silent && x.findsCheckpoint(j.record.Checkpoint) &&
-			!x.domain.mayTake(j) && !slices.Contains(j.failedAt, x.name) {
+		if len(m.domains) > 1 && x.IsHere() && x.FindsCheckpoint(j.record.Checkpoint) &&
+			!m.domainByRecord(x.Device).mayTake(j) && !slices.Contains(j.failedAt, x.Name) {
 			return true
 		}
 	}
@@ -343,7 +344,7 @@ func (m *Machine) resumeJob(j *job) error {
 		}
 	case wire.JobParking:
 		j.record.Park, j.record.Preempted = "", false
-		if j.markReachable(); m.executors[j.record.Executor].silent {
+		if j.markReachable(); m.executors[j.record.Executor].IsSilent() {
 			j.markUnreachable(m.executors[j.record.Executor])
 		}
 	default:
@@ -467,7 +468,7 @@ const ReasonParked = "it rests in memory"
 // contextFreedBy is how many bytes of contexts would be free if a job that rests left its executor.
 func (d *domain) contextFreedBy(j *job) graph.Bytes {
 	x := d.m.executors[j.record.Executor]
-	if d.config.OneExecutor || x == nil || !x.forJobs || j.record.Spec.Checkpoint == (wire.Interval{}) {
+	if d.config.OneExecutor || x == nil || x.Kind == fleet.ByHand || j.record.Spec.Checkpoint == (wire.Interval{}) {
 		return 0
 	}
 	return d.config.Context

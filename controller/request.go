@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/fleet"
 	"tensile/graph/text"
 	"tensile/wire"
 )
@@ -129,19 +130,19 @@ func (m *Machine) setBudget(q *wire.Request) error {
 // executor that can be reached is not.
 func (m *Machine) forgetExecutor(name string) error {
 	x := m.executors[name]
-	lives := x != nil && !x.gone && !x.silent
+	lives := x != nil && !x.IsGone() && !x.IsSilent()
 	const why = "an administrator says that it has ended"
-	any := m.releaseReservations(name, func(life string) bool { return !lives || life != x.life }, why)
-	if x != nil && !x.gone && !lives {
-		m.removeDead(x, why)
-		x.dead, any = false, true // if it is heard of again, it is told to end its jobs
+	any := m.releaseReservations(name, func(life string) bool { return !lives || life != x.Life }, why)
+	if x != nil && !x.IsGone() && !lives {
+		m.removeExecutor(x, fleet.Gone, why) // if it is heard of again, it is told to end its jobs
+		any = true
 	}
 	switch {
 	case any:
 		return nil
 	case lives:
 		return fmt.Errorf("executor %s was heard of %v ago: it has not ended", name,
-			text.Duration(m.now-x.lastHeard))
+			text.Duration(m.now-x.LastHeard))
 	default:
 		return fmt.Errorf("there is no executor %s, and none of that name has memory", name)
 	}

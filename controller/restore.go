@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/fleet"
 	"tensile/controller/learn"
 	"tensile/controller/plans"
 	"tensile/graph"
@@ -92,12 +93,13 @@ func Restore(c Config, s Stored) *Machine {
 		}
 		d = j.domain
 		if name := r.Executor; d != nil && name != "" && m.executors[name] == nil {
-			orders := m.storedOrders[name]
-			m.executors[name] = &executor{name: name, domain: d, life: orders.Life, forJobs: wire.Owned(name),
-				orders: orders, forScript: r.Spec.Script, refusal: orders.Refused}
+			x := m.restoreExecutor(name, d)
+			if r.Spec.Script {
+				x.Kind = fleet.ForScript
+			}
 		}
 		if x := m.executors[r.Executor]; x != nil && r.State == wire.JobUnknown {
-			x.silent = true
+			x.State = fleet.Silent
 		}
 		if r.Target != "" && j.damage == "" {
 			m.migrations.mover = j
@@ -174,10 +176,17 @@ func (m *Machine) restoreJob(j *job, s *Stored) error {
 func (m *Machine) awaitIdleExecutors() {
 	for name, o := range m.storedOrders {
 		if d := m.domainByRecord(o.On); d != nil && d.config.Context > 0 && m.executors[name] == nil {
-			m.executors[name] = &executor{name: name, domain: d, life: o.Life, forJobs: wire.Owned(name), orders: o,
-				refusal: o.Refused, silent: true}
+			m.restoreExecutor(name, d).State = fleet.Silent
 		}
 	}
+}
+
+// restoreExecutor awaits an executor that a controller before this one knew.
+func (m *Machine) restoreExecutor(name string, d *domain) *fleet.Executor {
+	o := m.storedOrders[name]
+	x := fleet.New(name, d.recordName(), fleet.KindOf(name), o, 0)
+	x.Life, x.Refusal, m.executors[name] = o.Life, o.Refused, x
+	return x
 }
 
 // Resume returns what is to be done before the first step. Executors count as heard of now: they may have died together
@@ -190,7 +199,7 @@ func (m *Machine) Resume(now time.Duration) []Output {
 		j.trainingSince = now
 	}
 	for _, x := range m.executors {
-		x.lastHeard = now
+		x.LastHeard = now
 	}
 	m.healGangs()
 	for _, d := range m.domains {

@@ -92,11 +92,11 @@ func (m *Machine) graphsOf(user string) map[graph.Digest]bool {
 // is over or leaves the executor, its graph, unless another job there has the same.
 func (m *Machine) dropDelivered(j *job, layouts []*layout, leaves bool) {
 	x := m.executors[j.record.Executor]
-	if x == nil || x.gone {
+	if x == nil || x.IsGone() {
 		return // all that is stored for the executor is removed
 	}
 	drop := func(object string) {
-		m.drops = append(m.drops, Output{Drop: &Drop{Executor: x.name, Object: object}})
+		m.drops = append(m.drops, Output{Drop: &Drop{Executor: x.Name, Object: object}})
 	}
 	for _, l := range layouts {
 		if l.delivered {
@@ -104,7 +104,7 @@ func (m *Machine) dropDelivered(j *job, layouts []*layout, leaves bool) {
 		}
 	}
 	others := func(o *job) bool {
-		return o != j && o.hasExecutor() && o.record.Executor == x.name && o.record.Spec.Graph == j.record.Spec.Graph
+		return o != j && o.hasExecutor() && o.record.Executor == x.Name && o.record.Spec.Graph == j.record.Spec.Graph
 	}
 	if leaves && !slices.ContainsFunc(m.jobs, others) {
 		drop(wire.GraphObject(j.record.Spec.Graph))

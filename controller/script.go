@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/fleet"
 	"tensile/controller/learn"
 	"tensile/controller/memory"
 	"tensile/controller/plans"
@@ -35,10 +36,9 @@ func checkScript(s *wire.Spec) error {
 // giveScriptExecutor gives a script its executor, which joins by itself, when the job is taken.
 func (m *Machine) giveScriptExecutor(j *job) {
 	j.record.Incarnation = 1
-	j.record.SetExecutor(fmt.Sprintf("x%d", j.record.Order))
-	x := j.record.Executor
-	m.executors[x] = &executor{name: x, forJobs: true, forScript: true, lastHeard: m.now, orders: m.storedOrders[x],
-		domain: j.domain}
+	name := fleet.NameFor(j.record.Order, 1)
+	j.record.SetExecutor(name)
+	m.executors[name] = fleet.New(name, j.record.On, fleet.ForScript, m.storedOrders[name], m.now)
 	m.deliverGraph(j)
 }
 

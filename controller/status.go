@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"tensile/controller/fleet"
 	"tensile/graph/text"
 	"tensile/predictor/correct"
 	"tensile/wire"
@@ -14,172 +15,137 @@ import (
 
 // applyStatus compares what an executor does with what it is to do.
 func (m *Machine) applyStatus(s *wire.Status) {
-	leaves := false // this is the last status of the process
 	for _, life := range s.Dead {
-		if life == s.Life {
-			leaves = true
-		} else {
+		if life != s.Life {
 			m.processEnded(s.Executor, life, "its process has ended")
 		}
 	}
+	leaves := slices.Contains(s.Dead, s.Life) // this is the last status of the process
 	x := m.executors[s.Executor]
-	if x != nil && x.dead && x.life == s.Life {
-		return // a late message of a dead process
-	}
-	if leaves && (x == nil || x.gone || x.life != s.Life) {
-		m.processEnded(s.Executor, s.Life, "it has left")
+	switch fleet.Judge(x, s) {
+	case fleet.Late:
+		if leaves {
+			m.processEnded(s.Executor, s.Life, "it has left")
+		}
 		return
-	}
-	if x == nil || x.gone {
+	case fleet.Second:
+		m.handleRival(x, s)
+		return
+	case fleet.Older:
+		x.LastHeard = m.now
+		return
+	case fleet.Stranger:
 		if x = m.joinExecutor(s); x == nil {
 			return
 		}
 	}
-	switch {
-	case x.life != "" && x.life != s.Life:
-		m.handleDuplicate(x, s)
+	if !m.hearExecutor(x, s) {
 		return
-	case x.life != "" && s.Number <= x.lastStatus:
-		x.lastHeard = m.now
-		return // it is older than the newest
-	case x.life == "":
-		m.changed = true // orders are for this process alone from now on
-	}
-	if why := m.leaseConflict(x, s); why != "" && (x.lastStatus == 0 || x.silent) {
-		m.refuseExecutor(x, s, why)
-		return
-	}
-	begins := x.life == ""
-	x.life, x.host, x.folder, x.leaseHost, x.startedAt, x.lastStatus = s.Life, s.Host, s.Folder, s.Place, s.Since,
-		s.Number
-	x.joined, x.lastHeard = true, m.now
-	x.leaving = s.Leaves
-	x.domain.applyRegisteredBudget(x, s.Brings, begins)
-	if x.duplicate != nil {
-		m.refuseDuplicate(x)
-	}
-	if x.silent {
-		m.markReachable(x)
 	}
 	for _, js := range s.Jobs {
-		if j := m.findJob(js.Name); j != nil && j.record.Spec.ID == js.ID && j.record.Executor == x.name &&
+		if j := m.findJob(js.Name); j != nil && j.record.Spec.ID == js.ID && j.record.Executor == x.Name &&
 			js.Incarnation == j.record.Incarnation && !j.record.State.Over() {
-			m.applyJobStatus(j, js, s.Orders >= x.orders.Number)
+			m.applyJobStatus(j, js, s.Orders >= x.Orders.Number)
 		}
 	}
 	if leaves {
-		m.removeDead(x, "it has left")
+		m.removeExecutor(x, fleet.Dead, "it has left")
 		return
 	}
 	m.settleReservations(x, s)
-	if s.Orders < x.orders.Number {
-		again := x.orders
-		m.emit(Output{Orders: &again}) // the orders may have been lost
+	if s.Orders < x.Orders.Number {
+		m.repeatOrders(x)
 	}
 }
 
-// leaseConflict is why a process cannot be that executor of its device: another executor of the device, which can be
-// reached, has the lease of the memory elsewhere, and both leases would grant all of it. The claims of an executor out
-// of reach count whole, so it is no conflict. "": there is none.
-func (m *Machine) leaseConflict(x *executor, s *wire.Status) string {
-	if !x.domain.config.sharesMemory() {
+// hearExecutor takes what the process of an executor says of itself, and reports whether it may be that executor.
+func (m *Machine) hearExecutor(x *fleet.Executor, s *wire.Status) bool {
+	begins := x.Life == ""
+	m.changed = m.changed || begins // orders are for this process alone from now on
+	if why := m.leaseConflict(x, s); why != "" && (x.LastStatus == 0 || x.IsSilent()) {
+		m.refuseExecutor(x, s, why)
+		return false
+	}
+	returns := x.Hear(s, m.now)
+	m.domainByRecord(x.Device).applyRegisteredBudget(x, s.Brings, begins)
+	if x.Rival != nil {
+		rival := x.RefuseRival()
+		m.changed = true
+		m.emitEvent(Event{Kind: Repelled, Executor: x.Name, Host: rival.Host, Reason: x.Refusal.Reason})
+	}
+	if returns {
+		m.executorReturned(x)
+	}
+	return true
+}
+
+// repeatOrders emits the newest orders of an executor once more, as they may have been lost.
+func (m *Machine) repeatOrders(x *fleet.Executor) {
+	again := x.Orders
+	m.emit(Output{Orders: &again})
+}
+
+// leaseConflict is why a process cannot be that executor of its device. "": it can.
+func (m *Machine) leaseConflict(x *fleet.Executor, s *wire.Status) string {
+	if !m.domainByRecord(x.Device).config.sharesMemory() {
 		return ""
 	}
-	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
-		other := m.executors[name]
-		if other != x && other.domain == x.domain && other.joined && !other.gone && !other.silent &&
-			other.leaseHost != s.Place {
-			return fmt.Sprintf("it cannot share the lease of the device's memory with executor %s%s: start both as "+
-				"one user of one machine and network namespace, or give its device another --name", name,
-				hostSuffix(other.host))
-		}
-	}
-	return ""
+	return m.executors.LeaseConflict(x, s)
 }
 
 // refuseExecutor refuses the process of an executor, which then ends.
-func (m *Machine) refuseExecutor(x *executor, s *wire.Status, why string) {
-	if x.refusal != nil && x.refusal.Life == s.Life {
-		again := x.orders
-		m.emit(Output{Orders: &again}) // the orders may have been lost
+func (m *Machine) refuseExecutor(x *fleet.Executor, s *wire.Status, why string) {
+	if x.IsRefused(s.Life) {
+		m.repeatOrders(x)
 		return
 	}
 	m.emitEvent(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
-	x.life, x.refusal, m.changed = s.Life, &wire.Refusal{Life: s.Life, Reason: why}, true
+	x.Life, x.Refusal, m.changed = s.Life, &wire.Refusal{Life: s.Life, Reason: why}, true
 }
 
 // maxSeen is the largest number of orders that a process is believed to have seen: later orders have larger ones.
 const maxSeen = 1 << 52
 
 // joinExecutor takes in an executor that was not started from here, or that was given up too early.
-func (m *Machine) joinExecutor(s *wire.Status) *executor {
-	x := &executor{name: s.Executor, forJobs: wire.Owned(s.Executor), orders: m.storedOrders[s.Executor]}
+func (m *Machine) joinExecutor(s *wire.Status) *fleet.Executor {
+	orders := m.storedOrders[s.Executor]
 	if old := m.executors[s.Executor]; old != nil {
-		x.orders = old.orders
+		orders = old.Orders
 	}
-	x.orders.Number = max(x.orders.Number, min(s.Orders, maxSeen))
-	var why string
-	if x.domain, why = m.domainOf(s); why == "" {
+	orders.Number = max(orders.Number, min(s.Orders, maxSeen))
+	d, why := m.domainOf(s)
+	x := fleet.New(s.Executor, d.recordName(), fleet.KindOf(s.Executor), orders, m.now)
+	if why == "" {
 		why = m.leaseConflict(x, s)
 	}
 	if why != "" {
 		m.emitEvent(Event{Kind: SentAway, Executor: s.Executor, Reason: why})
-		m.emit(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.orders.Number + 1,
+		m.emit(Output{Orders: &wire.Orders{Executor: s.Executor, Life: s.Life, Number: x.Orders.Number + 1,
 			Jobs: []wire.Assignment{}, Refused: &wire.Refusal{Life: s.Life, Reason: why}}})
 		return nil
 	}
 	m.executors[s.Executor], m.changed = x, true
 	m.unblock()
 	for _, j := range m.jobs { // this process may have what the former one of its name lacked
-		j.failedAt = slices.DeleteFunc(j.failedAt, func(name string) bool { return name == x.name })
+		j.failedAt = slices.DeleteFunc(j.failedAt, func(name string) bool { return name == x.Name })
 		if j.checkpointDeadline > 0 {
 			m.retryAdmission(j.domain)
 		}
 	}
-	if m.needsPlacement = true; x.domain.registered != nil { // queued jobs may take it
-		m.retryAdmission(x.domain)
+	if m.needsPlacement = true; d.registered != nil { // queued jobs may take it
+		m.retryAdmission(d)
 	}
 	m.emitEvent(Event{Kind: Joined, Executor: s.Executor})
 	return x
 }
 
-// handleDuplicate takes the status of a second process with the name of an executor, as when the same credentials are
-// started twice. The second process is refused when the first is heard again, and taken in when the first is given up.
-// If one of them was launched from here it is not known which; from then on silence decides.
-func (m *Machine) handleDuplicate(x *executor, s *wire.Status) {
-	x.launched = false
-	if x.refusal != nil && x.refusal.Life == s.Life {
-		again := x.orders
-		m.emit(Output{Orders: &again}) // the orders may have been lost
-		return
+// handleRival takes the status of a second process with the name of an executor.
+func (m *Machine) handleRival(x *fleet.Executor, s *wire.Status) {
+	if x.Launched = false; x.IsRefused(s.Life) {
+		m.repeatOrders(x)
+	} else if x.HearRival(s) {
+		m.emitEvent(Event{Kind: Doubled, Executor: x.Name, Host: s.Host})
 	}
-	if !slices.Contains(x.duplicates, s.Life) {
-		x.duplicates = append(x.duplicates, s.Life)
-		m.emitEvent(Event{Kind: Doubled, Executor: x.name, Host: s.Host})
-	}
-	x.duplicate = s
-}
-
-// refuseDuplicate refuses the second process of an executor whose first one lives.
-func (m *Machine) refuseDuplicate(x *executor) {
-	why := fmt.Sprintf("%s runs already%s", x.name, hostSuffix(x.host))
-	if x.startedAt > 0 {
-		form := "15:04"
-		if x.duplicate.Since-x.startedAt > int64(24*time.Hour) {
-			form = "2 January 15:04"
-		}
-		why += " since " + time.Unix(0, x.startedAt).Format(form)
-	}
-	m.emitEvent(Event{Kind: Repelled, Executor: x.name, Host: x.duplicate.Host, Reason: why})
-	x.refusal, x.duplicate, m.changed = &wire.Refusal{Life: x.duplicate.Life, Reason: why}, nil, true
-}
-
-// hostSuffix says in words where a process runs. "": it is not known.
-func hostSuffix(host string) string {
-	if host == "" {
-		return ""
-	}
-	return " on " + host
 }
 
 // maxError is how many bytes of an executor's error are kept.
@@ -243,7 +209,7 @@ func (m *Machine) applyJobStatus(j *job, s wire.JobStatus, answers bool) {
 			return
 		case s.Free != nil && m.shrinkToFree(j, *s.Free, s.Error):
 			return
-		case !x.forJobs && m.beginElsewhere(j, x, s.Error):
+		case x.Kind == fleet.ByHand && m.beginElsewhere(j, x, s.Error):
 			return
 		}
 		j.record.Diverged = s.Diverged
@@ -251,10 +217,8 @@ func (m *Machine) applyJobStatus(j *job, s wire.JobStatus, answers bool) {
 	}
 }
 
-const (
-	maxTick     = 5 * time.Second // the longest time between two ticks of a process that was not suspended
-	forgetAfter = time.Hour       // how long an executor is remembered after it has gone
-)
+// maxTick is the longest time between two ticks of a process that was not suspended.
+const maxTick = 5 * time.Second
 
 // applyTick does what is due, every second or so.
 func (m *Machine) applyTick(t *Tick) {
@@ -264,37 +228,9 @@ func (m *Machine) applyTick(t *Tick) {
 		}
 	}
 	m.takeLateBatches()
-	// What executors said while this process was suspended has not arrived yet.
-	deaf := t.Deaf || m.now-m.lastTick > maxTick
 	before := m.lastTick
 	m.lastTick = m.now
-	for _, name := range slices.Sorted(maps.Keys(m.executors)) {
-		x := m.executors[name]
-		if x.gone && m.now-x.lastHeard > forgetAfter {
-			delete(m.executors, name) // no message of it can be on its way any more
-		}
-		// Its parent tells of its end, so it may be silent unless others wait for its pages.
-		ours := x.launched && m.config.Watched
-		if x.gone || ours && !(x.domain.config.sharesMemory() && x.joined) {
-			continue
-		}
-		if deaf {
-			x.lastHeard = m.now
-		}
-		silent := m.now - x.lastHeard
-		if silent > m.config.Silence && !x.silent {
-			m.markSilent(x)
-		}
-		switch {
-		case silent <= m.config.GiveUp:
-		case !ours:
-			m.giveUpExecutor(x)
-		case !x.killed:
-			x.killed = true
-			m.emitEvent(Event{Kind: Killed, Executor: x.name, Detail: silenceText(silent)})
-			m.emit(Output{Kill: x.name})
-		}
-	}
+	m.checkSilence(t.Deaf || m.now-before > maxTick)
 	for _, j := range m.jobs {
 		if until := j.record.Wait.Until; before < until && until <= m.now { // its pause has ended
 			m.retryAdmission(j.domain)
@@ -308,6 +244,30 @@ func (m *Machine) applyTick(t *Tick) {
 	m.failMissingCheckpoints()
 	for _, d := range slices.Clone(m.domains) {
 		m.closeDevice(d)
+	}
+}
+
+// checkSilence does what is due about executors of which nothing has come. deaf says that what they have said may not
+// have arrived yet, as this process was suspended.
+func (m *Machine) checkSilence(deaf bool) {
+	for _, x := range m.executors.Sorted() {
+		d := m.domainByRecord(x.Device)
+		due := x.Tick(m.now, fleet.Patience{Silence: m.config.Silence, GiveUp: m.config.GiveUp,
+			Watched: m.config.Watched, SharesMemory: d != nil && d.config.sharesMemory(), Deaf: deaf})
+		if due.Forget {
+			delete(m.executors, x.Name)
+		}
+		if due.Silent {
+			m.markSilent(x)
+		}
+		if due.GiveUp {
+			m.giveUpExecutor(x)
+		}
+		if due.Kill && x.IsSilent() {
+			x.Enter(fleet.Killed)
+			m.emitEvent(Event{Kind: Killed, Executor: x.Name, Detail: x.SilenceText(m.now)})
+			m.emit(Output{Kill: x.Name})
+		}
 	}
 }
 
@@ -361,7 +321,7 @@ func (m *Machine) applySuspended(j *job, s wire.JobStatus) {
 func (m *Machine) orphans() []string {
 	names := make(map[string]bool)
 	for name, x := range m.executors {
-		names[name] = x.forJobs && !x.launched && !x.gone
+		names[name] = x.Kind != fleet.ByHand && !x.Launched && !x.IsGone()
 	}
 	for _, j := range m.jobs {
 		for _, h := range j.record.Held {
@@ -380,11 +340,11 @@ func (m *Machine) executorEnded(g *ExecutorEnd) {
 	}
 	x := m.executors[g.Executor]
 	switch {
-	case x == nil || x.gone:
-	case x.life != "" && len(g.Lives) > 0 || x.refusal != nil: // another process of that name may have ended
-		x.launched = false
+	case x == nil || x.IsGone():
+	case x.Life != "" && len(g.Lives) > 0 || x.Refusal != nil: // another process of that name may have ended
+		x.Launched = false
 	default:
-		m.removeDead(x, g.Why)
+		m.removeExecutor(x, fleet.Dead, g.Why)
 	}
 }
 
@@ -393,8 +353,8 @@ const maxMoves = 2
 
 // beginElsewhere gives a job to another executor that has not begun at one: another machine may have the files that
 // this one lacks. It reports whether there is one, or may be one.
-func (m *Machine) beginElsewhere(j *job, x *executor, why string) bool {
-	j.failedAt = append(j.failedAt, x.name)
+func (m *Machine) beginElsewhere(j *job, x *fleet.Executor, why string) bool {
+	j.failedAt = append(j.failedAt, x.Name)
 	return len(m.allowedDevices(j)) > 0 && m.reassignUnstarted(j, why)
 }
 

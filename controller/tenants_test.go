@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tensile/controller/fleet"
 	"tensile/controller/queue"
 	"tensile/graph"
 	"tensile/internal/long"
@@ -303,26 +304,25 @@ func TestDebtsOutliveSilence(t *testing.T) {
 	m := NewMachine(Config{Device: "none", NoDevice: true, Turn: shopTurn})
 	m.shares, m.now = map[string]int{"ada": 1}, time.Hour
 	d := m.openDevice(m.config.ForDevice(&wire.Device{Name: "a"}), &wire.Device{Name: "a"})
-	x := &executor{name: "lab1", domain: d}
+	x := &fleet.Executor{Name: "lab1", Device: "a"}
 	m.executors["lab1"] = x
 	j := &job{domain: d, record: wire.Record{Spec: wire.Spec{Name: "one", Owner: "ada"}}}
 	m.jobs = []*job{j}
 	const debt = 3 * shopTurn
 	for _, c := range []struct {
-		state  wire.JobState
-		heard  bool // the executor is heard of
-		silent bool // it was, and is not now
-		keeps  bool
+		state    wire.JobState
+		executor fleet.State
+		keeps    bool
 	}{
-		{state: wire.JobQueued, keeps: true},
-		{state: wire.JobUnknown, keeps: true},
-		{state: wire.JobParked, keeps: true}, // until it is known whether it can be paid
-		{state: wire.JobRunning, heard: true, silent: true, keeps: true},
-		{state: wire.JobUnknown, heard: true, keeps: true},
-		{state: wire.JobParked, heard: true},
-		{state: wire.JobFinished, heard: true},
+		{state: wire.JobQueued, executor: fleet.Awaited, keeps: true},
+		{state: wire.JobUnknown, executor: fleet.Awaited, keeps: true},
+		{state: wire.JobParked, executor: fleet.Awaited, keeps: true}, // until it is known whether it can be paid
+		{state: wire.JobRunning, executor: fleet.Silent, keeps: true},
+		{state: wire.JobUnknown, executor: fleet.Present, keeps: true},
+		{state: wire.JobParked, executor: fleet.Present},
+		{state: wire.JobFinished, executor: fleet.Present},
 	} {
-		x.joined, x.silent = c.heard, c.silent
+		x.State = c.executor
 		if j.record.State, j.record.Executor = c.state, ""; c.state == wire.JobUnknown || c.state == wire.JobRunning {
 			j.record.Executor = "lab1"
 		}
@@ -357,7 +357,8 @@ func resting(bobs int) (d *domain, ada *job, bob []*job) {
 	for i := range bobs {
 		j := queued(fmt.Sprint("b", i), "bob")
 		j.record.Preempted, j.record.Executor = true, fmt.Sprint("x", i)
-		m.executors[j.record.Executor] = &executor{name: j.record.Executor, domain: d, forJobs: true}
+		m.executors[j.record.Executor] = &fleet.Executor{Name: j.record.Executor, State: fleet.Present,
+			Kind: fleet.ForJobs}
 		bob = append(bob, j)
 	}
 	return d, ada, bob

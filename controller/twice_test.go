@@ -132,5 +132,5 @@ func TestCannotBegin(t *testing.T) {
 // speaks reports whether a process is the one that an executor is known to be.
 func (w *world) speaks(executor, life string) bool {
 	x := w.machine.executors[executor]
-	return x != nil && !x.gone && x.life == life
+	return x != nil && !x.IsGone() && x.Life == life
 }

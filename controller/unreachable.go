@@ -3,8 +3,8 @@ package controller
 import (
 	"fmt"
 	"slices"
-	"time"
 
+	"tensile/controller/fleet"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -34,19 +34,20 @@ func (d *domain) reservedBytes() (sum graph.Bytes) {
 	return sum + held + d.unreachableContexts().Sum()
 }
 
-// removeDead removes an executor whose process has ended. The memory of its jobs is free, and they go on from their
+// removeExecutor removes an executor whose process has ended. The memory of its jobs is free, and they go on from their
 // checkpoints.
-func (m *Machine) removeDead(x *executor, why string) {
-	x.gone, x.dead, m.changed = true, true, true
+func (m *Machine) removeExecutor(x *fleet.Executor, as fleet.State, why string) {
+	x.Enter(as)
+	m.changed = true
 	m.unblock()
-	m.emitEvent(Event{Kind: ExecutorEnded, Executor: x.name, Detail: why})
+	m.emitEvent(Event{Kind: ExecutorEnded, Executor: x.Name, Detail: why})
 	for _, j := range m.jobs {
-		if j.record.Executor == x.name && j.hasExecutor() {
+		if j.record.Executor == x.Name && j.hasExecutor() {
 			m.recoverLost(j, why)
 		}
 	}
-	m.releaseReservations(x.name, func(life string) bool { return life == x.life }, why)
-	m.departed = append(m.departed, x.name)
+	m.releaseReservations(x.Name, func(life string) bool { return life == x.Life }, why)
+	m.departed = append(m.departed, x.Name)
 }
 
 // recoverLost has a job of a dead executor go on as far as it may.
@@ -89,8 +90,8 @@ func (m *Machine) recoverLost(j *job, why string) {
 
 // processEnded takes the news that a process with the name of an executor has ended.
 func (m *Machine) processEnded(name, life, why string) {
-	if x := m.executors[name]; x != nil && !x.gone && x.life == life {
-		m.removeDead(x, why)
+	if x := m.executors[name]; x != nil && !x.IsGone() && x.Life == life {
+		m.removeExecutor(x, fleet.Dead, why)
 	}
 	m.releaseReservations(name, func(l string) bool { return l == life }, why)
 }
@@ -100,8 +101,7 @@ func (m *Machine) processEnded(name, life, why string) {
 func (m *Machine) releaseReservations(name string, ended func(life string) bool, why string) bool {
 	var of *domain
 	for _, j := range m.jobs {
-		// The slice is shared with stored records: it is not changed in place.
-		j.record.Held = slices.DeleteFunc(slices.Clone(j.record.Held), func(h wire.Holding) bool {
+		j.release(func(h wire.Holding) bool {
 			if h.Executor != name || !ended(h.Life) {
 				return false
 			}
@@ -126,70 +126,65 @@ func (m *Machine) announceFreed(d *domain, name, why string) {
 	}
 }
 
-// settleReservations gives back what an executor has no more, as it says itself. s must answer its newest orders:
-// otherwise it may yet take up what they say. A job without an arena may be between two of them. One that has finished
-// there keeps the checkpoints with which it goes on elsewhere only if the executor is told so.
-func (m *Machine) settleReservations(x *executor, s *wire.Status) {
-	if s.Orders < x.orders.Number {
+// release gives back what earlier incarnations of the job may have, where that is free, and reports whether there was
+// anything.
+func (j *job) release(free func(wire.Holding) bool) bool {
+	n := len(j.record.Held)
+	// The slice is shared with stored records: it is not changed in place.
+	j.record.Held = slices.DeleteFunc(slices.Clone(j.record.Held), free)
+	return len(j.record.Held) < n
+}
+
+// settleReservations gives back what an executor has no more, as it says itself (fleet.Executor.Keeps).
+func (m *Machine) settleReservations(x *fleet.Executor, s *wire.Status) {
+	if s.Orders < x.Orders.Number {
 		return
 	}
 	any, why := false, "it is back"
 	for _, j := range m.jobs {
-		n := len(j.record.Held)
-		// The slice is shared with stored records: it is not changed in place.
-		j.record.Held = slices.DeleteFunc(slices.Clone(j.record.Held), func(h wire.Holding) bool {
-			named := func(a wire.Assignment) bool { return a.Spec.ID == h.ID && a.Incarnation == h.Incarnation }
-			has := func(js wire.JobStatus) bool {
-				// An old job of this name is to leave before this one comes.
-				old := js.ID == 0 && js.Name == j.record.Spec.Name
-				return old || js.ID == h.ID && js.Incarnation == h.Incarnation
-			}
-			return h.Executor == x.name && h.Life == x.life && !slices.ContainsFunc(x.orders.Jobs, named) &&
-				!slices.ContainsFunc(s.Jobs, has)
-		})
-		if len(j.record.Held) < n {
+		if j.release(func(h wire.Holding) bool { return !x.Keeps(h, j.record.Spec.Name, s) }) {
 			if any = true; j.isReplica() {
 				why = "its replicas have left it"
 			}
 		}
 	}
 	if any {
-		m.announceFreed(x.domain, x.name, why)
+		m.announceFreed(m.domainByRecord(x.Device), x.Name, why)
 	}
 }
 
 // markSilent records that an executor cannot be reached. If it has jobs, it may be training; if it has none, it may
 // still have a context.
-func (m *Machine) markSilent(x *executor) {
-	d := x.domain
+func (m *Machine) markSilent(x *fleet.Executor) {
+	d := m.domainByRecord(x.Device)
 	m.changed = true
-	if !m.hasJobs(x.name) && d.config.Context == 0 {
-		x.gone = true
-		m.emitEvent(Event{Kind: ExecutorEnded, Executor: x.name, Detail: silenceText(m.now - x.lastHeard)})
-		m.departed = append(m.departed, x.name)
+	if !m.hasJobs(x.Name) && d.config.Context == 0 {
+		x.Enter(fleet.Gone)
+		m.emitEvent(Event{Kind: ExecutorEnded, Executor: x.Name, Detail: x.SilenceText(m.now)})
+		m.departed = append(m.departed, x.Name)
 		return
 	}
-	x.silent = true
-	m.emitEvent(Event{Kind: OutOfReach, Executor: x.name, Detail: silenceText(m.now - x.lastHeard)})
+	x.Enter(fleet.Silent)
+	m.emitEvent(Event{Kind: OutOfReach, Executor: x.Name, Detail: x.SilenceText(m.now)})
 	for _, j := range m.jobs {
-		if j.record.Executor == x.name && j.canChangePlan() {
+		if j.record.Executor == x.Name && j.canChangePlan() {
 			j.markUnreachable(x)
 		}
 	}
 	for _, j := range m.jobs {
-		if j.record.Executor == x.name && j.isReplica() && j.hasExecutor() {
-			m.restartDisconnected(j, fmt.Sprintf("executor %s cannot be reached", x.name))
+		if j.record.Executor == x.Name && j.isReplica() && j.hasExecutor() {
+			m.restartDisconnected(j, fmt.Sprintf("executor %s cannot be reached", x.Name))
 		}
 	}
 	// The executor may use its whole claim beside the others from now on.
 	if d.config.sharesMemory() && d.isOverfull() {
-		d.pending.replan = newReason(Processes, "executor %s cannot be reached", x.name)
+		d.pending.replan = newReason(Processes, "executor %s cannot be reached", x.Name)
 	}
 }
 
 // markUnreachable records that the job may be training at an executor that cannot be reached.
-func (j *job) markUnreachable(x *executor) {
-	j.enter(wire.JobUnknown, fmt.Sprintf("executor %s cannot be reached", x.name))
+func (j *job) markUnreachable(x *fleet.Executor) {
+	j.enter(wire.JobUnknown, fmt.Sprintf("executor %s cannot be reached", x.Name))
 	j.record.Wait.For = wire.WaitExecutor
 }
 
@@ -205,26 +200,21 @@ func (j *job) markReachable() {
 // isUnreachable reports whether a job is at an executor that cannot be reached.
 func (m *Machine) isUnreachable(j *job) bool {
 	x := m.executors[j.record.Executor]
-	return x != nil && x.silent
+	return x != nil && x.IsSilent()
 }
 
-// silenceText says for how long an executor was not heard of.
-func silenceText(d time.Duration) string {
-	return fmt.Sprintf("it has not been heard of for %v", d.Round(time.Second))
-}
-
-// markReachable records that an executor is heard of again.
-func (m *Machine) markReachable(x *executor) {
-	x.silent, m.changed = false, true
-	m.retryAdmission(x.domain) // jobs that are parked there may go on
+// executorReturned has plans made with an executor that is heard of again.
+func (m *Machine) executorReturned(x *fleet.Executor) {
+	d := m.domainByRecord(x.Device)
+	m.changed = true
+	m.retryAdmission(d) // jobs that are parked there may go on
 	m.unblock()
-	m.emitEvent(Event{Kind: ExecutorReturned, Executor: x.name})
+	m.emitEvent(Event{Kind: ExecutorReturned, Executor: x.Name})
 	for _, j := range m.jobs {
-		if j.record.Executor != x.name || !j.isActive() {
+		if j.record.Executor != x.Name || !j.isActive() {
 			continue
 		}
-		d := x.domain
-		d.pending.replan, d.pending.mandatory = newReason(Processes, "executor %s is back", x.name), true
+		d.pending.replan, d.pending.mandatory = newReason(Processes, "executor %s is back", x.Name), true
 		if j.record.State == wire.JobUnknown {
 			j.markReachable()
 		}
@@ -233,10 +223,10 @@ func (m *Machine) markReachable(x *executor) {
 
 // giveUpExecutor has the jobs of an executor that cannot be reached go on elsewhere. What they may have there stays
 // reserved. The executor is told to end them when it is back.
-func (m *Machine) giveUpExecutor(x *executor) {
-	why := fmt.Sprintf("executor %s is given up: %s", x.name, silenceText(m.now-x.lastHeard))
+func (m *Machine) giveUpExecutor(x *fleet.Executor) {
+	why := fmt.Sprintf("executor %s is given up: %s", x.Name, x.SilenceText(m.now))
 	for _, j := range m.jobs {
-		if j.record.Executor != x.name || !j.hasExecutor() {
+		if j.record.Executor != x.Name || !j.hasExecutor() {
 			continue
 		}
 		m.changed = true
@@ -252,9 +242,9 @@ func (m *Machine) giveUpExecutor(x *executor) {
 			m.endJob(j, wire.JobFailed, why, nil)
 		}
 	}
-	if x.duplicate != nil { // the second process takes the name
-		delete(m.executors, x.name)
-		m.emitEvent(Event{Kind: ExecutorEnded, Executor: x.name, Detail: why})
-		m.applyStatus(x.duplicate)
+	if x.Rival != nil { // the second process takes the name
+		delete(m.executors, x.Name)
+		m.emitEvent(Event{Kind: ExecutorEnded, Executor: x.Name, Detail: why})
+		m.applyStatus(x.Rival)
 	}
 }

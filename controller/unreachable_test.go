@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"tensile/controller/fleet"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -19,7 +20,7 @@ func TestRecordsKeepWhatWasHeld(t *testing.T) {
 	first := j.record
 	m.processEnded("x1", "1", "killed")
 	second := j.record
-	m.settleReservations(&executor{name: "x2", life: "2", domain: m.ownDomain}, &wire.Status{})
+	m.settleReservations(&fleet.Executor{Name: "x2", Process: fleet.Process{Life: "2"}}, &wire.Status{})
 	if !slices.Equal(first.Held, held) || !slices.Equal(second.Held, held[1:]) || len(j.record.Held) > 0 {
 		t.Errorf("records say %+v, then %+v and at last %+v of %+v", first.Held, second.Held, j.record.Held, held)
 	}

@@ -113,7 +113,7 @@ func (r *runner) currentAnswer() wire.Answer {
 		Budget:     r.machine.Budget(),
 		Contexts:   r.machine.Contexts(),
 		HostMemory: o.HostMemory, Sharing: o.MemorySharing,
-		ByHand:  r.machine.ByHand(),
+		ByHand:  r.machine.executors.IsByHand(),
 		Link:    wire.Rates{Out: o.Out.Rate, In: o.In.Rate},
 		Devices: r.machine.Devices(), Tenants: r.machine.Tenants()}
 }
