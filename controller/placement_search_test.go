@@ -152,7 +152,7 @@ func (l *lab) weight(j, comes *job) float64 {
 			all += o.priority()
 		}
 	}
-	return float64(l.machine.shares.Of(j.tenant())*j.priority()) / float64(all)
+	return float64(l.machine.shares.ShareOf(j.tenant())*j.priority()) / float64(all)
 }
 
 // A job goes to the device that would have been chosen if all had been asked for plans, in labs of different devices

@@ -69,7 +69,7 @@ func (m *Machine) setShare(q *wire.Request) error {
 	m.storeTenants(m.tenantsToStore())
 	for _, d := range m.domains {
 		if m.retryAdmission(d); len(d.activeJobs()) > 0 {
-			d.pending.replan = newReason(Reweighed, "the share of tenant %s is %d", q.Tenant, m.shares.Of(q.Tenant))
+			d.pending.replan = newReason(Reweighed, "the share of tenant %s is %d", q.Tenant, m.shares.ShareOf(q.Tenant))
 		}
 	}
 	return nil
@@ -271,7 +271,7 @@ func (m *Machine) Tenants() []wire.TenantState {
 	states := make(map[string]*wire.TenantState)
 	of := func(name string) *wire.TenantState {
 		if states[name] == nil {
-			states[name] = &wire.TenantState{Name: name, Share: m.shares.Of(name)}
+			states[name] = &wire.TenantState{Name: name, Share: m.shares.ShareOf(name)}
 			if t := m.counters[name]; t != nil {
 				states[name].Served = t.Served
 			}

@@ -114,7 +114,7 @@ func (l *Ledger) Settle(now time.Duration, s Shares, jobs []Use, reachable bool)
 		away[j.Tenant] = away[j.Tenant] || j.Away
 		if j.Wants && !wants[j.Tenant] {
 			wants[j.Tenant] = true
-			shares += s.Of(j.Tenant)
+			shares += s.ShareOf(j.Tenant)
 			l.Account(j.Tenant)
 		}
 	}
@@ -132,7 +132,7 @@ func (l *Ledger) Settle(now time.Duration, s Shares, jobs []Use, reachable bool)
 		if isOnly && t == only && rate < idleRate {
 			a.Served = max(a.Served, passed) // the tenant has the device for itself and leaves it idle
 		}
-		part := time.Duration(due * float64(s.Of(t)) / float64(shares))
+		part := time.Duration(due * float64(s.ShareOf(t)) / float64(shares))
 		a.Debt = l.limit(a.Debt + part - a.Served)
 		a.Served = 0
 		a.InRepayment = len(wants) > 1 && a.Debt > 0 && (a.InRepayment || a.Debt > l.Turn)

@@ -57,7 +57,7 @@ func Sort[J any](l *Line, waiting []J, of func(J) Job) {
 		for i := range entries {
 			e := &entries[i]
 			count[e.tenant]++
-			e.turn = float64(l.Active[e.tenant]+count[e.tenant]) / float64(l.Shares.Of(e.tenant))
+			e.turn = float64(l.Active[e.tenant]+count[e.tenant]) / float64(l.Shares.ShareOf(e.tenant))
 		}
 		slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.turn, b.turn) })
 	}

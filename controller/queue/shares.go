@@ -6,8 +6,8 @@ import "tensile/wire"
 // a share of its own has the share 1.
 type Shares map[string]int
 
-// Of is the share of a tenant.
-func (s Shares) Of(tenant string) int { return max(1, s[tenant]) }
+// ShareOf is the share of a tenant.
+func (s Shares) ShareOf(tenant string) int { return max(1, s[tenant]) }
 
 // Weights are what jobs that are planned for together are worth against each other: the share of each tenant, divided
 // among its jobs by their priorities. They are from 1 to wire.MaxShare.
@@ -15,11 +15,11 @@ func (s Shares) Weights(jobs []Job) []int {
 	priorities, largest := make(map[string]int), 1
 	for _, j := range jobs {
 		priorities[j.Tenant] += j.Priority
-		largest = max(largest, s.Of(j.Tenant))
+		largest = max(largest, s.ShareOf(j.Tenant))
 	}
 	weights := make([]int, len(jobs))
 	for i, j := range jobs {
-		weights[i] = max(1, wire.MaxShare*s.Of(j.Tenant)*j.Priority/(priorities[j.Tenant]*largest))
+		weights[i] = max(1, wire.MaxShare*s.ShareOf(j.Tenant)*j.Priority/(priorities[j.Tenant]*largest))
 	}
 	return weights
 }
@@ -33,12 +33,12 @@ func (s Shares) Worth(jobs []Job) func(Job) float64 {
 	priorities, sum := make(map[string]int), 0
 	for _, j := range jobs {
 		if priorities[j.Tenant] == 0 {
-			sum += s.Of(j.Tenant)
+			sum += s.ShareOf(j.Tenant)
 		}
 		priorities[j.Tenant] += j.Priority
 	}
 	return func(j Job) float64 {
 		of := float64(max(j.Priority, priorities[j.Tenant]))
-		return float64(s.Of(j.Tenant)) * float64(j.Priority) / of * float64(len(jobs)) / float64(max(1, sum))
+		return float64(s.ShareOf(j.Tenant)) * float64(j.Priority) / of * float64(len(jobs)) / float64(max(1, sum))
 	}
 }
