@@ -123,7 +123,7 @@ func (d *domain) jobs() iter.Seq[*job] {
 }
 
 // executors are those that have the device open, or are to have it open.
-func (d *domain) executors() iter.Seq[*fleet.Executor] { return d.m.executors.On(d.recordName()) }
+func (d *domain) executors() iter.Seq[*fleet.Executor] { return d.m.executors.AtDevice(d.recordName()) }
 
 // reservationsOf is what earlier incarnations of a job may still have of this device and on its host, in bytes,
 // whichever device the job is on now.

@@ -18,8 +18,8 @@ func (f Fleet) Sorted() []*Executor {
 	return list
 }
 
-// On are the executors that have a device open, or are to have it open.
-func (f Fleet) On(device string) iter.Seq[*Executor] {
+// AtDevice are the executors that have a device open, or are to have it open.
+func (f Fleet) AtDevice(device string) iter.Seq[*Executor] {
 	return func(yield func(*Executor) bool) {
 		for _, x := range f {
 			if x.Device == device && !x.IsGone() && !yield(x) {
@@ -31,7 +31,7 @@ func (f Fleet) On(device string) iter.Seq[*Executor] {
 
 // Count is how many executors of a device can be reached, and how many are out of reach.
 func (f Fleet) Count(device string) (here, silent int) {
-	for x := range f.On(device) {
+	for x := range f.AtDevice(device) {
 		switch {
 		case x.IsSilent():
 			silent++
