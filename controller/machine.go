@@ -16,46 +16,72 @@ import (
 // epoch.
 type Machine struct {
 	config Config
-	// domains has one domain per device, ordered by name.
-	domains []*domain
-	// ownDomain is the domain of the device of this process. nil: the process has none.
-	ownDomain *domain
-	// search is the placement search that is going on. nil: none is.
-	search *placementSearch
-	// needsPlacement says that queued jobs are to be looked at which may begin on several devices.
-	needsPlacement bool
-	// migrations are the jobs that may go to another device or are on their way.
-	migrations migrations
-	// now is the time of the newest input.
-	now time.Duration
-	// lastTick is when the newest tick came. 0: none has come.
-	lastTick time.Duration
+	devices
+	placing
+	times
 	// jobs are in the order of their submission.
 	jobs []*job
 	// executors are those that may live, or were heard of lately, by name.
 	executors fleet.Fleet
 	// profiles has what is known of graphs on devices that executors have registered.
 	profiles map[profileKey]*knownProfile
+	lastNumbers
+	tallies
+	tenancy
+	predecessor
+	step
+}
+
+// devices are those that jobs are planned for.
+type devices struct {
+	// domains has one domain per device, ordered by name.
+	domains []*domain
+	// ownDomain is the domain of the device of this process. nil: the process has none.
+	ownDomain *domain
+}
+
+// placing is what is being found out about the devices of jobs.
+type placing struct {
+	// search is the placement search that is going on. nil: none is.
+	search *placementSearch
+	// needsPlacement says that queued jobs are to be looked at which may begin on several devices.
+	needsPlacement bool
+	// migrations are the jobs that may go to another device or are on their way.
+	migrations migrations
+}
+
+// times are those of inputs, since the Unix epoch.
+type times struct {
+	// now is the time of the newest input.
+	now time.Duration
+	// lastTick is when the newest tick came. 0: none has come.
+	lastTick time.Duration
+}
+
+// lastNumbers are the newest that were given.
+type lastNumbers struct {
 	// lastSeq is the Record.Seq of the youngest job. 0: there was none.
 	lastSeq int64
 	// lastTicket is the ticket of the newest plan request. 0: there was none.
 	lastTicket int64
+}
 
+// tallies count what was done since the controller was started.
+type tallies struct {
 	// counters count what jobs have done, by owner.
 	counters map[string]*Counters
 	// reportCount is how many iterations were reported, and lostReports how many reports were lost between these.
 	reportCount, lostReports int64
+}
 
+// predecessor is what a controller before this one, or the start of this one, has left.
+type predecessor struct {
 	// startBudget is the budget with which this controller was started. 0: none was given.
 	startBudget graph.Bytes
 	// settings are those that an administrator has set. nil: none, or those at the start count instead.
 	settings *wire.Settings
-	tenancy
-
 	// storedOrders are the newest orders of a controller before this one, by executor.
 	storedOrders map[string]wire.Orders
-
-	step
 }
 
 // step is what belongs to one step of a machine. It is empty when the step begins.
@@ -82,10 +108,9 @@ type reply struct {
 // NewMachine returns the machine of a controller without jobs.
 func NewMachine(c Config) *Machine {
 	c = c.withDefaults()
-	m := &Machine{config: c, startBudget: c.Budget, executors: make(fleet.Fleet),
-		counters: make(map[string]*Counters),
-		profiles: make(map[profileKey]*knownProfile), migrations: migrations{pause: c.MovePause,
-			coolDowns: make(map[string]coolDown)}}
+	m := &Machine{config: c, executors: make(fleet.Fleet), profiles: make(map[profileKey]*knownProfile)}
+	m.startBudget, m.counters = c.Budget, make(map[string]*Counters)
+	m.migrations = migrations{pause: c.MovePause, coolDowns: make(map[string]coolDown)}
 	if !c.NoDevice {
 		m.ownDomain = m.openDevice(c, nil)
 	}
