@@ -69,7 +69,8 @@ func (m *Machine) setShare(q *wire.Request) error {
 	m.storeTenants(m.tenantsToStore())
 	for _, d := range m.domains {
 		if m.retryAdmission(d); len(d.activeJobs()) > 0 {
-			d.pending.replan = newReason(Reweighed, "the share of tenant %s is %d", q.Tenant, m.shares.ShareOf(q.Tenant))
+			d.pending.replan = newReason(Reweighed, "the share of tenant %s is %d", q.Tenant,
+				m.shares.ShareOf(q.Tenant))
 		}
 	}
 	return nil
