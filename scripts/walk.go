@@ -1,16 +1,17 @@
 //go:build ignore
 
-// Walk follows a parameter of a function through the calls that pass it on, and prints how many files it enters and how
-// often it returns to a file that it has left:
+// Walk follows a parameter of a function through the calls that pass it on, and prints how many files it enters and
+// how often it returns to a file that it has left:
 //
 //	go run scripts/walk.go [-C DIR] [-v] controller Machine.applyJobStatus s
 //
-// The rule. "I" am the parameter, and every variable that is assigned an expression with me, also one with calls. A call
-// with me in an argument leads into that function, where I am that parameter; so does a call of a method of mine. Calls
-// are followed in the order in which they are written, branches one after the other. A function is followed once for
-// each set of its parameters that I am; another call of it counts as entered. A function that is one return statement is
-// a name for an expression, and is not entered; functions of other modules, interfaces and closures cannot be. A stay is
-// a run of entered functions in one file. Files are those of all stays, returns the stays in a file where I was before.
+// The rule. "I" am the parameter, and every variable that is assigned an expression with me, also one with calls. A
+// call with me in an argument leads into that function, where I am that parameter; so does a call of a method of mine.
+// Calls are followed in the order in which they are written, branches one after the other. A function is followed once
+// for each set of its parameters that I am; another call of it counts as entered. A function that is one return
+// statement is a name for an expression, and is not entered; functions of other modules, interfaces and closures cannot
+// be. A stay is a run of entered functions in one file. Files are those of all stays, returns the stays in a file where
+// I was before.
 //
 // On commit 113f0747, `controller Machine.jobStatus s` enters 14 files and returns 34 times.
 package main
@@ -114,7 +115,8 @@ func (w *walker) load(path string) *types.Package {
 	var files []*ast.File
 	names, _ := filepath.Glob(filepath.Join(dir, "*.go"))
 	for _, name := range names {
-		if match, _ := build.Default.MatchFile(dir, filepath.Base(name)); strings.HasSuffix(name, "_test.go") || !match {
+		match, _ := build.Default.MatchFile(dir, filepath.Base(name))
+		if strings.HasSuffix(name, "_test.go") || !match {
 			continue
 		}
 		f, err := parser.ParseFile(w.fset, name, nil, parser.SkipObjectResolution)
