@@ -21,6 +21,18 @@ func (d *Draft) Beside(rest graph.Bytes) { d.beside = rest }
 // Base returns how much stays on the device from one iteration to the next.
 func (d *Draft) Base() graph.Bytes { return d.base }
 
+// LeastBase returns how much of the base is left when all storages have left between two iterations that may, and that
+// swaps for a target look at.
+func (d *Draft) LeastBase(target graph.Bytes) graph.Bytes {
+	least, small := d.base, min(d.small, target/smallest)
+	for _, x := range d.gaps {
+		if d.wrapping(x) && d.bytes[x.storage] >= small && d.MaySwap(x) {
+			least -= d.bytes[x.storage]
+		}
+	}
+	return least
+}
+
 // High returns how much the draft needs, and where: at its peak, or at the Boundary with what others need beside it.
 func (d *Draft) High() (at int, bytes graph.Bytes) {
 	at, bytes = d.Peak()

@@ -45,6 +45,33 @@ func TestLeastTogether(t *testing.T) {
 	}
 }
 
+// However low a draft is swapped and stretched for a target, its base is no less than LeastBase; and some bases come
+// down to that.
+func TestLeastBase(t *testing.T) {
+	reached := 0
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 174))
+		s, style := randomJobs(rng, 1)
+		s.Request.Together = true
+		d := s.Drafts(EarlyUpdates, style)[0]
+		d.Beside(graph.Bytes(rng.IntN(4)) * d.base)
+		_, high := d.High()
+		target := high * graph.Bytes(rng.IntN(100)) / 100
+		least := d.LeastBase(target)
+		SwapFreely([]*Draft{d}, target)
+		d.Stretch(target)
+		if d.base < least {
+			t.Fatalf("seed %d: a base of %d, at least %d", seed, d.base, least)
+		}
+		if d.base == least && len(d.Plan("p").Entry) > 0 && d.beside > 0 {
+			reached++
+		}
+	}
+	if reached == 0 {
+		t.Error("no base came down to the least")
+	}
+}
+
 // slowLeast is LeastTogether by the plans.
 func slowLeast(t *testing.T, seed uint64, jobs []*Draft) (most graph.Bytes) {
 	t.Helper()

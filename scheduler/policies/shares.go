@@ -24,12 +24,18 @@ func planBalanced(s *draft.Session, policy Policy) (scheduler.Result, error) {
 	s.Stage(scheduler.Packing)
 	s.Divide(sharesOf(&best))
 	kept := make([]graph.Bytes, len(best.Jobs))
-	for i := range best.Jobs {
-		j := &best.Jobs[i]
-		j.Bounds, kept[i] = s.Bounds(i, j.Plan)
-		j.Unplanned, j.Latencies = s.UnplannedTime(i), scheduler.ColdStart
-		if s.Request.Jobs[i].Measured {
-			j.Latencies = scheduler.Updated
+	for _, equal := range s.Groups() {
+		for n, i := range equal {
+			j, first := &best.Jobs[i], &best.Jobs[equal[0]]
+			if n > 0 && slices.Equal(j.Plan.Steps, first.Plan.Steps) {
+				j.Bounds, kept[i], j.Unplanned = first.Bounds, kept[equal[0]], first.Unplanned
+			} else {
+				j.Bounds, kept[i] = s.Bounds(i, j.Plan)
+				j.Unplanned = s.UnplannedTime(i)
+			}
+			if j.Latencies = scheduler.ColdStart; s.Request.Jobs[i].Measured {
+				j.Latencies = scheduler.Updated
+			}
 		}
 	}
 	if best.ZeroStall = zeroStall(best.Jobs, kept, s.Request.In); s.Request.Together {

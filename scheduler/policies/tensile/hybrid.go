@@ -2,6 +2,7 @@ package tensile
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -38,11 +39,17 @@ type hybrid struct {
 	// draft.Beside.
 	beside graph.Bytes
 
+	// most is what drafts may lose, as trial.lost; those that lose more are not looked for.
+	most int64
+
 	// tight says that the sequence is made for the first target.
 	tight bool
 	// missed says that no prefix reached a target.
 	missed bool
 }
+
+// unlimited is a most that excludes nothing.
+const unlimited = math.MaxInt64
 
 // trial is what came of planning with a prefix of the sequence.
 type trial struct {
@@ -54,7 +61,7 @@ type trial struct {
 
 // newHybrid plans some groups of equal jobs.
 func newHybrid(s *draft.Session, o Options, order func(job int) []graph.OpID, groups []int) *hybrid {
-	h := &hybrid{s: s, options: o, groups: groups}
+	h := &hybrid{s: s, options: o, groups: groups, most: unlimited}
 	for _, group := range groups {
 		first := s.Groups()[group][0]
 		s.Count(4 * len(s.Request.Jobs[first].Graph.Ops))
@@ -112,14 +119,21 @@ func (h *hybrid) minWeight() int {
 // plan recomputes the first k of the sequence and swaps what costs no time, until the sum of the peaks is at the
 // target.
 func (h *hybrid) plan(k int, target graph.Bytes) []*draft.Draft {
+	steps, _ := h.recompute(k)
+	return h.swap(steps, target)
+}
+
+// recompute returns the steps of each group with the first k of the sequence recomputed, and what is lost by that.
+func (h *hybrid) recompute(k int) (steps [][]draft.Step, lost int64) {
 	touched := h.choose(k)
-	steps := slices.Clone(h.base)
+	steps = slices.Clone(h.base)
 	for i := range steps {
 		if touched[i] {
 			steps[i], _ = h.chains[i].insert()
+			lost += weigh(h.chains[i].Draft, addedTime(h.chains[i].Draft, steps[i]))
 		}
 	}
-	return h.swap(steps, target)
+	return steps, lost
 }
 
 // swap swaps what costs no time between the steps of each group.
@@ -165,11 +179,16 @@ func (h *hybrid) reach(target graph.Bytes) {
 		h.prepare(roomy)
 	}
 	if h.last == 0 {
-		h.last = h.guess(plain.peak - target)
+		over := -target // what recomputation is to save: it lowers peaks, not what is kept between iterations
+		for _, d := range plain.jobs {
+			_, peak := d.Peak()
+			over += peak * d.Copies()
+		}
+		h.last = h.guess(over)
 	}
-	tried := append(h.shortest(target), plain)
-	h.missed = h.missed || h.best.peak > target
-	h.stretchSome(tried, target)
+	tried, found := h.shortest(target)
+	h.missed = h.missed || !found
+	h.stretchSome(append(tried, plain), target)
 }
 
 func (h *hybrid) bestTrial() *trial { return h.best }
@@ -183,11 +202,16 @@ const roomy = graph.Bytes(1) << 62
 // shortest looks for the shortest prefix that reaches the target, and returns what it tried. The search starts where
 // the prefix recomputes as many bytes as must be saved, or where the search for the last target ended, and doubles its
 // steps from there. What is recomputed late may hold the peak itself; so where the search ends above the target, it
-// tries a few prefixes more.
-func (h *hybrid) shortest(target graph.Bytes) []*trial {
-	var tried []*trial
+// tries a few prefixes more. It reports false if all prefixes are above the target. One that loses more than it may is
+// not tried; it passes for one that reaches the target, as shorter ones are to be looked at.
+func (h *hybrid) shortest(target graph.Bytes) (tried []*trial, found bool) {
+	dear := len(h.sequence) + 1 // the shortest prefix that is known to lose more than it may
 	try := func(k int) bool {
 		t := h.try(k, target)
+		if t == nil {
+			dear = min(dear, k)
+			return true
+		}
 		tried = append(tried, t)
 		return t.peak <= target
 	}
@@ -225,10 +249,10 @@ func (h *hybrid) shortest(target graph.Bytes) []*trial {
 			low = k
 		}
 	}
-	if high <= len(h.sequence) {
+	if found = high <= len(h.sequence); found && high < dear {
 		h.last = high
 	}
-	return tried
+	return tried, found
 }
 
 // around tries prefixes above and below one until one is enough. It returns that, or more than the sequence has.
@@ -266,7 +290,11 @@ func (h *hybrid) stretchSome(tried []*trial, target graph.Bytes) {
 		if t.peak <= target || i > 0 && t.k == tried[i-1].k {
 			continue
 		}
-		if n++; h.best.peak <= target && (n > most || h.best.lost <= t.lost+(promised(t)-t.lost)/2) {
+		bar, known := h.most, n > 0 && h.most < unlimited
+		if h.best.peak <= target {
+			bar, known = h.best.lost, true
+		}
+		if n++; known && (n > most || bar <= t.lost+(promised(t)-t.lost)/2) {
 			break
 		}
 		h.stretch(t, target)
@@ -285,12 +313,16 @@ func (h *hybrid) stretch(t *trial, target graph.Bytes) {
 			return
 		}
 		steps := make([][]draft.Step, len(jobs))
+		var lost int64
 		for i, d := range stretched {
 			steps[i] = d.Steps()
+			lost += weigh(d, addedTime(d, steps[i]))
+		}
+		if lost > h.most || h.best.peak <= target && lost >= h.best.lost {
+			return
 		}
 		jobs = h.swap(steps, target)
-		next := h.keep(jobs, t.k, target)
-		if next.peak <= target || h.best.peak <= target && next.lost >= h.best.lost {
+		if next := h.keep(jobs, t.k, target); next.peak <= target {
 			return
 		}
 	}
@@ -336,8 +368,14 @@ func (h *hybrid) guess(bytes graph.Bytes) int {
 	return max(1, len(h.sequence))
 }
 
-// try plans with a prefix.
-func (h *hybrid) try(k int, target graph.Bytes) *trial { return h.keep(h.plan(k, target), k, target) }
+// try plans with a prefix; nil: it loses more than it may.
+func (h *hybrid) try(k int, target graph.Bytes) *trial {
+	steps, lost := h.recompute(k)
+	if lost > h.most {
+		return nil
+	}
+	return h.keep(h.swap(steps, target), k, target)
+}
 
 // keep remembers what reaches the target and loses least, or else what is lowest.
 func (h *hybrid) keep(jobs []*draft.Draft, k int, target graph.Bytes) *trial {
@@ -363,17 +401,27 @@ func (h *hybrid) unplannedTime(group int) time.Duration {
 // booked exactly, what a replay says.
 func (h *hybrid) lostTime(jobs []*draft.Draft) (sum int64) {
 	for i, d := range jobs {
-		var lost time.Duration
-		for _, s := range d.Steps() {
-			lost += s.Wait
-			if s.Want >= 0 {
-				lost += d.Latency(s.Op)
-			}
-		}
+		lost := addedTime(d, d.Steps())
 		if !d.Exact() {
 			lost = d.Replay() - h.unplannedTime(i)
 		}
-		sum += int64(lost) * int64(d.Job().Worth()) * int64(d.Copies())
+		sum += weigh(d, lost)
 	}
 	return sum
+}
+
+// addedTime is what steps of a draft's job take more than those without a plan: they wait, and some are repeated.
+func addedTime(d *draft.Draft, steps []draft.Step) (lost time.Duration) {
+	for _, s := range steps {
+		lost += s.Wait
+		if s.Want >= 0 {
+			lost += d.Latency(s.Op)
+		}
+	}
+	return lost
+}
+
+// weigh returns a time that each of the jobs of a draft loses, by weight.
+func weigh(d *draft.Draft, lost time.Duration) int64 {
+	return int64(lost) * int64(d.Job().Worth()) * int64(d.Copies())
 }
