@@ -97,7 +97,6 @@ class Moves:
     def __init__(self, iteration, kind, slots, chosen):
         self.iteration = iteration
         self.copies = (Streams if kind == "cuda" else Direct)(iteration.slots)
-        self.at_once = kind == "cpu"  # a copy has ended when out returns
         self.room = {c.slot.number: c.slot.bytes for c in chosen}  # slot that goes -> bytes of its copy
         self.copies.reserve(self.room)
         self.packs = [(shape, dtype) for _, shape, dtype in iteration.saves.packs]

@@ -33,6 +33,7 @@ def on_host(count):
 class Direct:
     """Copies that have ended when they return, each in memory of its own from its first use on."""
 
+    at_once = True  # a copy has ended when out or fetch returns
     coming = frozenset()  # slots whose copies to the device may not have ended
 
     def __init__(self, slots):
@@ -69,6 +70,8 @@ class Direct:
 
 class Streams:
     """Copies on two streams of their own, to and from one pinned piece of memory."""
+
+    at_once = False
 
     def __init__(self, slots, cuda=torch.cuda):
         self.pinned = False

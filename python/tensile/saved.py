@@ -354,7 +354,7 @@ class Saver:
                 m.copies.out(kept.number, storage)
                 self.leaving.append(kept)
                 del storage
-                if m.at_once:
+                if m.copies.at_once:
                     self._settle()
 
     def _settle(self):

@@ -8,9 +8,11 @@ import torch
 
 import scripts
 from plans import random_plan
-from scripts import Planner, differs, execute
-from tensile import player
+from scripts import LONG, Planner, differs, execute
+from test_saved import within
+from tensile import away, player, saved
 from tensile.copies import Streams
+from tensile.storages import Weak, storage_of
 
 
 class Cuda:
@@ -96,26 +98,41 @@ class Event:
 
 
 class Late(Streams):
-    """Streams whose copies run when Cuda says so. A copy keeps no storage alive, as on a GPU."""
+    """Streams whose copies run when Cuda says so."""
 
     def _copy(self, stream, after, to, what):
         return super()._copy(stream, after, Deferred(self.cuda, to), what)
 
 
+class Bytes:
+    """Bytes of a storage that this does not keep alive, as a copy on a GPU does not."""
+
+    def __init__(self, tensor):
+        self.storage = Weak(storage_of(tensor))
+        self.begin, self.end = tensor.storage_offset(), tensor.storage_offset() + tensor.numel()
+
+    def get(self):
+        """Returns the bytes, or None where the memory was taken away or given to another."""
+        storage = self.storage.get()
+        if storage is None or storage.nbytes() < self.end:
+            return None
+        return torch.empty(0, dtype=torch.uint8).set_(storage)[self.begin:self.end]
+
+
 class Deferred:
     def __init__(self, cuda, to):
-        self.cuda, self.to = cuda, to
+        self.cuda, self.to = cuda, Bytes(to)
 
     def copy_(self, what, non_blocking):
         assert non_blocking
-        to, size = self.to, what.numel()
+        to, of = self.to, Bytes(what)
 
         def do():
-            # where the memory of one was taken away or given to another before its copy, there is something else now
-            if to.storage().nbytes() < size or what.storage().nbytes() < size:
+            target, source = to.get(), of.get()
+            if target is None or source is None:
                 self.cuda.faults.append("a copy of memory that is gone")
                 raise AssertionError(self.cuda.faults)  # after which the script trains without a plan
-            to.copy_(what)
+            target.copy_(source)
         self.cuda.on.queue.append(do)
         self.cuda.chance()
 
@@ -150,6 +167,45 @@ class Copies(unittest.TestCase):
         for broken in NoDrop, NoUse:
             with self.subTest(broken=broken.__name__):
                 with self.assertRaises((AssertionError, RuntimeError, ArithmeticError)):  # by what it computes then
+                    self.run_all(broken)
+
+
+@unittest.skipUnless(saved.AVAILABLE, "needs a torch that says which hooks are there")
+class Saved(unittest.TestCase):
+    """The same where an iteration is played by what autograd saves."""
+
+    def run_all(self, streams):
+        torch.set_num_threads(1)
+        want, went = execute(scripts.plain, iterations=7, network="encoder"), 0
+        for seed, often in ((1, 0.0), (2, 0.5), (3, 0.9))[:None if LONG else 1]:
+            cuda = Cuda(seed, often)
+            with mock.patch.object(away, "Direct", lambda slots: streams(slots, cuda)), \
+                    mock.patch.dict(away.AHEAD, cpu=2):
+                p = Planner(within(0))
+                try:
+                    got = execute(scripts.plain, p, iterations=7, network="encoder")
+                finally:
+                    self.assertEqual(cuda.faults, [], f"seed {seed}")
+                self.assertEqual(differs(want, got), "", f"seed {seed}")
+                self.assertEqual(p.lines, [], f"seed {seed}")
+                went += sum(s.done for s in cuda.streams)
+        self.assertGreater(went, 0)
+
+    def test_bits(self):
+        self.run_all(Late)
+
+    def test_each_wait_is_needed(self):
+        class NoSettle(Late):
+            def settle(self, n):
+                self.use(n)
+
+        class NoUse(Late):
+            def use(self, n):
+                self.coming.pop(n, None)
+
+        for broken in NoSettle, NoUse:
+            with self.subTest(broken=broken.__name__):
+                with self.assertRaises((AssertionError, RuntimeError, ArithmeticError)):
                     self.run_all(broken)
 
 
