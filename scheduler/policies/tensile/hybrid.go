@@ -34,6 +34,8 @@ type hybrid struct {
 	best *trial
 	// last is the prefix that was found for the target before; 0: none was.
 	last int
+	// floor is the highest peak that swaps alone came to above a target, in bytes; 0: none did.
+	floor graph.Bytes
 
 	// What one of the jobs that are not planned here needs above its base; 0: the jobs share no memory. See
 	// draft.Beside.
@@ -57,6 +59,8 @@ type trial struct {
 	k    int         // length of the prefix
 	peak graph.Bytes // sum over jobs, or what they need together
 	lost int64       // nanoseconds that the jobs' steps take more than without a plan, by weight
+	// slots is the sum of the slot peaks alone, which recomputation lowers, unlike what is kept between iterations.
+	slots graph.Bytes
 }
 
 // newHybrid plans some groups of equal jobs.
@@ -169,9 +173,11 @@ func (h *hybrid) choose(k int) []bool {
 // for the lowest: they are the best.
 func (h *hybrid) reach(target graph.Bytes) {
 	h.best = nil
-	plain := h.try(0, target)
-	if plain.peak <= target {
-		return
+	var plain []*trial
+	if target >= h.floor-h.floor/hopeless {
+		if plain = []*trial{h.tryPlain(target)}; h.best.peak <= target {
+			return
+		}
 	}
 	if h.tight {
 		h.prepare(target)
@@ -179,16 +185,32 @@ func (h *hybrid) reach(target graph.Bytes) {
 		h.prepare(roomy)
 	}
 	if h.last == 0 {
-		over := -target // what recomputation is to save: it lowers peaks, not what is kept between iterations
-		for _, d := range plain.jobs {
-			_, peak := d.Peak()
-			over += peak * d.Copies()
-		}
-		h.last = h.guess(over)
+		h.last = h.guess(plain[0].slots - target)
 	}
 	tried, found := h.shortest(target)
 	h.missed = h.missed || !found
-	h.stretchSome(append(tried, plain), target)
+	if plain == nil && (h.best == nil || h.best.peak > target || h.best.lost > h.stall(h.floor-target)/2) {
+		plain = []*trial{h.tryPlain(target)}
+	}
+	h.stretchSome(append(tried, plain...), target)
+}
+
+// hopeless is the part of the floor by which a target is below it that is not tried with swaps alone, but for what
+// waiting steps make of that.
+const hopeless = 32
+
+// tryPlain plans without recomputations.
+func (h *hybrid) tryPlain(target graph.Bytes) *trial {
+	t := h.try(0, target)
+	if t.peak > target && t.slots == t.peak {
+		h.floor = max(h.floor, t.peak)
+	}
+	return t
+}
+
+// stall is how long a copy of so many bytes takes out and in, for the job of least weight.
+func (h *hybrid) stall(bytes graph.Bytes) int64 {
+	return int64(h.s.Request.Out.Time(bytes)+h.s.Request.In.Time(bytes)) * int64(h.minWeight())
 }
 
 func (h *hybrid) bestTrial() *trial { return h.best }
@@ -277,11 +299,7 @@ func (h *hybrid) stretchSome(tried []*trial, target graph.Bytes) {
 		return
 	}
 	const most = 3
-	out, in := h.s.Request.Out, h.s.Request.In
-	promised := func(t *trial) int64 {
-		over := max(0, t.peak-target)
-		return t.lost + int64(out.Time(over)+in.Time(over))*int64(h.minWeight())
-	}
+	promised := func(t *trial) int64 { return t.lost + h.stall(max(0, t.peak-target)) }
 	slices.SortStableFunc(tried, func(a, b *trial) int {
 		return cmp.Or(cmp.Compare(promised(a), promised(b)), cmp.Compare(a.k, b.k))
 	})
@@ -380,6 +398,10 @@ func (h *hybrid) try(k int, target graph.Bytes) *trial {
 // keep remembers what reaches the target and loses least, or else what is lowest.
 func (h *hybrid) keep(jobs []*draft.Draft, k int, target graph.Bytes) *trial {
 	t := &trial{jobs: jobs, k: k, peak: draft.SumOfPeaks(jobs), lost: h.lostTime(jobs)}
+	for _, d := range jobs {
+		_, peak := d.Peak()
+		t.slots += peak * d.Copies()
+	}
 	switch b := h.best; {
 	case b == nil, t.peak <= target && (b.peak > target || t.lost < b.lost), b.peak > target && t.peak < b.peak:
 		h.best = t
