@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"tensile/wire"
@@ -59,72 +61,166 @@ func (m *Machine) orderRest(j *job, a *wire.Assignment) {
 	}
 }
 
-// recordRest records whether a replica rests as it was told. When all do, they are parked, or told to leave or to end.
-// Record.At is raised for all if one of them has begun too many iterations when it hears of it, also where it was to
-// take a checkpoint then.
-func (m *Machine) recordRest(j *job, s *wire.JobStatus, answers bool) {
-	resting := j.record.State == wire.JobParking || j.record.State == wire.JobStopping
-	rests := j.restsInMemory() || resting
-	switch at := j.record.At; {
-	case !answers:
-		return
-	case j.canChangePlan() && at > 0 && s.Iteration <= at && min(s.Begun, j.record.Spec.Iterations) > at &&
-		!j.hasCheckpoint(at):
-		m.chooseRestPoint(m.gang(j), true) // the replica takes no checkpoint at this one
-		return
-	case !rests:
-		return
-	}
-	was := j.replica.resting
-	j.replica.resting = s.State == wire.Resting && s.Arena == 0 && s.Iteration == j.record.At
-	late := !j.replica.resting && max(min(s.Begun, j.record.Spec.Iterations), s.Iteration) > j.record.At
-	g := m.gang(j)
-	switch {
-	case resting && late:
-		m.chooseRestPoint(g, true)
-	case !resting || was == j.replica.resting || !m.isGangAtRest(j):
-	case j.record.State == wire.JobParking && j.record.Park == wire.InMemory:
-		for _, o := range g {
-			m.recordParked(o)
+// Which checkpoints all replicas of a gang have: from the newest of these they go on together.
+
+// orderTimedCheckpoints has gangs take a checkpoint when it is time for one and they have passed the one before. If not
+// all replicas have taken that, some heard of it too late or could not write it.
+func (m *Machine) orderTimedCheckpoints() {
+	for _, j := range m.jobs {
+		every := j.record.Spec.Checkpoint.Every
+		if every == 0 || !j.isReplica() || j.record.Spec.Replica.Number > 0 ||
+			m.now-j.replica.checkpointOrdered < every {
+			continue
 		}
-	default:
-		m.changed = true // so that orders tell them to leave, or to end
+		g := m.gang(j)
+		idle := func(o *job) bool { return o.record.State != wire.JobRunning || o.replica.finalStatus != nil }
+		if j.replica.checkpointOrdered == 0 || slices.ContainsFunc(g, idle) {
+			if j.record.State == wire.JobRunning && j.replica.checkpointOrdered == 0 {
+				j.replica.checkpointOrdered = m.now
+			}
+			continue
+		}
+		comes := func(o *job) bool { return max(o.replica.iterationsBegun, o.record.Iteration) <= j.record.At }
+		if j.record.At > 0 && slices.ContainsFunc(g, comes) {
+			continue // the replicas are still to take it, however long an iteration is
+		}
+		j.replica.checkpointOrdered = m.now
+		m.chooseRestPoint(g, j.record.At > 0)
 	}
 }
 
-// endGang ends the replicas of a gang when all have finished, or were stopped.
-func (m *Machine) endGang(j *job) {
-	g := m.gang(j)
-	stopped := j
-	for _, o := range g {
-		switch {
-		case o.record.State.Over():
-		case o.replica.finalStatus == nil:
-			m.restartDisconnected(j, "the connection to another replica broke")
-			return
-		case o.replica.finalStatus.State == wire.Stopped:
-			stopped = o
+// checkpointRun is a range of checkpoints that a replica has taken one after the other, and still has: the first after
+// from iterations, the last after to iterations, and one every Interval.Iterations between them.
+type checkpointRun struct{ from, to int }
+
+// hasCheckpoint reports whether a replica has the checkpoint after so many iterations, as far as its executor has said.
+func (j *job) hasCheckpoint(iteration int) bool {
+	every := j.record.Spec.Checkpoint.Iterations
+	return slices.ContainsFunc(j.replica.checkpoints, func(r checkpointRun) bool {
+		return r.to == iteration || r.from <= iteration && iteration < r.to && every > 0 && (r.to-iteration)%every == 0
+	})
+}
+
+// newestCommonCheckpoint is after how many iterations the newest checkpoint was taken that all replicas of a gang have.
+// 0: there is none.
+func newestCommonCheckpoint(g []*job) int {
+	common := g[0].record.From
+	var all []checkpointRun
+	for _, j := range g {
+		common = max(common, j.record.From)
+		all = append(all, j.replica.checkpoints...)
+	}
+	for _, r := range all { // the newest of a run is its last
+		lacks := func(j *job) bool { return !j.hasCheckpoint(r.to) }
+		if r.to > common && !slices.ContainsFunc(g, lacks) {
+			common = r.to
 		}
 	}
-	if stopped.replica.finalStatus.State == wire.Stopped {
-		m.endJob(stopped, wire.JobStopped, "", stopped.replica.finalStatus.Result) // which ends the others too
-		return
-	}
-	for _, o := range g {
-		if !o.record.State.Over() {
-			m.endJob(o, wire.JobFinished, "", o.replica.finalStatus.Result)
+	return common
+}
+
+// How a gang restarts when one of its replicas is lost: part (d) of replicas.go.
+
+// endPeers ends the peers of a replica that is over and has not finished. If it has failed, the checkpoints of all
+// stay, also of those that have finished, so that a user can go on from them.
+func (m *Machine) endPeers(j *job) {
+	for _, o := range m.gang(j) {
+		if o.record.State.Over() {
+			continue
 		}
+		if o.replica.finalStatus == nil || j.record.State == wire.JobFailed {
+			m.keepReservation(o)
+		}
+		why := j.record.Reason
+		if why != "" && !strings.HasPrefix(why, "replica ") {
+			why = fmt.Sprintf("replica %s: %s", j.record.Spec.Name, why)
+		}
+		o.record.Diverged = j.record.Diverged
+		m.endJob(o, j.record.State, why, o.replica.finalStatus)
 	}
 }
 
-// parkGangOnDisk has the replicas of a gang parked on disk when all have left their executors.
-func (m *Machine) parkGangOnDisk(j *job) {
-	g := m.gang(j)
-	if !slices.ContainsFunc(g, func(o *job) bool { return !o.replica.leftExecutor }) {
-		m.detachGang(g)
+// keepReservation reserves what an executor may have of a job that is taken from it, until the executor is known to
+// have it no more. The job's checkpoints stay there (wire.Orders.Elsewhere).
+func (m *Machine) keepReservation(j *job) {
+	x := m.executors[j.record.Executor]
+	if x == nil || x.IsGone() || x.Life == "" || !j.hasExecutor() {
+		return
+	}
+	claim, host := j.claim().Arena, j.hostClaim()
+	c := &m.domainByRecord(x.Device).config
+	if claim > 0 || x.IsSilent() && c.Context > 0 || host > 0 && c.HostMemory > 0 {
+		j.record.Held = append(slices.Clone(j.record.Held), wire.Holding{Executor: x.Name, Life: x.Life,
+			ID: j.record.Spec.ID, Incarnation: j.record.Incarnation, Bytes: claim, Host: host,
+			On: x.Device})
+	}
+}
+
+// detachGang takes the replicas of a gang from their executors. What is left of them is the newest checkpoint that all
+// have.
+func (m *Machine) detachGang(g []*job) {
+	common := newestCommonCheckpoint(g)
+	for _, j := range g {
+		if !j.replica.leftExecutor {
+			m.keepReservation(j)
+		}
+		j.record.From = common
+		m.detachJob(j)
+	}
+}
+
+// otherExecutorMayTake reports whether an executor may take a job that has not found its checkpoint at others.
+func (m *Machine) otherExecutorMayTake(j *job) bool {
+	return j.domain != nil && j.domain.vacantExecutor(j, nil) != "" || len(m.domains) > 1 &&
+		len(m.candidateDevices(j)) > 0
+}
+
+// healGangs makes the replicas of each gang agree. A controller that was killed while it stored them may have left them
+// in different states. Where not all of them are stored, nobody has heard that they were taken, and they end.
+func (m *Machine) healGangs() {
+	for _, j := range slices.Clone(m.jobs) {
+		if n := len(m.gang(j)); j.isReplica() && !j.record.State.Over() && n < j.record.Spec.Replica.Of {
+			m.keepReservation(j)
+			m.endJob(j, wire.JobFailed, fmt.Sprintf("the controller was killed when it had stored %d of its %d "+
+				"replicas: submit it again", n, j.record.Spec.Replica.Of), nil)
+		}
+		if !j.isReplica() || j.record.Spec.Replica.Number > 0 {
+			continue
+		}
+		g := m.gang(j)
+		stage := func(o *job) wire.JobState {
+			switch s := o.record.State; {
+			case s.Over() || s == wire.JobStopping || s == wire.JobParking || s == wire.JobParked:
+				return s
+			case o.claim().IsZero():
+				return wire.JobQueued
+			}
+			return wire.JobRunning
+		}
+		var odd *job
 		for _, o := range g {
-			o.record.Park = wire.OnDisk
-			m.recordParked(o)
+			o.replica.running = o.canChangePlan()
+			if stage(o) != stage(j) {
+				odd = o
+			}
+		}
+		done := func(o *job) bool { return o.record.State == wire.JobFinished }
+		if odd == nil || slices.ContainsFunc(g, done) { // the others will report that they have finished
+			continue
+		}
+		const why = "the controller was started again before all replicas had heard"
+		for _, s := range [...]wire.JobState{wire.JobFailed, wire.JobStopped, wire.JobStopping, wire.JobParking,
+			wire.JobParked, wire.JobRunning} {
+			at := slices.IndexFunc(g, func(o *job) bool { return stage(o) == s })
+			if at < 0 {
+				continue
+			}
+			if s.Over() {
+				m.endPeers(g[at])
+			} else {
+				m.carryOut(g[at], m.restartOfGang(g[at], why, false))
+			}
+			break
 		}
 	}
 }

@@ -233,32 +233,6 @@ func (j *jobMemory) mayApply(epoch int64) bool {
 	return slices.ContainsFunc(j.layouts, func(l *layout) bool { return l.granted && l.Epoch() == epoch })
 }
 
-// recordApplied records that the layout of an epoch is in force, and forgets older ones. It returns those that nobody
-// needs any more.
-func (j *job) recordApplied(epoch int64) (useless []*layout) {
-	was := j.record.Applied
-	j.record.Applied, j.record.Plans = epoch, j.record.Plans+1
-	if j.formerLayout != nil {
-		useless = append(useless, j.formerLayout)
-		j.formerLayout = nil
-	}
-	j.layouts = slices.DeleteFunc(j.layouts, func(l *layout) bool {
-		switch {
-		case l.Epoch() >= epoch:
-			return false
-		case l.Epoch() == was:
-			j.formerLayout = l
-		default:
-			useless = append(useless, l)
-		}
-		return true
-	})
-	if at := slices.IndexFunc(j.layouts, func(l *layout) bool { return l.Epoch() == epoch }); at >= 0 {
-		j.record.Arena, j.record.SlotPeak = j.layouts[at].Wire.Arena, j.layouts[at].Peak
-	}
-	return useless
-}
-
 // deliveredLayouts are the layouts that are, or will be, stored for the job's executor.
 func (j *jobMemory) deliveredLayouts() []*layout {
 	if j.formerLayout == nil {

@@ -1,9 +1,12 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
+	"tensile/controller/fate"
 	"tensile/graph/invariants"
 	"tensile/wire"
 )
@@ -54,8 +57,14 @@ func (m *Machine) announceWait(j *job, w wire.Wait, why string) {
 	before := j.record.Reason
 	if j.waitFor(w, why); why != before {
 		m.changed = true
-		m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Bytes: w.DeviceBytes(), Reason: why})
+		m.tell(j, Event{Kind: Queued, Bytes: w.DeviceBytes(), Reason: why})
 	}
+}
+
+// tell emits an event of a job.
+func (m *Machine) tell(j *job, e Event) {
+	e.Job = j.record.Spec.Name
+	m.emitEvent(e)
 }
 
 // isBlocked reports whether the job is known not to fit what there is: it waits for a larger budget, or for what
@@ -67,3 +76,214 @@ func (j *job) isThrottled() bool { return j.record.Wait.For == wire.WaitTenant }
 
 // isPausing reports whether the job was taken from its executor and may not begin again yet.
 func (m *Machine) isPausing(j *job) bool { return j.record.Wait.Until > m.now }
+
+// carryOut does what becomes of a job and of its peers.
+func (m *Machine) carryOut(j *job, o outcome) {
+	switch o.fate {
+	case fate.Stays:
+	case fate.Fails, fate.Stops, fate.Finishes:
+		m.end(j, o)
+	case fate.Retries, fate.Moves:
+		if o.fate == fate.Retries {
+			j.record.Restarts++
+		}
+		m.reassign(j, o.why)
+	case fate.Rests, fate.Waits:
+		m.rest(j, o)
+	default:
+		m.goOn(j, o)
+	}
+}
+
+// end ends a job, and its peers.
+func (m *Machine) end(j *job, o outcome) {
+	switch g := m.gangOrSelf(j); {
+	case o.said == nil && j.isReplica():
+		m.keepReservation(j) // its executor may live although it is out of reach
+	case o.fate == fate.Finishes && j.isReplica():
+		for _, p := range g {
+			m.endJob(p, wire.JobFinished, "", p.replica.finalStatus)
+		}
+		return
+	case o.fate == fate.Stops && j.isReplica(): // its end is that of the others, too
+		for _, p := range g {
+			if p.replica.finalStatus.State == wire.Stopped {
+				j, o.said = p, p.replica.finalStatus
+			}
+		}
+	}
+	m.endJob(j, endStates[o.fate], o.why, o.said)
+}
+
+// endStates are the states of jobs that are over, by their fates.
+var endStates = map[fate.Fate]wire.JobState{fate.Fails: wire.JobFailed, fate.Stops: wire.JobStopped,
+	fate.Finishes: wire.JobFinished}
+
+// rest takes jobs that train nowhere from their executors.
+func (m *Machine) rest(j *job, o outcome) {
+	unreachable := m.isUnreachable(j)
+	g := m.detachAll(j)
+	if o.fate == fate.Waits {
+		if unreachable { // nobody planned for it
+			m.retryAdmission(j.domain)
+			j.waitFor(wire.Wait{}, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, o.why))
+		}
+		return
+	}
+	for _, p := range g {
+		// A controller that was killed may have stored only some replicas as parked.
+		if p.record.Park = wire.OnDisk; p.record.State != wire.JobParked {
+			p.record.Preempted = j.record.Preempted
+			m.recordParked(p)
+		}
+	}
+}
+
+// detachAll takes a job and its peers from their executors, which keep reservations of replicas.
+func (m *Machine) detachAll(j *job) []*job {
+	g := m.gang(j)
+	if g == nil {
+		m.detachJob(j)
+		return []*job{j}
+	}
+	m.detachGang(g)
+	return g
+}
+
+// goOn has a job, or all replicas of a gang, wait for its turn to go on from its newest checkpoint.
+func (m *Machine) goOn(j *job, o outcome) {
+	r := &j.record
+	in, what := m.fateInputs(j), "goes on from iteration"
+	if j.isReplica() {
+		in, what = m.gangInputs(m.gang(j), j), "goes on with all replicas from iteration"
+	}
+	if o.fate == fate.Restarts || o.fate == fate.Shrinks {
+		in.Restarts++
+	}
+	deadline := cmp.Or(j.checkpointDeadline, m.now+m.config.GiveUp)
+	g := m.detachAll(j)
+	line, wait := fmt.Sprintf("%s %d: %s", what, r.Iteration, o.why), wire.Wait{}
+	e := Event{Kind: Restarted, Iterations: r.Iteration, Detail: o.why}
+	switch {
+	case o.fate == fate.Restarts:
+		pause := fate.Pause(in.Restarts)
+		wait = wire.Wait{For: wire.WaitRestart, Until: m.now + pause}
+		line = fmt.Sprintf("%s %d in %v (attempt %d of %d): %s", what, r.Iteration, pause, in.Restarts,
+			in.RestartLimit(), o.why)
+	case o.fate == fate.Requeues:
+		line, e = o.why, Event{Kind: Reassigned, Detail: o.why}
+	case o.fate == fate.Awaits && !j.isReplica():
+		wait = wire.Wait{For: wire.WaitCheckpoint}
+		line = fmt.Sprintf("waits for an executor that has its checkpoint %s, on %s", r.Checkpoint.File,
+			r.Checkpoint.Host)
+		e = Event{Kind: Queued, Reason: line}
+	case o.fate == fate.Shrinks:
+		m.shrinkBudget(j, *o.said.Free)
+	}
+	for _, p := range g {
+		p.record.Restarts = in.Restarts
+		m.requeueInPlace(p, line)
+		p.record.Wait = cmp.Or(wait, p.record.Wait)
+		m.tell(p, e)
+	}
+	if o.fate == fate.Awaits && !(j.isReplica() && m.otherExecutorMayTake(j)) {
+		m.awaitCheckpoint(j, deadline, o.why)
+	}
+}
+
+// awaitCheckpoint has a queued job wait for an executor that has its checkpoint, until a deadline.
+func (m *Machine) awaitCheckpoint(j *job, deadline time.Duration, why string) {
+	j.checkpointDeadline = deadline
+	if !j.isReplica() {
+		return
+	}
+	if c := j.record.Checkpoint; c != nil {
+		why = fmt.Sprintf("waits for an executor that has its checkpoint after %d iterations, as on %s", j.record.From,
+			c.Host)
+	}
+	j.waitFor(wire.Wait{For: wire.WaitCheckpoint}, why)
+}
+
+// reassign gives another executor to a job that has not begun.
+func (m *Machine) reassign(j *job, why string) {
+	m.dropDelivered(j, j.deliveredLayouts(), true)
+	j.record.Executor, m.changed = "", true
+	for _, l := range j.layouts {
+		l.delivered = false
+	}
+	m.tell(j, Event{Kind: Reassigned, Detail: why})
+}
+
+// endJob ends a job with what its executor has said of its end; nil: nothing. The job's memory goes to those that wait,
+// and then to the others.
+func (m *Machine) endJob(j *job, state wire.JobState, why string, said *wire.JobStatus) {
+	active := j.isActive()
+	j.enter(state, why)
+	j.record.Speed = 0
+	m.dropDelivered(j, j.deliveredLayouts(), true)
+	j.graph, j.policyReport, j.progress = nil, nil, progress{}
+	j.jobLatencies, j.jobMemory = jobLatencies{}, jobMemory{}
+	d := j.domain
+	if d != nil {
+		d.storeLearnt()
+	}
+	var result *wire.Result
+	if said != nil {
+		result, j.record.Diverged = said.Result, j.record.Diverged || state == wire.JobFailed && said.Diverged
+	}
+	m.collectResult(j, result)
+	m.changed = true
+	m.addCount(j, func(t *Counters) { t.countEnd(j.record.State) })
+	m.tell(j, Event{Kind: Ended, Epoch: j.record.Applied, State: state,
+		Iterations: j.record.Iteration, Detail: why})
+	m.retryAdmission(d) // jobs behind it may fit now
+	if active && (!m.config.NoReplan || d.isOverfull() || d.hasUnplannedJob()) {
+		d.pending.replan = newReason(Departure, "job %s has gone", j.record.Spec.Name)
+	}
+	if state != wire.JobFinished {
+		m.endPeers(j)
+	}
+}
+
+// collectResult has the result of a job stored for good: the one that its executor has left or, if the executor was
+// lost, what reports have told.
+func (m *Machine) collectResult(j *job, result *wire.Result) {
+	heard := j.losses.result()
+	j.losses.values = nil
+	c := Collection{FromReports: heard, Object: wire.ResultObject(j.record.Spec.Name, j.record.Spec.ID)}
+	if result != nil {
+		r := *result
+		key := wire.ResultKey(j.record.Executor, j.record.Spec.ID, j.record.Incarnation)
+		if r.Stored == key { // and no other executor's
+			c.Key = key
+		}
+		r.Stored, r.Losses, r.Weights = "", nil, nil // these parts are in the stored result alone
+		j.record.Result = &r
+	} else if heard != nil {
+		j.record.Result = &wire.Result{Last: heard.Last}
+	}
+	if c.Key != "" || heard != nil {
+		j.record.Result.Stored = c.Object
+		m.emit(Output{Result: &c})
+	}
+}
+
+// enqueue has a job wait in the queue.
+func (m *Machine) enqueue(j *job, why string) {
+	j.enter(wire.JobQueued, why)
+	j.record.Waiting = m.now
+	// The budget may have become smaller since the job was admitted.
+	j.unchecked, j.checkpointDeadline = true, 0
+	if _, held := m.throttledFor(j); held {
+		j.record.Wait.For = wire.WaitTenant // until settleAccounts sees that it is no more
+	}
+	m.changed = true
+	m.retryAdmission(j.domain)
+}
+
+// requeueInPlace has a job wait again that did not leave its device for a queued job: it keeps its place before jobs
+// that came later.
+func (m *Machine) requeueInPlace(j *job, why string) {
+	m.enqueue(j, why)
+	j.record.Waiting = cmp.Or(j.record.Submitted, m.now)
+}

@@ -497,7 +497,7 @@ func (m *Machine) stayOnDevice(j *job, why string) {
 		panic("controller: " + err.Error())
 	}
 	m.changed = true
-	m.emitEvent(Event{Kind: Troubled, Job: j.record.Spec.Name, Detail: "stays where it is: " + why})
+	m.tell(j, Event{Kind: Troubled, Detail: "stays where it is: " + why})
 }
 
 // migrationText says in words that a job migrates.

@@ -1,11 +1,9 @@
 package controller
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"slices"
-	"time"
 
 	"tensile/controller/fleet"
 	"tensile/controller/memory"
@@ -99,107 +97,6 @@ func (m *Machine) line() *queue.Line {
 
 // sortQueue orders queued jobs as they are to begin.
 func (m *Machine) sortQueue(waiting []*job) { queue.Sort(m.line(), waiting, (*job).queued) }
-
-// enqueue has a job wait in the queue.
-func (m *Machine) enqueue(j *job, why string) {
-	j.enter(wire.JobQueued, why)
-	j.record.Waiting = m.now
-	// The budget may have become smaller since the job was admitted.
-	j.unchecked, j.checkpointDeadline = true, 0
-	if _, held := m.throttledFor(j); held {
-		j.record.Wait.For = wire.WaitTenant // until settleAccounts sees that it is no more
-	}
-	m.changed = true
-	m.retryAdmission(j.domain)
-}
-
-// requeueInPlace has a job wait again that did not leave its device for a queued job: it keeps its place before jobs
-// that came later.
-func (m *Machine) requeueInPlace(j *job, why string) {
-	m.enqueue(j, why)
-	j.record.Waiting = cmp.Or(j.record.Submitted, m.now)
-}
-
-// maxBackOff is the longest time that a job waits after its executor was lost. The first wait is a second, and each is
-// twice the one before.
-const maxBackOff = time.Minute
-
-// restartJob has a job of a lost executor go on from its newest checkpoint, and reports whether it may.
-func (m *Machine) restartJob(j *job, why string) bool {
-	if j.record.Restarts >= j.record.Spec.Restarts {
-		return false
-	}
-	j.record.Restarts++
-	wait := min(maxBackOff, time.Second<<min(10, j.record.Restarts-1))
-	m.detachJob(j)
-	m.requeueInPlace(j, fmt.Sprintf("goes on from iteration %d in %v (attempt %d of %d): %s", j.record.Iteration, wait,
-		j.record.Restarts, j.record.Spec.Restarts, why))
-	j.record.Wait = wire.Wait{For: wire.WaitRestart, Until: m.now + wait}
-	m.emitEvent(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Detail: why})
-	return true
-}
-
-// handleMissingCheckpoint has a job begin elsewhere that has not found its checkpoint at an executor. As long as no
-// other executor can take it, it waits for one that has the checkpoint, as the host may come back. It reports whether
-// it does.
-func (m *Machine) handleMissingCheckpoint(j *job, x *fleet.Executor, why string) bool {
-	c := j.record.Checkpoint
-	switch {
-	case j.isReplica() && j.record.From > 0:
-		m.handleMissingGangCheckpoint(j, x, why)
-		return true
-	case c == nil || j.isReplica():
-		return false
-	case j.record.State != wire.JobStarting: // the job was told to rest or to stop before it had begun
-		m.recoverLost(j, why)
-		return true
-	}
-	if j.failedAt = append(j.failedAt, x.Name); j.domain.vacantExecutor(j, nil) != "" {
-		m.reassign(j, why)
-		return true
-	}
-	if len(m.domains) > 1 && len(m.candidateDevices(j)) > 0 { // an executor of another device may have the checkpoint
-		m.detachJob(j)
-		m.requeueInPlace(j, why)
-		m.emitEvent(Event{Kind: Reassigned, Job: j.record.Spec.Name, Detail: why})
-		return true
-	}
-	until := cmp.Or(j.checkpointDeadline, m.now+m.config.GiveUp)
-	m.detachJob(j)
-	m.requeueInPlace(j, fmt.Sprintf("waits for an executor that has its checkpoint %s, on %s", c.File, c.Host))
-	j.checkpointDeadline, j.record.Wait = until, wire.Wait{For: wire.WaitCheckpoint}
-	m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Reason})
-	return true
-}
-
-// shrinkToFree has all jobs planned for again within what is really free, after a device had no room for the arena of a
-// job: other programs have the rest. The job goes on from its newest checkpoint. It reports whether it does.
-func (m *Machine) shrinkToFree(j *job, free graph.Bytes, why string) bool {
-	if s := j.record.State; j.record.Spec.Script || s != wire.JobStarting && s != wire.JobRunning ||
-		j.record.Restarts >= max(maxMoves, j.record.Spec.Restarts) {
-		return false
-	}
-	j.record.Restarts++
-	if !j.isReplica() {
-		m.detachJob(j)
-	}
-	d := j.domain
-	room := max(1, d.takenBytes()+free)
-	if j.isReplica() { // a replica has no arena any more
-		room = max(1, d.totalClaims().Remove(j.claim()).Bytes()+d.contexts().Sum()+free)
-	}
-	if d.config.Budget == 0 || room < d.config.Budget {
-		d.config.Budget = room
-		d.replanForBudget()
-	}
-	if j.isReplica() {
-		m.restartGang(j, why, false)
-		return true
-	}
-	m.requeueInPlace(j, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
-	m.emitEvent(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Detail: why})
-	return true
-}
 
 // failMissingCheckpoints has jobs fail that have waited too long for an executor with their checkpoint.
 func (m *Machine) failMissingCheckpoints() {

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,8 +34,7 @@ import (
 // incarnations, with the newest checkpoint that each of them has (Record.From). What an executor that lives may still
 // have of them stays reserved until it says that it has no more of it (keepReservation).
 //
-// (a) and (b) are in gang_start.go, (c) in gang_rest.go, the checkpoints in gang_checkpoints.go and (d) in
-// gang_restart.go.
+// (a) and (b) are in gang_start.go, (c) in gang_rest.go and (d) in outcome.go.
 
 // replicaState is what is known of a replica beyond other jobs, from what its executor says of its present incarnation.
 type replicaState struct {
@@ -109,44 +107,6 @@ func (m *Machine) findJobOrGang(name string) *job {
 		return first
 	}
 	return j
-}
-
-// applyReplicaStatus takes what an executor says of a replica. done says that nothing else is to be done about it.
-func (m *Machine) applyReplicaStatus(j *job, s *wire.JobStatus, answers bool) (done bool) {
-	k := &j.replica
-	k.iterationsBegun = max(k.iterationsBegun, min(s.Begun, j.record.Spec.Iterations), s.Iteration)
-	if s.Meets != nil && (k.meeting == nil || *k.meeting != *s.Meets) {
-		k.meeting, m.changed = s.Meets, true
-	}
-	k.running = s.State == wire.Running || s.State == wire.Waiting && j.record.Park == ""
-	switch s.State {
-	case wire.Finished, wire.Stopped:
-		told := *s
-		k.finalStatus = &told
-		m.endGang(j)
-		return true
-	case wire.Suspended:
-		written := s.Checkpoint != nil && s.Checkpoint.Iteration == j.record.At
-		if j.record.State == wire.JobParking && j.record.Park == wire.OnDisk && (written || m.isGangAtRest(j)) {
-			k.leftExecutor = true
-			m.parkGangOnDisk(j)
-		} else {
-			m.restartGang(j, cmp.Or(s.Error, "its executor has left"), s.Error != "")
-		}
-		return true
-	case wire.Failed:
-		if s.Alone {
-			k.disconnected = true
-			if j.record.Reason != s.Error {
-				j.record.Reason, m.changed = s.Error, true
-			}
-			m.restartDisconnected(j, s.Error)
-		}
-		return s.Alone
-	}
-	m.recordRest(j, s, answers)
-	m.restartDisconnected(j, "the connection to another replica broke")
-	return s.State == wire.Resting
 }
 
 // checkReplicas returns why replicas among jobs that are submitted together cannot be taken. nil: they can. Those of a

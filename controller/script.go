@@ -79,23 +79,6 @@ func (m *Machine) setGraph(j *job, q *wire.Request, to *Submission) error {
 	return nil
 }
 
-// recordAllocated records what the allocator of a script has. If that is more than plans reckoned with, all jobs are
-// planned for again.
-func (m *Machine) recordAllocated(j *job, a *wire.Allocated) {
-	if a == nil || !j.record.Spec.Script {
-		return
-	}
-	before, claim, d := j.allocatorReserve(), j.claim(), j.domain
-	m.changed = m.changed || j.record.Script == nil || before != a.Reserve
-	j.record.Script = a
-	m.changed = m.changed || j.claim() != claim
-	if j.allocatorReserve() > before && d.isOverfull() {
-		d.pending.mandatory, d.pending.replan = true, newReason(Memory,
-			"the allocator of job %s has %s beyond its plan",
-			j.record.Spec.Name, a.Reserve)
-	}
-}
-
 // recordUnplanned records that there is no plan for what a script has recorded: it trains on without one.
 func (m *Machine) recordUnplanned(j *job, why *plans.NoPlan) {
 	last := j.newestLayout()

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -12,6 +11,9 @@ import (
 	"tensile/predictor/correct"
 	"tensile/wire"
 )
+
+// maxError is how many bytes of an executor's error are kept.
+const maxError = 1000
 
 // applyStatus compares what an executor does with what it is to do.
 func (m *Machine) applyStatus(s *wire.Status) {
@@ -45,6 +47,7 @@ func (m *Machine) applyStatus(s *wire.Status) {
 	for _, js := range s.Jobs {
 		if j := m.findJob(js.Name); j != nil && j.record.Spec.ID == js.ID && j.record.Executor == x.Name &&
 			js.Incarnation == j.record.Incarnation && !j.record.State.Over() {
+			js.Error = text.Line(js.Error, maxError) // tables print it in one line
 			m.applyJobStatus(j, js, s.Orders >= x.Orders.Number)
 		}
 	}
@@ -148,75 +151,6 @@ func (m *Machine) handleRival(x *fleet.Executor, s *wire.Status) {
 	}
 }
 
-// maxError is how many bytes of an executor's error are kept.
-const maxError = 1000
-
-// applyJobStatus takes over what an executor says of a job. answers says that the status answers the executor's newest
-// orders.
-func (m *Machine) applyJobStatus(j *job, s wire.JobStatus, answers bool) {
-	s.Error = text.Line(s.Error, maxError) // tables print it in one line
-	if !j.record.Spec.Script {
-		s.Iteration = min(s.Iteration, j.record.Spec.Iterations)
-	}
-	m.recordAllocated(j, s.Script)
-	if j.record.Iteration = max(j.record.Iteration, s.Iteration); s.State == wire.Running &&
-		j.record.State == wire.JobStarting {
-		j.record.Iteration = s.Iteration // it may have begun at a checkpoint before the known one
-	}
-	m.recordCheckpoint(j, s.Checkpoint)
-	if j.isReplica() {
-		m.recordKeptCheckpoint(j, &s)
-	}
-	if s.Epoch > j.record.Applied && j.mayApply(s.Epoch) {
-		m.dropDelivered(j, j.recordApplied(s.Epoch), false)
-		m.changed = true
-	}
-	there := s.State == wire.Waiting && j.record.State == wire.JobStarting
-	if j.prepared != there {
-		j.prepared, m.changed = there, true
-	}
-	if j.isReplica() && m.applyReplicaStatus(j, &s, answers) {
-		return
-	}
-	switch s.State {
-	case wire.Running:
-		m.recordTraining(j)
-		if (s.Error != "" || j.record.State == wire.JobRunning) && s.Error != j.record.Reason {
-			if j.record.Reason, m.changed = s.Error, true; s.Error != "" {
-				m.emitEvent(Event{Kind: Troubled, Job: j.record.Spec.Name, Detail: s.Error})
-			}
-		}
-	case wire.Resting:
-		if j.record.State == wire.JobParking && j.record.Target != "" && s.Error != "" && answers {
-			m.stayOnDevice(j, s.Error) // the checkpoint could not be written
-			return
-		}
-		if j.record.State == wire.JobParking && j.record.Park == wire.InMemory && s.Arena == 0 && answers {
-			m.recordParked(j)
-		}
-	case wire.Suspended:
-		m.applySuspended(j, s)
-	case wire.Finished:
-		m.endJob(j, wire.JobFinished, "", s.Result)
-	case wire.Stopped:
-		m.endJob(j, wire.JobStopped, "", s.Result)
-	case wire.Failed:
-		x := m.executors[j.record.Executor]
-		switch {
-		case s.Damaged && m.restartFromScratch(j, s.Error):
-			return
-		case s.Lacks && m.handleMissingCheckpoint(j, x, s.Error):
-			return
-		case s.Free != nil && m.shrinkToFree(j, *s.Free, s.Error):
-			return
-		case x.Kind == fleet.ByHand && m.beginElsewhere(j, x, s.Error):
-			return
-		}
-		j.record.Diverged = s.Diverged
-		m.endJob(j, wire.JobFailed, s.Error, s.Result)
-	}
-}
-
 // maxTick is the longest time between two ticks of a process that was not suspended.
 const maxTick = 5 * time.Second
 
@@ -271,51 +205,6 @@ func (m *Machine) checkSilence(deaf bool) {
 	}
 }
 
-// recordCheckpoint records the newest checkpoint of a job's present incarnation. It is a progress if it is newer than
-// the one before.
-func (m *Machine) recordCheckpoint(j *job, c *wire.Checkpoint) {
-	old := j.record.Checkpoint
-	if c == nil || c.Iteration > j.record.Spec.Iterations || old != nil && *old == *c {
-		return
-	}
-	if !j.isReplica() && (old == nil || c.Iteration > old.Iteration) {
-		j.record.Restarts = 0
-	}
-	if j.pinned && (old == nil || c.Iteration > old.Iteration) {
-		j.pinned = false
-		m.wakeMigrations()
-	}
-	j.record.Checkpoint, m.changed = c, true
-}
-
-// recordTraining records that a job trains.
-func (m *Machine) recordTraining(j *job) {
-	if j.record.State == wire.JobStarting {
-		j.enter(wire.JobRunning, "")
-		j.trainingSince, j.checkpointDeadline, m.changed = m.now, 0, true
-	}
-}
-
-// applySuspended takes the news that a job has left its executor, for some trouble or in peace, and can go on from its
-// checkpoint.
-func (m *Machine) applySuspended(j *job, s wire.JobStatus) {
-	switch {
-	case j.record.State == wire.JobStopping:
-		m.endJob(j, wire.JobStopped, "", s.Result)
-	case j.record.State == wire.JobParking || j.record.State == wire.JobParked || j.record.State == wire.JobQueued:
-		m.recoverLost(j, cmp.Or(s.Error, "its executor has left"))
-	case s.Error != "":
-		if !m.restartJob(j, s.Error) {
-			m.endJob(j, wire.JobFailed, s.Error, s.Result)
-		}
-	default:
-		const why = "its executor has left"
-		m.detachJob(j)
-		m.requeueInPlace(j, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
-		m.emitEvent(Event{Kind: Restarted, Job: j.record.Spec.Name, Iterations: j.record.Iteration, Detail: why})
-	}
-}
-
 // orphans are the executors that a controller before this one had launched, and those that may have memory although
 // they were given up, in the order of their names.
 func (m *Machine) orphans() []string {
@@ -346,40 +235,6 @@ func (m *Machine) executorEnded(g *ExecutorEnd) {
 	default:
 		m.removeExecutor(x, fleet.Dead, g.Why)
 	}
-}
-
-// maxMoves is how many times in a row a job gets another executor before it has begun.
-const maxMoves = 2
-
-// beginElsewhere gives a job to another executor that has not begun at one: another machine may have the files that
-// this one lacks. It reports whether there is one, or may be one.
-func (m *Machine) beginElsewhere(j *job, x *fleet.Executor, why string) bool {
-	j.failedAt = append(j.failedAt, x.Name)
-	return len(m.allowedDevices(j)) > 0 && m.reassignUnstarted(j, why)
-}
-
-// reassignUnstarted gives another executor to a job that has not begun, and reports whether it may have one.
-func (m *Machine) reassignUnstarted(j *job, why string) bool {
-	if j.record.Spec.Script || j.record.State != wire.JobStarting || j.record.Applied > 0 || j.newestLayout() == nil ||
-		j.record.Restarts >= max(maxMoves, j.record.Spec.Restarts) {
-		return false
-	}
-	if j.record.Restarts++; j.isReplica() {
-		m.restartGang(j, why, false)
-	} else {
-		m.reassign(j, why)
-	}
-	return true
-}
-
-// reassign gives another executor to a job that has not begun.
-func (m *Machine) reassign(j *job, why string) {
-	m.dropDelivered(j, j.deliveredLayouts(), true)
-	j.record.Executor, m.changed = "", true
-	for _, l := range j.layouts {
-		l.delivered = false
-	}
-	m.emitEvent(Event{Kind: Reassigned, Job: j.record.Spec.Name, Detail: why})
 }
 
 // recordIteration records that a job has trained an iteration.

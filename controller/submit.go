@@ -165,60 +165,10 @@ func (m *Machine) reply(to int64, err error, jobs ...*job) {
 	m.replies = append(m.replies, reply{to, jobs, err})
 }
 
-// endJob ends a job, with the result that its executor has told, if it has. The job's memory goes to those that wait,
-// and then to the others.
-func (m *Machine) endJob(j *job, state wire.JobState, why string, result *wire.Result) {
-	active := j.isActive()
-	j.enter(state, why)
-	j.record.Speed = 0
-	m.dropDelivered(j, j.deliveredLayouts(), true)
-	j.graph, j.policyReport, j.progress = nil, nil, progress{}
-	j.jobLatencies, j.jobMemory = jobLatencies{}, jobMemory{}
-	d := j.domain
-	if d != nil {
-		d.storeLearnt()
-	}
-	m.collectResult(j, result)
-	m.changed = true
-	m.addCount(j, func(t *Counters) { t.countEnd(state) })
-	m.emitEvent(Event{Kind: Ended, Job: j.record.Spec.Name, Epoch: j.record.Applied, State: state,
-		Iterations: j.record.Iteration, Detail: why})
-	m.retryAdmission(d) // jobs behind it may fit now
-	if active && (!m.config.NoReplan || d.isOverfull() || d.hasUnplannedJob()) {
-		d.pending.replan = newReason(Departure, "job %s has gone", j.record.Spec.Name)
-	}
-	if state != wire.JobFinished {
-		m.endPeers(j)
-	}
-}
-
 // awaitsResult reports whether a key is that of the result of a job that an executor has.
 func (m *Machine) awaitsResult(key string) bool {
 	return slices.ContainsFunc(m.jobs, func(j *job) bool {
 		r := &j.record
 		return !r.State.Over() && r.Executor != "" && key == wire.ResultKey(r.Executor, r.Spec.ID, r.Incarnation)
 	})
-}
-
-// collectResult has the result of a job stored for good: the one that its executor has left or, if the executor was
-// lost, what reports have told.
-func (m *Machine) collectResult(j *job, result *wire.Result) {
-	heard := j.losses.result()
-	j.losses.values = nil
-	c := Collection{FromReports: heard, Object: wire.ResultObject(j.record.Spec.Name, j.record.Spec.ID)}
-	if result != nil {
-		r := *result
-		key := wire.ResultKey(j.record.Executor, j.record.Spec.ID, j.record.Incarnation)
-		if r.Stored == key { // and no other executor's
-			c.Key = key
-		}
-		r.Stored, r.Losses, r.Weights = "", nil, nil // these parts are in the stored result alone
-		j.record.Result = &r
-	} else if heard != nil {
-		j.record.Result = &wire.Result{Last: heard.Last}
-	}
-	if c.Key != "" || heard != nil {
-		j.record.Result.Stored = c.Object
-		m.emit(Output{Result: &c})
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"tensile/controller/fate"
 	"tensile/wire"
 )
 
@@ -87,7 +88,7 @@ func TestCannotBegin(t *testing.T) {
 	w.submit("a", endless)
 	w.run(9)
 	r := w.recordOf("a")
-	if r.State != wire.JobFailed || r.Reason != "data folder /d does not exist" || r.Incarnation != 1+maxMoves ||
+	if r.State != wire.JobFailed || r.Reason != "data folder /d does not exist" || r.Incarnation != 1+fate.MaxMoves ||
 		r.Iteration != 0 {
 		t.Errorf("job a is %s after %d executors: %s", r.State, r.Incarnation, r.Reason)
 	}
@@ -97,7 +98,7 @@ func TestCannotBegin(t *testing.T) {
 			tried++
 		}
 	}
-	if tried != 1+maxMoves-1 {
+	if tried != 1+fate.MaxMoves-1 {
 		t.Errorf("lines %q", w.lines)
 	}
 
@@ -112,7 +113,7 @@ func TestCannotBegin(t *testing.T) {
 	// Processes that end before the job begins.
 	w = calmWorld(t, 2, 0)
 	w.submit("c", endless)
-	for i := 1; i <= 1+maxMoves; i++ {
+	for i := 1; i <= 1+fate.MaxMoves; i++ {
 		name := fmt.Sprintf("x%d", 1)
 		if i > 1 {
 			name += fmt.Sprint(".", i)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tensile/controller/fate"
 	"tensile/controller/fleet"
 	"tensile/graph"
 	"tensile/wire"
@@ -43,49 +44,11 @@ func (m *Machine) removeExecutor(x *fleet.Executor, as fleet.State, why string) 
 	m.emitEvent(Event{Kind: ExecutorEnded, Executor: x.Name, Detail: why})
 	for _, j := range m.jobs {
 		if j.record.Executor == x.Name && j.hasExecutor() {
-			m.recoverLost(j, why)
+			m.lose(j, fate.Lost, why)
 		}
 	}
 	m.releaseReservations(x.Name, func(life string) bool { return life == x.Life }, why)
 	m.departed = append(m.departed, x.Name)
-}
-
-// recoverLost has a job of a dead executor go on as far as it may.
-func (m *Machine) recoverLost(j *job, why string) {
-	if j.record.Spec.Script && j.record.State != wire.JobStopping {
-		m.endJob(j, wire.JobFailed, why, nil) // the user who joined the script starts it again
-		return
-	}
-	if j.isReplica() {
-		m.restartGang(j, why, true)
-		return
-	}
-	rests := j.record.State == wire.JobQueued || j.record.State == wire.JobParked || j.record.State == wire.JobParking
-	if rests && j.record.Iteration > 0 && j.record.Checkpoint == nil && j.record.Spec.Restarts == 0 {
-		m.endJob(j, wire.JobFailed, why, nil) // it would begin from scratch
-		return
-	}
-	switch j.record.State {
-	case wire.JobQueued:
-		away := m.isUnreachable(j)
-		if m.detachJob(j); away { // nobody planned for it while it was unreachable
-			m.retryAdmission(j.domain)
-			j.waitFor(wire.Wait{}, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, why))
-		}
-	case wire.JobParked:
-		m.detachJob(j)
-		j.record.Park = wire.OnDisk
-	case wire.JobParking:
-		m.detachJob(j)
-		j.record.Park = wire.OnDisk
-		m.recordParked(j)
-	case wire.JobStopping:
-		m.endJob(j, wire.JobStopped, why, nil)
-	default:
-		if !m.reassignUnstarted(j, why) && !m.restartJob(j, why) {
-			m.endJob(j, wire.JobFailed, why, nil)
-		}
-	}
 }
 
 // processEnded takes the news that a process with the name of an executor has ended.
@@ -173,7 +136,7 @@ func (m *Machine) markSilent(x *fleet.Executor) {
 	}
 	for _, j := range m.jobs {
 		if j.record.Executor == x.Name && j.isReplica() && j.hasExecutor() {
-			m.restartDisconnected(j, fmt.Sprintf("executor %s cannot be reached", x.Name))
+			m.carryOut(j, m.disconnection(j, fmt.Sprintf("executor %s cannot be reached", x.Name)))
 		}
 	}
 	// The executor may use its whole claim beside the others from now on.
@@ -230,17 +193,10 @@ func (m *Machine) giveUpExecutor(x *fleet.Executor) {
 			continue
 		}
 		m.changed = true
-		if j.isReplica() {
-			m.restartGang(j, why, true) // restartGang reserves what all may have
-			continue
+		if !j.isReplica() { // otherwise restartGang reserves what all may have
+			m.keepReservation(j)
 		}
-		m.keepReservation(j)
-		switch {
-		case j.record.State != wire.JobUnknown && !j.canChangePlan():
-			m.recoverLost(j, why)
-		case !m.restartJob(j, why): // also one that has not begun, as its memory there stays reserved
-			m.endJob(j, wire.JobFailed, why, nil)
-		}
+		m.lose(j, fate.GivenUp, why)
 	}
 	if x.Rival != nil { // the second process takes the name
 		delete(m.executors, x.Name)

@@ -43,7 +43,7 @@ var rooms = map[string][][]string{
 	"wire": {{"wire", "wire/clock", "wire/limit", "wire/recording"}, {"wire/bus", "wire/journal", "wire/leader"},
 		{"wire/backup"}},
 	"executor": {{"executor", "executor/reduce"}, {"executor/sidecar", "executor/timeline"}, {"executor/agent"}},
-	"controller": {{"controller/memory", "controller/learn", "controller/queue", "controller/fleet"},
+	"controller": {{"controller/memory", "controller/learn", "controller/queue", "controller/fleet", "controller/fate"},
 		{"controller/plans"}, {"controller"},
 		{"controller/local", "controller/simulate"}},
 	"observe": {{"observe/metrics", "observe/report", "observe/web"}, {"observe/live", "observe/top"},
@@ -75,7 +75,7 @@ var helpers = []string{"models/graphtest", "scheduler/jobtest", "plan/randtest",
 	"internal/simtest", "wire/bustest", "internal/golden", "models/nettest", "internal/needs",
 	"internal/torchtest", "data/npztest",
 	"internal/testrun", "internal/mutants", "internal/long", "internal/reap", "internal/launches",
-	"internal/words"}
+	"internal/words", "internal/walk"}
 
 // foreign says which packages each foreign library enters through, the library given as a prefix of import paths.
 var foreign = map[string][]string{
@@ -123,7 +123,7 @@ var pure = []string{"graph", "graph/autodiff", "graph/cost", "plan", "plan/pool"
 	"peak", "predictor/correct", "device/lease", "device/lease/zico", "device/lease/waterwave", "device/lease/method",
 	"models", "models/passes", "swapexec", "scheduler", "scheduler/bayes", "scheduler/replay", "scheduler/draft",
 	"scheduler/policies", "scheduler/policies/...", "observe/live",
-	"controller/memory", "controller/learn", "controller/queue", "controller/fleet"}
+	"controller/memory", "controller/learn", "controller/queue", "controller/fleet", "controller/fate"}
 
 // unsafes are the packages that may convert pointers.
 var unsafes = []string{"device", "device/cpu", "device/cpu/gemm", "device/cpu/kernel", "device/cuda/driver",

@@ -1,9 +1,7 @@
-//go:build ignore
-
 // Walk follows a parameter of a function through the calls that pass it on, and prints how many files it enters and
 // how often it returns to a file that it has left:
 //
-//	go run scripts/walk.go [-C DIR] [-v] controller Machine.applyJobStatus s
+//	go run ./internal/walk [-C DIR] [-v] controller Machine.applyJobStatus s
 //
 // The rule. "I" am the parameter, and every variable that is assigned an expression with me, also one with calls. A
 // call with me in an argument leads into that function, where I am that parameter; so does a call of a method of mine.
@@ -48,34 +46,43 @@ func main() {
 	verbose := flag.Bool("v", false, "print the stays")
 	flag.Parse()
 	if flag.NArg() != 3 {
-		fmt.Fprintln(os.Stderr, "usage: go run scripts/walk.go [-C DIR] [-v] PACKAGE FUNCTION PARAMETER")
+		fmt.Fprintln(os.Stderr, "usage: go run ./internal/walk [-C DIR] [-v] PACKAGE FUNCTION PARAMETER")
 		os.Exit(2)
 	}
-	w := &walker{root: *root, fset: token.NewFileSet(), packages: map[string]*types.Package{},
+	stays, files := walk(*root, flag.Arg(0), flag.Arg(1), flag.Arg(2))
+	if *verbose {
+		for i, s := range stays {
+			fmt.Printf("%3d. %s\n", i+1, s)
+		}
+	}
+	fmt.Printf("%d files, %d returns\n", files, len(stays)-files)
+}
+
+// walk follows a parameter of a function of a package of the module in a directory. It returns the stays, and in how
+// many files they are.
+func walk(root, pkg, function, parameter string) (stays []string, files int) {
+	w := &walker{root: root, fset: token.NewFileSet(), packages: map[string]*types.Package{},
 		infos: map[*types.Package]*types.Info{}, bodies: map[types.Object]*ast.FuncDecl{},
 		me: map[types.Object]bool{}, passed: map[types.Object]bool{}}
-	w.load(module + flag.Arg(0))
+	w.load(module + pkg)
 	for f, decl := range w.bodies {
-		if w.file(decl) == "" || !strings.HasPrefix(w.file(decl), flag.Arg(0)+"/") || nameOf(decl) != flag.Arg(1) {
+		if f.Pkg().Path() != module+pkg || nameOf(decl) != function {
 			continue
 		}
 		for _, field := range decl.Type.Params.List {
 			for _, name := range field.Names {
-				if name.Name == flag.Arg(2) {
+				if name.Name == parameter {
 					w.enter(f, w.info(f).Defs[name])
 				}
 			}
 		}
 	}
 	seen := make(map[string]bool)
-	for i, s := range w.stays {
-		if *verbose {
-			fmt.Printf("%3d. %s\n", i+1, s)
-		}
+	for _, s := range w.stays {
 		file, _, _ := strings.Cut(s, " ")
 		seen[file] = true
 	}
-	fmt.Printf("%d files, %d returns\n", len(seen), len(w.stays)-len(seen))
+	return w.stays, len(seen)
 }
 
 // nameOf is the name of a function, with that of the type whose method it is.
