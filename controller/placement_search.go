@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
-	"time"
 
+	"tensile/controller/place"
 	"tensile/controller/plans"
 	"tensile/graph"
 	"tensile/scheduler"
@@ -15,16 +14,12 @@ import (
 	"tensile/wire"
 )
 
-// placementSearch tries a job on several devices. A device is asked for plans for the jobs that train there, those that
-// wait for it alone and the job. The job goes to the device where the sum over jobs of weight x slowdown grows least by
-// these plans, and the plans are adopted. Of equal sums the first device by name is taken.
-//
-// Not all devices are asked. The latencies of the jobs give a lower bound of the growth, whatever the plans. Devices
-// are asked in the order of these bounds until none of the others can be better than the best answer; of devices that
-// are alike only the first by name is asked.
+// placementSearch tries a job on several devices: package place says which is asked for plans next, and which is best.
+// The plans of that one are adopted.
 type placementSearch struct {
+	place.Search
 	job *job
-	// offers has one offer for each device, by name.
+	// offers are those of Search, with the plans that devices were asked for.
 	offers []*offer
 	// weight is what a job's slowdown is worth (jobWorth).
 	weight func(*job) float64
@@ -33,8 +28,6 @@ type placementSearch struct {
 // offer is one device of a search or of a migration, with the plans that it has been asked for.
 type offer struct {
 	domain *domain
-	// prospect is the device with the job. nil: latencies of a job there are not known yet.
-	prospect *prospect
 	// request asks for the plans. nil: the device was not asked.
 	request *openRequest
 	// index is where the job is among the jobs of request.
@@ -43,31 +36,14 @@ type offer struct {
 	answer *plans.Result
 }
 
-// prospect is a device with the job of a search, as it was when it was first looked at: all that plans depend on.
-type prospect struct {
-	// jobs are those that are planned for, the job of the search last.
-	jobs []plans.Candidate
-	// slowdowns are the present ones of the other jobs.
-	slowdowns []float64
-	// demands are those of jobs.
-	demands []planner.Demand
-	// timeAlone is how long an iteration of the job of the search takes alone.
-	timeAlone time.Duration
-	// tooSmall says that single ops need more memory than there is.
-	tooSmall     bool
-	reserved     graph.Bytes
-	hostReserved graph.Bytes
-	contexts     wire.Contexts
-	// hasWaiting says that other jobs wait for the device.
-	hasWaiting bool
-}
-
 // beginSearch begins to search a device for a job, of several.
 func (m *Machine) beginSearch(j *job, list []*domain) {
-	m.search = &placementSearch{job: j, weight: m.jobWorth(j)}
+	t := &placementSearch{job: j, weight: m.jobWorth(j)}
+	t.Offers = make([]place.Offer, len(list))
 	for _, d := range list {
-		m.search.offers = append(m.search.offers, &offer{domain: d})
+		t.offers = append(t.offers, &offer{domain: d})
 	}
+	m.search = t
 	m.advanceSearch()
 }
 
@@ -84,12 +60,26 @@ func (m *Machine) advanceSearch() {
 			return
 		}
 	}
-	next := t.nextOffer()
-	switch {
-	case next == nil:
+	t.Weight = t.weight(t.job) // somebody may have changed its priority
+	t.lookAhead()
+	switch next := t.Next(); {
+	case next < 0:
 		m.decideSearch()
-	case next.domain.request == nil: // otherwise it is asked when its open request is answered
-		next.requestWith(t.job)
+	case t.offers[next].domain.request == nil: // otherwise it is asked when its open request is answered
+		t.offers[next].requestWith(t.job)
+	}
+}
+
+// lookAhead looks at the devices with the job, up to the first of which that is not known that plans depend on.
+func (t *placementSearch) lookAhead() {
+	for i, a := range t.offers {
+		o := &t.Offers[i]
+		if o.Prospect == nil {
+			o.Prospect = a.domain.prospectFor(t.job, t.weight)
+		}
+		if o.Prospect == nil && o.Answer == nil {
+			return
+		}
 	}
 }
 
@@ -107,61 +97,16 @@ func (d *domain) otherWaitingJobs(j *job) []*job {
 	return slices.DeleteFunc(d.waitingJobs(), func(o *job) bool { return o == j || d.m.needsSearch(o) })
 }
 
-// nextOffer is the device that is to be asked next. nil: no other can be better than the best answer.
-func (t *placementSearch) nextOffer() *offer {
-	for _, a := range t.offers {
-		if a.prospect == nil {
-			a.prospect = a.domain.prospectFor(t.job, t.weight)
-		}
-		if a.prospect == nil && a.answer == nil {
-			return a
-		}
-	}
-	fastest := t.fastestAlone()
-	var next *offer
-	var least float64
-	for _, a := range t.offers {
-		asked := func(b *offer) bool { return b.answer != nil && a.isAlike(b) }
-		if a.answer != nil || slices.ContainsFunc(t.offers, asked) {
-			continue
-		}
-		if bound := a.lowerBound(fastest); next == nil || bound < least {
-			next, least = a, bound
-		}
-	}
-	best := t.bestOffer(fastest)
-	if next == nil || best == nil {
-		return next
-	}
-	grows := best.growth(fastest, t.weight)
-	if grows < least || grows == least && slices.Index(t.offers, best) < slices.Index(t.offers, next) {
-		return nil
-	}
-	return next
-}
-
-// fastestAlone is how long an iteration of the job takes alone on the fastest of the devices.
-func (t *placementSearch) fastestAlone() time.Duration {
-	fastest := time.Duration(math.MaxInt64)
-	for _, a := range t.offers {
-		switch {
-		case a.answer != nil && a.jobPlan() != nil && a.jobPlan().Alone > 0:
-			fastest = min(fastest, a.jobPlan().Alone)
-		case a.prospect != nil:
-			fastest = min(fastest, max(1, a.prospect.timeAlone))
-		}
-	}
-	return fastest
-}
-
 // prospectFor looks at a device with a job. nil: something that plans depend on is not known.
-func (d *domain) prospectFor(j *job, weight func(*job) float64) *prospect {
+func (d *domain) prospectFor(j *job, weight func(*job) float64) *place.Prospect {
 	if d.registered == nil {
 		return nil // its plans may use other latencies under load
 	}
 	jobs := append(d.reachableJobs(), j)
-	s := &prospect{reserved: d.reservedBytes(), hostReserved: d.hostReserved(jobs), contexts: d.stayingContexts(),
-		hasWaiting: len(d.otherWaitingJobs(j)) > 0}
+	facts := d.config
+	facts.Name, facts.Lease = "", ""
+	s := &place.Prospect{Facts: facts, Reserved: d.reservedBytes(), HostReserved: d.hostReserved(jobs),
+		Contexts: d.stayingContexts(), HasWaiting: len(d.otherWaitingJobs(j)) > 0}
 	var needs []graph.Bytes
 	starts := d.needExecutors(jobs)
 	weights := d.m.tenantWeights(jobs)
@@ -174,13 +119,13 @@ func (d *domain) prospectFor(j *job, weight func(*job) float64) *prospect {
 		c.StartsProcess = starts[i]
 		of := c.Profile.Demand(c.Latency, d.config.Sharing)
 		of.Weight = weight(o)
-		s.jobs, s.demands = append(s.jobs, c), append(s.demands, of)
+		s.Jobs, s.Demands = append(s.Jobs, c), append(s.Demands, of)
 		if o != j {
-			s.slowdowns = append(s.slowdowns, cmp.Or(o.record.Slowdown, 1))
+			s.Slowdowns = append(s.Slowdowns, cmp.Or(o.record.Slowdown, 1))
 		}
 		needs = append(needs, d.largestWorkingSet(o, c.Profile))
 	}
-	s.timeAlone, s.tooSmall = plans.TotalTime(s.jobs[len(jobs)-1].Latency), d.isTooSmall(needs)
+	s.TimeAlone, s.TooSmall = plans.TotalTime(s.Jobs[len(jobs)-1].Latency), d.isTooSmall(needs)
 	return s
 }
 
@@ -205,55 +150,13 @@ func (d *domain) isTooSmall(needs []graph.Bytes) bool {
 	return d.config.Budget > 0 && sum > d.config.Budget-d.reservedBytes()-d.stayingContexts().Sum()
 }
 
-// lowerBound is by how much the sum of weighted slowdowns grows at least on a device.
-func (a *offer) lowerBound(fastest time.Duration) float64 {
-	s := a.prospect
-	switch {
-	case s == nil:
-		return math.Inf(-1)
-	case s.tooSmall:
-		return math.Inf(1)
-	}
-	demands := slices.Clone(s.demands)
-	last := &demands[len(demands)-1]
-	last.Weight *= float64(s.timeAlone) / float64(fastest)
-	var was float64
-	for i, slowdown := range s.slowdowns {
-		was += demands[i].Weight * slowdown
-	}
-	return planner.LeastSlowdowns(demands) - was
-}
-
-// isAlike reports whether plans with the job on a device are those on another, and as much better or worse than the
-// present ones.
-func (a *offer) isAlike(b *offer) bool {
-	s, o := a.prospect, b.prospect
-	if s == nil || o == nil || s.hasWaiting || o.hasWaiting || s.reserved != o.reserved ||
-		s.hostReserved != o.hostReserved ||
-		s.contexts != o.contexts || !slices.Equal(s.slowdowns, o.slowdowns) || !slices.Equal(s.demands, o.demands) ||
-		!slices.EqualFunc(s.jobs, o.jobs, sameCandidate) {
-		return false
-	}
-	c, e := a.domain.config, b.domain.config
-	c.Name, c.Lease, e.Name, e.Lease = "", "", "", ""
-	return reflect.DeepEqual(c, e)
-}
-
-// sameCandidate reports whether two jobs get the same plans.
-func sameCandidate(c, e plans.Candidate) bool {
-	return c.LastReport == nil && e.LastReport == nil && c.Spec.Graph == e.Spec.Graph &&
-		c.Spec.Priority == e.Spec.Priority &&
-		c.Spec.SwapRate == e.Spec.SwapRate && c.Spec.Least == e.Spec.Least && c.Measured == e.Measured &&
-		c.Unchecked == e.Unchecked && c.HostExtra == e.HostExtra && c.HostParked == e.HostParked &&
-		c.DeviceExtra == e.DeviceExtra &&
-		c.StartsProcess == e.StartsProcess && slices.Equal(c.Latency, e.Latency) && slices.Equal(c.Slack, e.Slack)
-}
-
 // takeSearchResult takes the plans of the search on a device.
 func (m *Machine) takeSearchResult(d *domain, p *plans.Result) {
-	for _, a := range m.search.offers {
+	t := m.search
+	for i, a := range t.offers {
 		if a.domain == d {
 			a.answer = p
+			t.Offers[i].Answer = a.promise(t.weight)
 		}
 	}
 	if m.changed, m.needsPlacement = true, true; !m.search.job.isFree() {
@@ -267,8 +170,8 @@ func (m *Machine) takeSearchResult(d *domain, p *plans.Result) {
 func (m *Machine) decideSearch() {
 	t := m.search
 	m.search = nil
-	if best := t.bestOffer(t.fastestAlone()); best != nil {
-		m.chooseDevice(t, best)
+	if best := t.Best(); best >= 0 {
+		m.chooseDevice(t, t.offers[best])
 		return
 	}
 	if m.allowPacking(t.job) {
@@ -280,8 +183,8 @@ func (m *Machine) decideSearch() {
 	for _, j := range m.gangOrSelf(t.job) {
 		j.found.noRoom = true
 	}
-	if nearest := t.nearestOffer(); nearest != nil {
-		m.chooseDevice(t, nearest)
+	if nearest := t.Nearest(); nearest >= 0 {
+		m.chooseDevice(t, t.offers[nearest])
 		return
 	}
 	for _, a := range t.offers {
@@ -350,51 +253,19 @@ func (a *offer) jobPlan() *plans.PlannedJob {
 	return &a.answer.Jobs[a.index]
 }
 
-// bestOffer is the offer by which the sum of weighted slowdowns grows least, of those with plans. nil: the job fits
-// none of the devices that were asked. The job's own slowdown counts against its speed alone on the fastest of all
-// devices.
-func (t *placementSearch) bestOffer(fastest time.Duration) (best *offer) {
-	var least float64
-	for _, a := range t.offers { // by name
-		if a.answer == nil || a.jobPlan() == nil {
-			continue
-		}
-		if grows := a.growth(fastest, t.weight); best == nil || grows < least {
-			best, least = a, grows
-		}
+// promise is what the plans of an offer promise.
+func (a *offer) promise(weight func(*job) float64) *place.Answer {
+	p := &place.Answer{Job: a.jobPlan(), Lacks: math.MaxInt64}
+	if w := a.answer.NoPlan; w != nil && w.Need > 0 {
+		p.Lacks = w.Need - w.Budget
 	}
-	return best
-}
-
-// growth is by how much the sum of weighted slowdowns grows by the plans of the offer.
-func (a *offer) growth(fastest time.Duration, weight func(*job) float64) (sum float64) {
+	if _, p.Never = a.answer.NeverFit[a.index]; p.Job == nil {
+		return p
+	}
 	for i, j := range a.request.jobs[:a.request.admitted] {
-		sum += weight(j) * (a.answer.Jobs[i].Slowdown - cmp.Or(j.record.Slowdown, 1))
+		p.Others += weight(j) * (a.answer.Jobs[i].Slowdown - cmp.Or(j.record.Slowdown, 1))
 	}
-	p := a.jobPlan()
-	return sum + weight(a.request.jobs[a.index])*p.Slowdown*float64(p.Alone)/float64(fastest)
-}
-
-// nearestOffer is the offer that lacks least of the memory that the job needs, of the devices on which it might fit.
-// nil: there is none.
-func (t *placementSearch) nearestOffer() (found *offer) {
-	var least graph.Bytes
-	for _, a := range t.offers {
-		if a.answer == nil { // a device that is alike was asked
-			continue
-		}
-		if _, never := a.answer.NeverFit[a.index]; never {
-			continue
-		}
-		lacks := graph.Bytes(math.MaxInt64)
-		if w := a.answer.NoPlan; w != nil && w.Need > 0 {
-			lacks = w.Need - w.Budget
-		}
-		if found == nil || lacks < least {
-			found, least = a, lacks
-		}
-	}
-	return found
+	return p
 }
 
 // rejectEverywhere refuses a job that can run on no device, not even when it is alone; a job that was taken already

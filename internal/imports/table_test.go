@@ -44,7 +44,7 @@ var rooms = map[string][][]string{
 		{"wire/backup"}},
 	"executor": {{"executor", "executor/reduce"}, {"executor/sidecar", "executor/timeline"}, {"executor/agent"}},
 	"controller": {{"controller/memory", "controller/learn", "controller/queue", "controller/fleet", "controller/fate"},
-		{"controller/plans"}, {"controller"},
+		{"controller/plans"}, {"controller/place"}, {"controller"},
 		{"controller/local", "controller/simulate"}},
 	"observe": {{"observe/metrics", "observe/report", "observe/web"}, {"observe/live", "observe/top"},
 		{"observe/page"}},
@@ -123,7 +123,8 @@ var pure = []string{"graph", "graph/autodiff", "graph/cost", "plan", "plan/pool"
 	"peak", "predictor/correct", "device/lease", "device/lease/zico", "device/lease/waterwave", "device/lease/method",
 	"models", "models/passes", "swapexec", "scheduler", "scheduler/bayes", "scheduler/replay", "scheduler/draft",
 	"scheduler/policies", "scheduler/policies/...", "observe/live",
-	"controller/memory", "controller/learn", "controller/queue", "controller/fleet", "controller/fate"}
+	"controller/memory", "controller/learn", "controller/queue", "controller/fleet", "controller/fate",
+	"controller/place"}
 
 // unsafes are the packages that may convert pointers.
 var unsafes = []string{"device", "device/cpu", "device/cpu/gemm", "device/cpu/kernel", "device/cuda/driver",
