@@ -70,14 +70,14 @@ func (m *Machine) advanceSearch() {
 	}
 }
 
-// lookAhead looks at the devices with the job, up to the first of which that is not known that plans depend on.
+// lookAhead looks at the devices with the job, until something that plans depend on is not known of one.
 func (t *placementSearch) lookAhead() {
 	for i, a := range t.offers {
 		o := &t.Offers[i]
 		if o.Prospect == nil {
 			o.Prospect = a.domain.prospectFor(t.job, t.weight)
 		}
-		if o.Prospect == nil && o.Answer == nil {
+		if o.Prospect == nil && o.Promise == nil {
 			return
 		}
 	}
@@ -156,7 +156,7 @@ func (m *Machine) takeSearchResult(d *domain, p *plans.Result) {
 	for i, a := range t.offers {
 		if a.domain == d {
 			a.answer = p
-			t.Offers[i].Answer = a.promise(t.weight)
+			t.Offers[i].Promise = a.promise(t.weight)
 		}
 	}
 	if m.changed, m.needsPlacement = true, true; !m.search.job.isFree() {
@@ -183,7 +183,7 @@ func (m *Machine) decideSearch() {
 	for _, j := range m.gangOrSelf(t.job) {
 		j.found.noRoom = true
 	}
-	if nearest := t.Nearest(); nearest >= 0 {
+	if nearest := t.LeastLacking(); nearest >= 0 {
 		m.chooseDevice(t, t.offers[nearest])
 		return
 	}
@@ -254,8 +254,8 @@ func (a *offer) jobPlan() *plans.PlannedJob {
 }
 
 // promise is what the plans of an offer promise.
-func (a *offer) promise(weight func(*job) float64) *place.Answer {
-	p := &place.Answer{Job: a.jobPlan(), Lacks: math.MaxInt64}
+func (a *offer) promise(weight func(*job) float64) *place.Promise {
+	p := &place.Promise{Job: a.jobPlan(), Lacks: math.MaxInt64}
 	if w := a.answer.NoPlan; w != nil && w.Need > 0 {
 		p.Lacks = w.Need - w.Budget
 	}

@@ -33,12 +33,12 @@ type Search struct {
 type Offer struct {
 	// Prospect is the device with the job. nil: something that bounds depend on is not known yet.
 	Prospect *Prospect
-	// Answer is nil until the device was asked and has answered.
-	Answer *Answer
+	// Promise is nil until the device was asked and has answered.
+	Promise *Promise
 }
 
-// Answer is what the plans of a device promise.
-type Answer struct {
+// Promise is what the plans of a device promise.
+type Promise struct {
 	// Others is by how much the sum of the weighted slowdowns of the other jobs grows.
 	Others float64
 	// Job is the plan for the job. nil: the job does not fit now.
@@ -74,7 +74,7 @@ type Prospect struct {
 // Next is the index of the offer whose device is to be asked next. -1: no other can be better than the best answer.
 func (t *Search) Next() int {
 	for i := range t.Offers {
-		if o := &t.Offers[i]; o.Prospect == nil && o.Answer == nil {
+		if o := &t.Offers[i]; o.Prospect == nil && o.Promise == nil {
 			return i
 		}
 	}
@@ -82,8 +82,8 @@ func (t *Search) Next() int {
 	next, least := -1, 0.0
 	for i := range t.Offers {
 		o := &t.Offers[i]
-		asked := func(b Offer) bool { return b.Answer != nil && o.isAlike(&b) }
-		if o.Answer != nil || slices.ContainsFunc(t.Offers, asked) {
+		asked := func(b Offer) bool { return b.Promise != nil && o.isAlike(&b) }
+		if o.Promise != nil || slices.ContainsFunc(t.Offers, asked) {
 			continue
 		}
 		if bound := o.Prospect.lowerBound(fastest); next < 0 || bound < least {
@@ -107,7 +107,7 @@ func (t *Search) Best() int {
 	fastest := t.fastestAlone()
 	best, least := -1, 0.0
 	for i, o := range t.Offers { // by name
-		if o.Answer == nil || o.Answer.Job == nil {
+		if o.Promise == nil || o.Promise.Job == nil {
 			continue
 		}
 		if grows := t.growth(i, fastest); best < 0 || grows < least {
@@ -117,15 +117,15 @@ func (t *Search) Best() int {
 	return best
 }
 
-// Nearest is the index of the offer that lacks least of the memory that the job needs, of the devices on which it might
+// LeastLacking is the index of the offer that lacks least of the memory that the job needs, of the devices on which it might
 // fit. -1: there is none.
-func (t *Search) Nearest() int {
+func (t *Search) LeastLacking() int {
 	nearest := -1
 	for i, o := range t.Offers {
-		if o.Answer == nil || o.Answer.Never { // a device that was not asked is like one that was
+		if o.Promise == nil || o.Promise.Never { // a device that was not asked is like one that was
 			continue
 		}
-		if nearest < 0 || o.Answer.Lacks < t.Offers[nearest].Answer.Lacks {
+		if nearest < 0 || o.Promise.Lacks < t.Offers[nearest].Promise.Lacks {
 			nearest = i
 		}
 	}
@@ -134,7 +134,7 @@ func (t *Search) Nearest() int {
 
 // growth is by how much the sum of weighted slowdowns grows by the plans of an offer.
 func (t *Search) growth(at int, fastest time.Duration) float64 {
-	a := t.Offers[at].Answer
+	a := t.Offers[at].Promise
 	return a.Others + t.Weight*a.Job.Slowdown*float64(a.Job.Alone)/float64(fastest)
 }
 
@@ -143,8 +143,8 @@ func (t *Search) fastestAlone() time.Duration {
 	fastest := time.Duration(math.MaxInt64)
 	for _, o := range t.Offers {
 		switch {
-		case o.Answer != nil && o.Answer.Job != nil && o.Answer.Job.Alone > 0:
-			fastest = min(fastest, o.Answer.Job.Alone)
+		case o.Promise != nil && o.Promise.Job != nil && o.Promise.Job.Alone > 0:
+			fastest = min(fastest, o.Promise.Job.Alone)
 		case o.Prospect != nil:
 			fastest = min(fastest, max(1, o.Prospect.TimeAlone))
 		}

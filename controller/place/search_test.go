@@ -15,7 +15,7 @@ import (
 // lab has devices with jobs at random, and what each would answer: no slowdown is below the lower bound.
 type lab struct {
 	prospects []*Prospect
-	answers   []*Answer
+	answers   []*Promise
 }
 
 func newLab(rng *rand.Rand) *lab {
@@ -36,7 +36,7 @@ func newLab(rng *rand.Rand) *lab {
 			p.Demands = append(p.Demands, planner.Demand{Weight: 1 + rng.Float64(), Least: 1})
 		}
 		p.Demands[len(p.Demands)-1].Weight = 1
-		a := &Answer{Lacks: 1}
+		a := &Promise{Lacks: 1}
 		if !p.TooSmall && rng.IntN(5) > 0 {
 			a.Job = &plans.PlannedJob{Slowdown: 1 + rng.Float64(), Alone: p.TimeAlone}
 			for i, s := range p.Slowdowns {
@@ -64,7 +64,7 @@ func TestBestOfFew(t *testing.T) {
 			}
 		}
 		for next := s.Next(); next >= 0; next = s.Next() {
-			if s.Offers[next].Answer != nil {
+			if s.Offers[next].Promise != nil {
 				t.Fatalf("seed %d: device %d is asked twice", seed, next)
 			}
 			s.Offers[next] = Offer{l.prospects[next], l.answers[next]}
@@ -82,17 +82,17 @@ func TestBestOfFew(t *testing.T) {
 
 // A job that fits nowhere waits where it lacks least, but not where it can never run.
 func TestNearest(t *testing.T) {
-	s := &Search{Offers: []Offer{{Answer: &Answer{Lacks: 7}}, {Answer: &Answer{Lacks: 3, Never: true}}, {},
-		{Answer: &Answer{Lacks: 5}}, {Answer: &Answer{Lacks: 5}}, {Answer: &Answer{Lacks: math.MaxInt64}}}}
-	if got := s.Nearest(); got != 3 {
+	s := &Search{Offers: []Offer{{Promise: &Promise{Lacks: 7}}, {Promise: &Promise{Lacks: 3, Never: true}}, {},
+		{Promise: &Promise{Lacks: 5}}, {Promise: &Promise{Lacks: 5}}, {Promise: &Promise{Lacks: math.MaxInt64}}}}
+	if got := s.LeastLacking(); got != 3 {
 		t.Errorf("device %d is nearest", got)
 	}
 	s.Offers = slices.Delete(s.Offers, 3, 6)
-	if got := s.Nearest(); got != 0 {
+	if got := s.LeastLacking(); got != 0 {
 		t.Errorf("device %d is nearest of two", got)
 	}
 	s.Offers = s.Offers[1:]
-	if got := s.Nearest(); got != -1 {
+	if got := s.LeastLacking(); got != -1 {
 		t.Errorf("device %d is nearest, and it can never run there", got)
 	}
 }
