@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -100,16 +101,20 @@ type Event struct {
 
 // String is the event as a line of a log.
 func (e Event) String() string {
+	line := cmp.Or(e.ofExecutor(), e.ofJob(), e.ofDevice())
+	if line == "" {
+		panic("controller: an event of unknown kind " + string(e.Kind))
+	}
+	return line
+}
+
+// ofExecutor is an event of an executor as a line. "": it is another.
+func (e *Event) ofExecutor() string {
 	switch e.Kind {
 	case Joined:
 		return fmt.Sprintf("executor %s has joined", e.Executor)
 	case SentAway:
 		return fmt.Sprintf("executor %s is sent away: %s", e.Executor, e.Reason)
-	case Opened:
-		return fmt.Sprintf("device %s%s is planned for: %s, budget %s", e.Device, fleet.OnHost(e.Host), e.Reason,
-			budgetText(e.Budget))
-	case Closed:
-		return fmt.Sprintf("device %s is not planned for any more: nobody has it", e.Device)
 	case ExecutorEnded:
 		return fmt.Sprintf("executor %s has gone: %s", e.Executor, e.Detail)
 	case Doubled:
@@ -126,6 +131,13 @@ func (e Event) String() string {
 		return fmt.Sprintf("executor %s is killed, so that its memory is free: %s", e.Executor, e.Detail)
 	case MemoryFreed:
 		return fmt.Sprintf("what executor %s had is free: %s", e.Executor, e.Detail)
+	}
+	return ""
+}
+
+// ofJob is an event of a job as a line. "": it is another.
+func (e *Event) ofJob() string {
+	switch e.Kind {
 	case Restarted:
 		return fmt.Sprintf("job %s goes on from iteration %d: %s", e.Job, e.Iterations, e.Detail)
 	case Rested:
@@ -138,20 +150,6 @@ func (e Event) String() string {
 		return line
 	case Queued:
 		return fmt.Sprintf("job %s is queued: %s", e.Job, e.Reason)
-	case Adopted:
-		line := fmt.Sprintf("new plans for %d jobs: %s", e.Plans, e.Reason)
-		if e.Plans == 1 {
-			line = "a new plan: " + e.Reason
-		}
-		if e.Gain > 0 {
-			line += fmt.Sprintf("; gain over the next iterations %v, transition %v", text.Duration(e.Gain),
-				text.Duration(e.Transition))
-		}
-		return line
-	case Shared:
-		return e.Reason
-	case Unplanned:
-		return fmt.Sprintf("no new plans after %s: %s", e.Reason, e.Detail)
 	case Granted:
 		return fmt.Sprintf("job %s may train with layout %d in %s", e.Job, e.Epoch, e.Bytes)
 	case Reassigned:
@@ -168,6 +166,32 @@ func (e Event) String() string {
 			line += ": " + e.Detail
 		}
 		return line
+	}
+	return ""
+}
+
+// ofDevice is an event of a device and its plans as a line. "": it is another.
+func (e *Event) ofDevice() string {
+	switch e.Kind {
+	case Opened:
+		return fmt.Sprintf("device %s%s is planned for: %s, budget %s", e.Device, fleet.OnHost(e.Host), e.Reason,
+			budgetText(e.Budget))
+	case Closed:
+		return fmt.Sprintf("device %s is not planned for any more: nobody has it", e.Device)
+	case Adopted:
+		line := fmt.Sprintf("new plans for %d jobs: %s", e.Plans, e.Reason)
+		if e.Plans == 1 {
+			line = "a new plan: " + e.Reason
+		}
+		if e.Gain > 0 {
+			line += fmt.Sprintf("; gain over the next iterations %v, transition %v", text.Duration(e.Gain),
+				text.Duration(e.Transition))
+		}
+		return line
+	case Shared:
+		return e.Reason
+	case Unplanned:
+		return fmt.Sprintf("no new plans after %s: %s", e.Reason, e.Detail)
 	case BudgetRestored:
 		return e.Reason
 	case BudgetChanged:
@@ -178,5 +202,5 @@ func (e Event) String() string {
 		return fmt.Sprintf("jobs hold %s of %s%s, and cannot shrink that far; nothing else begins until some have "+
 			"ended: %s", e.Bytes, e.Budget, e.Contexts.Suffix(), e.Detail)
 	}
-	panic("controller: an event of unknown kind " + string(e.Kind))
+	return ""
 }

@@ -53,8 +53,17 @@ func (m *Machine) handleRequest(from int64, by string, q *wire.Request, to *Subm
 	if j.batch != nil {
 		m.takeBatch(j.batch)
 	}
-	var err error
 	all := m.gangOrSelf(j) // some of these may be over at once
+	err := m.changeJob(j, q, to)
+	if m.changed = true; err != nil {
+		m.reply(from, err)
+		return
+	}
+	m.reply(from, nil, all...)
+}
+
+// changeJob does what a user asks for about a job and its peers.
+func (m *Machine) changeJob(j *job, q *wire.Request, to *Submission) (err error) {
 	switch q.Verb {
 	case wire.Stop:
 		m.stopJob(j)
@@ -78,11 +87,7 @@ func (m *Machine) handleRequest(from int64, by string, q *wire.Request, to *Subm
 			}
 		}
 	}
-	if m.changed = true; err != nil {
-		m.reply(from, err)
-		return
-	}
-	m.reply(from, nil, all...)
+	return err
 }
 
 // stopJob ends a job. One that no executor has ends at once, another after the iterations in flight. The replicas of a

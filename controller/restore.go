@@ -73,40 +73,45 @@ func Restore(c Config, s Stored) *Machine {
 	}
 	slices.SortFunc(s.Records, func(a, b wire.Record) int { return int(a.Order - b.Order) })
 	for _, r := range s.Records {
-		d := m.domainByRecord(r.On)
-		j := &job{domain: d, record: r, stored: r}
-		j.unchecked, j.onceFitted = r.State == wire.JobQueued, true
-		if j.record.Waiting == 0 { // the record does not say
-			j.record.Waiting = r.Submitted
-		}
-		m.jobs, m.lastSeq = append(m.jobs, j), max(m.lastSeq, r.Order)
-		if r.State.Over() {
-			continue
-		}
-		if err := m.restoreJob(j, &s); err != nil {
-			j.damage = fmt.Sprintf("is held: %v; it goes on when that is mended and the controller is started anew, "+
-				"and tensile job stop %s ends it", err, r.Spec.Name)
-			j.layouts = nil
-			if j.domain == nil {
-				j.domain = m.ownDomain // its memory is counted there
-			}
-		}
-		d = j.domain
-		if name := r.Executor; d != nil && name != "" && m.executors[name] == nil {
-			x := m.restoreExecutor(name, d)
-			if r.Spec.Script {
-				x.Kind = fleet.ForScript
-			}
-		}
-		if x := m.executors[r.Executor]; x != nil && r.State == wire.JobUnknown {
-			x.State = fleet.Silent
-		}
-		if r.Target != "" && j.damage == "" {
-			m.migrations.mover = j
-		}
+		m.restoreRecord(r, &s)
 	}
 	m.awaitIdleExecutors()
 	return m
+}
+
+// restoreRecord takes up the job of a record, and its executor.
+func (m *Machine) restoreRecord(r wire.Record, s *Stored) {
+	d := m.domainByRecord(r.On)
+	j := &job{domain: d, record: r, stored: r}
+	j.unchecked, j.onceFitted = r.State == wire.JobQueued, true
+	if j.record.Waiting == 0 { // the record does not say
+		j.record.Waiting = r.Submitted
+	}
+	m.jobs, m.lastSeq = append(m.jobs, j), max(m.lastSeq, r.Order)
+	if r.State.Over() {
+		return
+	}
+	if err := m.restoreJob(j, s); err != nil {
+		j.damage = fmt.Sprintf("is held: %v; it goes on when that is mended and the controller is started anew, "+
+			"and tensile job stop %s ends it", err, r.Spec.Name)
+		j.layouts = nil
+		if j.domain == nil {
+			j.domain = m.ownDomain // its memory is counted there
+		}
+	}
+	d = j.domain
+	if name := r.Executor; d != nil && name != "" && m.executors[name] == nil {
+		x := m.restoreExecutor(name, d)
+		if r.Spec.Script {
+			x.Kind = fleet.ForScript
+		}
+	}
+	if x := m.executors[r.Executor]; x != nil && r.State == wire.JobUnknown {
+		x.State = fleet.Silent
+	}
+	if r.Target != "" && j.damage == "" {
+		m.migrations.mover = j
+	}
 }
 
 // configMismatch says for which other configuration the controller should have been started, if every job needs another

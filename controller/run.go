@@ -112,9 +112,9 @@ func Run(ctx context.Context, bus wire.Bus, o Options) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	r := &runner{ctx: ctx, bus: bus, options: o, inputs: make(chan input, maxInputs),
-		answers: make(map[int64]chan<- wire.Answer), sizes: make(map[graph.Digest]int),
-		explanations: make(chan struct{}, maxExplanations), explaining: make(chan struct{}, 1),
-		cancels: make(map[int64]func()), planCache: plans.NewCache(cachedCommands)}
+		waiters: waiters{answers: make(map[int64]chan<- wire.Answer)}, sizes: make(map[graph.Digest]int),
+		planning: planning{explanations: make(chan struct{}, maxExplanations), explaining: make(chan struct{}, 1),
+			cancels: make(map[int64]func()), planCache: plans.NewCache(cachedCommands)}}
 	defer r.background.Wait()
 	defer cancel()
 	if err := r.restore(); err != nil {
@@ -153,26 +153,11 @@ type runner struct {
 	machine *Machine
 	inputs  chan input
 
-	// answers are the channels of those who wait for an answer, by Input.From.
-	answers map[int64]chan<- wire.Answer
-	// lastFrom is the newest Input.From. 0: nobody has waited.
-	lastFrom int64
-
-	// background counts the goroutines that make plans, explanations and answers.
-	background sync.WaitGroup
-	// askers are the users whose requests wait.
-	askers askers
-	// explanations holds a token for each explanation that is asked for and not given.
-	explanations chan struct{}
-	// explaining holds a token while an explanation is worked out.
-	explaining chan struct{}
-	// cancels end open plan requests, by ticket.
-	cancels map[int64]func()
+	waiters
+	planning
 
 	// sizes has the sizes, in bytes, of the graphs that are stored.
 	sizes map[graph.Digest]int
-	// planCache has the plans for devices that executors register.
-	planCache *plans.Cache
 
 	// blocked is what was known when the bus began to refuse something. nil: it refuses nothing.
 	blocked atomic.Pointer[View]
@@ -184,8 +169,36 @@ type runner struct {
 	// strayResults are the keys of results that are to be removed.
 	strayResults []string
 	recent       recentInputs
+	garbageLines
+}
 
-	// garbageLock protects garbage, which limits the log lines about messages that are ignored.
+// waiters are those who wait for an answer.
+type waiters struct {
+	// answers are their channels, by Input.From.
+	answers map[int64]chan<- wire.Answer
+	// lastFrom is the newest Input.From. 0: nobody has waited.
+	lastFrom int64
+	// askers are the users whose requests wait.
+	askers askers
+}
+
+// planning is what goes on beside the machine's goroutine.
+type planning struct {
+	// background counts the goroutines that make plans, explanations and answers.
+	background sync.WaitGroup
+	// explanations holds a token for each explanation that is asked for and not given.
+	explanations chan struct{}
+	// explaining holds a token while an explanation is worked out.
+	explaining chan struct{}
+	// cancels end open plan requests, by ticket.
+	cancels map[int64]func()
+	// planCache has the plans for devices that executors register.
+	planCache *plans.Cache
+}
+
+// garbageLines limits the log lines about messages that are ignored.
+type garbageLines struct {
+	// garbageLock protects garbage.
 	garbageLock sync.Mutex
 	garbage     limit.Lines
 }

@@ -22,33 +22,12 @@ func (r *runner) restore() error {
 		Orders: map[string]wire.Orders{}, Hurt: map[string]string{},
 		Profiles: map[graph.Digest]*planner.Profile{}, Placed: map[string]map[graph.Digest]*planner.Profile{}}
 	var problems []error
-	err := r.readKeys(wire.RecordKey("*"), func(key string, value []byte) {
-		record, err := wire.DecodeAs[wire.Record](value)
-		if err != nil {
-			problems = append(problems, damagedError(key, err))
-			return
-		}
-		s.Records = append(s.Records, record)
-	})
+	err := decodeKeys(r, wire.RecordKey("*"), &problems, func(o wire.Record) { s.Records = append(s.Records, o) })
 	if err == nil {
-		err = r.readKeys(wire.OrdersKey("*"), func(key string, value []byte) {
-			orders, err := wire.DecodeAs[wire.Orders](value)
-			if err != nil {
-				problems = append(problems, damagedError(key, err))
-				return
-			}
-			s.Orders[orders.Executor] = orders
-		})
+		err = decodeKeys(r, wire.OrdersKey("*"), &problems, func(o wire.Orders) { s.Orders[o.Executor] = o })
 	}
 	if err == nil {
-		err = r.readKeys(wire.DeviceKey("*"), func(key string, value []byte) {
-			d, err := wire.DecodeAs[wire.Device](value)
-			if err != nil {
-				problems = append(problems, damagedError(key, err))
-				return
-			}
-			s.Devices = append(s.Devices, d)
-		})
+		err = decodeKeys(r, wire.DeviceKey("*"), &problems, func(d wire.Device) { s.Devices = append(s.Devices, d) })
 	}
 	for _, record := range s.Records {
 		if err == nil && !record.State.Over() {
@@ -92,6 +71,18 @@ func (r *runner) restore() error {
 		}
 	}
 	return nil
+}
+
+// decodeKeys takes the present values of keys. Those that are damaged are problems.
+func decodeKeys[T wire.Message](r *runner, pattern string, problems *[]error, take func(T)) error {
+	return r.readKeys(pattern, func(key string, value []byte) {
+		o, err := wire.DecodeAs[T](value)
+		if err != nil {
+			*problems = append(*problems, damagedError(key, err))
+			return
+		}
+		take(o)
+	})
 }
 
 // readKeys reports the present values of keys.
@@ -270,43 +261,13 @@ func (r *runner) subscribe() (stop func(), err error) {
 			err = problem
 		}
 	}
-	keep(r.bus.Watch(r.ctx, wire.StatusKey("*"), func(key string, value []byte) {
-		if value == nil {
-			return
-		}
-		s, err := wire.DecodeAs[wire.Status](value)
-		if err == nil && key != wire.StatusKey(s.Executor) {
-			err = fmt.Errorf("it names executor %s", s.Executor)
-		}
-		if err != nil {
-			r.logIgnored("status at "+key, fmt.Sprintf("a status at %s is passed over: %v", key, err))
-			return
-		}
-		r.putInput(input{Input: Input{Status: &s}})
-	}))
+	keep(r.bus.Watch(r.ctx, wire.StatusKey("*"), r.takeStatus))
 	keep(r.bus.Watch(r.ctx, wire.ResultKeys("*"), func(key string, value []byte) {
 		if value != nil {
 			r.putInput(input{result: key})
 		}
 	}))
-	keep(r.bus.Subscribe(wire.ReportSubject("*", "*"), func(subject string, data []byte) {
-		if len(r.inputs) > maxInputs/2 {
-			return // a lost report costs little, and statuses must not wait for reports
-		}
-		report, err := wire.DecodeAs[wire.Report](data)
-		if err == nil && subject != wire.ReportSubject(report.Executor, report.Job) {
-			err = fmt.Errorf("it names job %s of executor %s", report.Job, report.Executor)
-		}
-		if err != nil {
-			sender, _, _ := strings.Cut(strings.TrimPrefix(subject, "report."), ".")
-			r.logIgnored("reports of "+sender, fmt.Sprintf("a report at %s is passed over: %v", subject, err))
-			return
-		}
-		if r.options.Reports != nil {
-			r.options.Reports(&report)
-		}
-		r.putInput(input{Input: Input{Report: &report}})
-	}))
+	keep(r.bus.Subscribe(wire.ReportSubject("*", "*"), r.takeReport))
 	keep(r.bus.Subscribe(wire.TraceSubject("*", "*"), func(subject string, data []byte) {
 		if executor, job, ok := strings.Cut(strings.TrimPrefix(subject, "trace."), "."); ok {
 			_ = r.bus.Publish("traced."+executor+"."+job, data) // a lost message is missing in the trace
@@ -317,6 +278,42 @@ func (r *runner) subscribe() (stop func(), err error) {
 		stop()
 	}
 	return stop, err
+}
+
+// takeStatus has the status at a key become an input.
+func (r *runner) takeStatus(key string, value []byte) {
+	if value == nil {
+		return
+	}
+	s, err := wire.DecodeAs[wire.Status](value)
+	if err == nil && key != wire.StatusKey(s.Executor) {
+		err = fmt.Errorf("it names executor %s", s.Executor)
+	}
+	if err != nil {
+		r.logIgnored("status at "+key, fmt.Sprintf("a status at %s is passed over: %v", key, err))
+		return
+	}
+	r.putInput(input{Input: Input{Status: &s}})
+}
+
+// takeReport has a report become an input.
+func (r *runner) takeReport(subject string, data []byte) {
+	if len(r.inputs) > maxInputs/2 {
+		return // a lost report costs little, and statuses must not wait for reports
+	}
+	report, err := wire.DecodeAs[wire.Report](data)
+	if err == nil && subject != wire.ReportSubject(report.Executor, report.Job) {
+		err = fmt.Errorf("it names job %s of executor %s", report.Job, report.Executor)
+	}
+	if err != nil {
+		sender, _, _ := strings.Cut(strings.TrimPrefix(subject, "report."), ".")
+		r.logIgnored("reports of "+sender, fmt.Sprintf("a report at %s is passed over: %v", subject, err))
+		return
+	}
+	if r.options.Reports != nil {
+		r.options.Reports(&report)
+	}
+	r.putInput(input{Input: Input{Report: &report}})
 }
 
 // readRequest returns what the machine is asked by a request of a user; or the answer, if that is known.
@@ -336,35 +333,10 @@ func (r *runner) readRequest(user string, q *wire.Request, by *ask) (in input, k
 	}
 	switch q.Verb {
 	case wire.Submit:
-		graphs, err := r.unpackGraphs(q, by)
-		if err != nil {
+		var err error
+		if in.Submit, in.graphs, err = r.readSubmissions(q, by); err != nil {
 			return refuse("%v", err)
 		}
-		for _, spec := range q.Specs {
-			if graphs[spec.Graph] == nil {
-				g, size, err := r.loadGraph(spec.Graph)
-				if err == nil {
-					err = by.grow(size)
-				}
-				if err != nil {
-					return refuse("job %s: %v", spec.Name, err)
-				}
-				graphs[spec.Graph] = &handedGraph{graph: g}
-				if g.Opaque() {
-					graphs[spec.Graph].latency = r.loadRecorded(g)
-				}
-			}
-			h := graphs[spec.Graph]
-			s := Submission{Spec: spec, Graph: h.graph, At: clock.Now()}
-			if spec.Script {
-				if refusal := r.checkScript(q, h.graph); refusal != "" {
-					return refuse("%s", refusal)
-				}
-				s.Latency = h.latency
-			}
-			in.Submit = append(in.Submit, s)
-		}
-		in.graphs = graphs
 	case wire.SetGraph:
 		graphs, err := r.unpackGraphs(q, by)
 		if err == nil && graphs[q.Graph] == nil {
@@ -381,6 +353,40 @@ func (r *runner) readRequest(user string, q *wire.Request, by *ask) (in input, k
 		in.Request = q
 	}
 	return in, nil
+}
+
+// readSubmissions returns the jobs of a request with their graphs, those also that come with the request.
+func (r *runner) readSubmissions(q *wire.Request, by *ask) ([]Submission, map[graph.Digest]*handedGraph, error) {
+	graphs, err := r.unpackGraphs(q, by)
+	if err != nil {
+		return nil, nil, err
+	}
+	var list []Submission
+	for _, spec := range q.Specs {
+		if graphs[spec.Graph] == nil {
+			g, size, err := r.loadGraph(spec.Graph)
+			if err == nil {
+				err = by.grow(size)
+			}
+			if err != nil {
+				return nil, nil, fmt.Errorf("job %s: %w", spec.Name, err)
+			}
+			graphs[spec.Graph] = &handedGraph{graph: g}
+			if g.Opaque() {
+				graphs[spec.Graph].latency = r.loadRecorded(g)
+			}
+		}
+		h := graphs[spec.Graph]
+		s := Submission{Spec: spec, Graph: h.graph, At: clock.Now()}
+		if spec.Script {
+			if refusal := r.checkScript(q, h.graph); refusal != "" {
+				return nil, nil, errors.New(refusal)
+			}
+			s.Latency = h.latency
+		}
+		list = append(list, s)
+	}
+	return list, graphs, nil
 }
 
 // blockedJobs is the answer to a request for all jobs while the bus refuses something. nil: it does not.

@@ -117,8 +117,8 @@ func (t *Search) Best() int {
 	return best
 }
 
-// LeastLacking is the index of the offer that lacks least of the memory that the job needs, of the devices on which it might
-// fit. -1: there is none.
+// LeastLacking is the index of the offer that lacks least of the memory that the job needs, of the devices on which it
+// might fit. -1: there is none.
 func (t *Search) LeastLacking() int {
 	nearest := -1
 	for i, o := range t.Offers {
