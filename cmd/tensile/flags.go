@@ -242,8 +242,6 @@ func (f *planFlags) registerPolicy(c *cobra.Command) {
 	c.Flags().BoolVar(&f.tensile.OneChannel, "one-channel", false,
 		"plan both copy directions on one channel, as in the TENSILE paper")
 	c.Flags().BoolVar(&f.tensile.NoRelax, "no-relax", false, "do not extend swaps beyond the peak that they relieve")
-	ablations(c, "no-reorder", "no-free-swaps", "no-recompute", "no-chains", "no-stalls", "late-out", "one-channel",
-		"no-relax")
 }
 
 // registerSharing registers the flag of how jobs share memory, with words for what is done without it.

@@ -103,12 +103,20 @@ copies with compute. Losses and weights are bit-identical to those without a pla
 	c.SetVersionTemplate("tensile {{.Version}}\n")
 	c.SetHelpCommand(helpCommand())
 	c.SetFlagErrorFunc(flagError)
-	plain := c.UsageFunc()
-	c.SetUsageFunc(func(c *cobra.Command) error { return usage(c, plain) })
+	c.SetHelpFunc(help)
+	c.PersistentFlags().Bool("all", false, "with --help: explain all flags")
+	c.PersistentFlags().MarkHidden("all")
+	c.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if c.Flags().Changed("all") && c.Name() != "help" {
+			return fmt.Errorf("--all goes with --help; see %s --help", c.CommandPath())
+		}
+		return nil
+	}
 	c.AddCommand(runCommand(), planCommand(), submitCommand(), jobsCommand(), devicesCommand(), topCommand(),
 		joinCommand(), poolCommand(), predictorCommand(), simulateCommand(), benchCommand(), executorCommand(),
 		executorsCommand(), debugCommand(), leaseCommand())
 	addVerbs(c)
+	foldFlags(c)
 	return c
 }
 

@@ -90,7 +90,6 @@ func runCommand() *cobra.Command {
 		"also train the same jobs without a plan, interleaved; report the slowdown (EOR) and compare all bits")
 	c.Flags().BoolVar(&f.measured, "measured", false,
 		"plan with the latencies measured in the run without a plan; requires --compare")
-	ablations(c, "measured")
 	c.Flags().StringVar(&f.data, "data", "",
 		dataHelp+" (default: synthetic data)")
 	c.Flags().StringVar(&f.weights, "weights", "", weightsHelp)

@@ -45,7 +45,7 @@ func TestTableNamesPolicies(t *testing.T) {
 		t.Error(err)
 	}
 	r.Policy = "fastest-variants"
-	want := `unknown policy "fastest-variants": tensile plan --help lists all`
+	want := `unknown policy "fastest-variants": tensile plan --help --all lists all`
 	if _, err := policies.Schedule(r, nil); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

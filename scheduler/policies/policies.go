@@ -81,7 +81,7 @@ func Check(name string) error { return All().Check(name) }
 // Check returns an error if a name is of no policy of the table. It suggests those that are near.
 func (t Table) Check(name string) error {
 	if names := t.Names(); !slices.Contains(names, name) {
-		return fmt.Errorf("unknown policy %q:%s tensile plan --help lists all", name, text.Suggest(name, names))
+		return fmt.Errorf("unknown policy %q:%s tensile plan --help --all lists all", name, text.Suggest(name, names))
 	}
 	return nil
 }
