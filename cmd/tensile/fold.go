@@ -17,7 +17,7 @@ type fold struct {
 	parts []string // Names of flags; KEY:FLAG where the part has another name than the flag.
 }
 
-// folds are made of all commands that have the flag of a row, or, where it has no value of its own, two parts at least.
+// folds are made in all commands that have the flag of a row, or at least two of its parts where it has no own value.
 var folds = []fold{
 	{"device", "; also as a list: cpu,threads=4", []string{"threads", "link", "no-openblas", "noise", "mispredict"}},
 	{"with", "sizes of the networks and how they are trained, as in --with image=32,lr=0.1", []string{"batch", "image",
@@ -40,8 +40,8 @@ var folds = []fold{
 		"executors:nats-executors"}},
 	{"log", "what is logged and how, as in --log level=warn,format=json", []string{"level:log-level",
 		"format:log-format"}},
-	{"timeouts", "how long to wait for executors and for a controller, as in --timeouts silence=30s", []string{"silence",
-		"give-up", "orphan"}},
+	{"timeouts", "how long to wait for executors and for a controller, as in --timeouts silence=30s", []string{
+		"silence", "give-up", "orphan"}},
 	{"learning", "how measured latencies change plans, as in --learning alpha=0.5", []string{"alpha", "threshold"}},
 	{"quotas", "limits of disk space, as in --quotas users=20GiB", []string{"users:user-quota",
 		"checkpoints:checkpoint-quota"}},
@@ -52,7 +52,7 @@ var keepsOwn = []string{"batch", "image", "explain"}
 
 // folded is the value of a flag that takes a list.
 type folded struct {
-	pflag.Value                       // its own; nil: it has none
+	pflag.Value                        // its own; nil: it has none
 	parts       map[string]*pflag.Flag // by key
 	keys        []string
 	flags       *pflag.FlagSet

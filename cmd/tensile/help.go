@@ -55,11 +55,12 @@ const mostFirst = 10
 
 // firstFlags are the flags that matter first, of commands with more than fit.
 var firstFlags = map[string][]string{
-	"run": {"budget", "batch", "image", "iterations", "compare", "device", "data", "save", "checkpoint", "max-overhead"},
-	"plan": {"budget", "batch", "image", "device", "policy", "explain", "frontier", "svg", "job", "json"},
-	"submit": {"batch", "image", "iterations", "priority", "name", "data", "save", "checkpoint", "wait", "state"},
+	"run": {"budget", "batch", "image", "iterations", "compare", "device", "data", "save", "checkpoint",
+		"max-overhead"},
+	"plan":       {"budget", "batch", "image", "device", "policy", "explain", "frontier", "svg", "job", "json"},
+	"submit":     {"batch", "image", "iterations", "priority", "name", "data", "save", "checkpoint", "wait", "state"},
 	"controller": {"budget", "device", "state", "listen", "http", "preempt"},
-	"executor": {"nats", "credentials", "device", "budget", "name", "checkpoints", "quotas", "allow"},
+	"executor":   {"nats", "credentials", "device", "budget", "name", "checkpoints", "quotas", "allow"},
 }
 
 // flagGroups are the groups in which --help --all lists flags.
@@ -199,7 +200,9 @@ func firstHelp(c *cobra.Command) string {
 		fmt.Fprintf(&b, "\nUsage:\n  %s\n", c.UseLine())
 	}
 	writeExamples(&b, c)
-	writeCommands(&b, c, func(below *cobra.Command) bool { return below.Name() != "help" && below.Name() != "completion" })
+	writeCommands(&b, c, func(below *cobra.Command) bool {
+		return below.Name() != "help" && below.Name() != "completion"
+	})
 	first := firstFlags[c.Name()]
 	var shown []*pflag.Flag
 	width := 0
