@@ -155,3 +155,12 @@ func (f *fold) apply(c *cobra.Command) {
 		flag.Hidden = !slices.Contains(keepsOwn, flag.Name)
 	}
 }
+
+// visitGiven visits the flags that were given. Of a list without a value of its own these are the parts.
+func visitGiven(flags *pflag.FlagSet, visit func(*pflag.Flag)) {
+	flags.Visit(func(f *pflag.Flag) {
+		if v, ok := f.Value.(*folded); !ok || v.Value != nil {
+			visit(f)
+		}
+	})
+}

@@ -223,7 +223,7 @@ func (s *session) frontier(ctx context.Context, names []string, p *planFlags) (*
 
 // onlyLive refuses flags of a plan that is made here for one that a controller has made.
 func onlyLive(c *cobra.Command) (err error) {
-	c.Flags().Visit(func(f *pflag.Flag) {
+	visitGiven(c.Flags(), func(f *pflag.Flag) {
 		switch f.Name {
 		case "job", "json", "steps", "commands", "explain", "svg", "state", "credentials", "nats":
 		default:

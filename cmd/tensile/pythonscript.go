@@ -53,7 +53,7 @@ func scriptOf(c *cobra.Command, args []string, takes func(flag string) bool, alo
 		return nil, s.refuse("it is one of %d names: give a script alone, and what is for it after --", len(own))
 	}
 	var err error
-	c.Flags().Visit(func(f *pflag.Flag) {
+	visitGiven(c.Flags(), func(f *pflag.Flag) {
 		if err == nil && !takes(f.Name) {
 			err = s.refuse("--%[1]s is not for a script: leave it out, or give it to the script after --, as in: "+
 				"tensile %[2]s %[3]s -- --%[1]s", f.Name, c.Name(), s.path)
