@@ -11,7 +11,7 @@ import (
 	"tensile/graph/autodiff"
 	"tensile/graph/cost"
 	"tensile/models/passes"
-	"tensile/models/workload"
+	"tensile/models/task"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 	"tensile/scheduler/planner"
@@ -126,7 +126,7 @@ func (s *swapping) request(n *swapNetwork, on swapMachine, batch int, rewrites s
 	if err != nil {
 		return scheduler.Request{}, err
 	}
-	w, err := workload.Load([]string{n.model}, workload.Settings{Batch: batch, Image: n.image, Optimizer: momentum,
+	w, err := task.Load([]string{n.model}, task.Settings{Batch: batch, Image: n.image, Optimizer: momentum,
 		Passes: names})
 	if err != nil {
 		return scheduler.Request{}, err

@@ -17,7 +17,6 @@ import (
 	"tensile/graph"
 	"tensile/graph/invariants"
 	"tensile/models/task"
-	"tensile/models/workload"
 	"tensile/observe/report"
 	"tensile/plan/compile"
 	"tensile/plan/program"
@@ -29,7 +28,7 @@ import (
 // CheckpointOptions say of what MeasureCheckpoints takes checkpoints.
 type CheckpointOptions struct {
 	Networks []string // one job at a time
-	Settings workload.Settings
+	Settings task.Settings
 	Budgets  []int  // percent of what each needs with all freed after its last use
 	Every    int    // iterations between two checkpoints
 	Times    int    // checkpoints that are taken in each way
@@ -66,7 +65,7 @@ type CheckpointRow struct {
 func MeasureCheckpoints(ctx context.Context, d device.Device, o CheckpointOptions) (*CheckpointReport, error) {
 	r := &CheckpointReport{Device: d.Name()}
 	for _, model := range o.Networks {
-		tasks, err := workload.Load([]string{model}, o.Settings)
+		tasks, err := task.Load([]string{model}, o.Settings)
 		if err != nil {
 			return nil, err
 		}

@@ -8,7 +8,7 @@ import (
 	"tensile/device/cpu"
 	"tensile/device/sim"
 	"tensile/graph/cost"
-	"tensile/models/workload"
+	"tensile/models/task"
 )
 
 // Where no checkpoint could be compared with iterations without one the table has no numbers.
@@ -38,7 +38,7 @@ func TestMeasureCheckpoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := CheckpointOptions{Networks: []string{"lenet"}, Settings: workload.Settings{Image: 12, Batch: 2},
+	o := CheckpointOptions{Networks: []string{"lenet"}, Settings: task.Settings{Image: 12, Batch: 2},
 		Budgets: []int{100, 70}, Every: 12, Times: 2, Dir: t.TempDir()}
 	r, err := MeasureCheckpoints(t.Context(), sim.New(facts, sim.Options{}), o)
 	if err != nil {

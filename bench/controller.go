@@ -14,7 +14,7 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/graph/cost"
-	"tensile/models/workload"
+	"tensile/models/task"
 	"tensile/observe/report"
 	"tensile/scheduler/planner"
 	"tensile/wire"
@@ -162,7 +162,7 @@ func (s *rig) runController(ctx context.Context, dir string, share float64,
 }
 
 func (s *rig) config(ctx context.Context, share float64) (controller.Config, error) {
-	w, err := workload.Load([]string{s.options.Model}, workload.Settings{Batch: 1})
+	w, err := task.Load([]string{s.options.Model}, task.Settings{Batch: 1})
 	if err != nil {
 		return controller.Config{}, err
 	}

@@ -12,7 +12,7 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/graph/cost"
-	"tensile/models/workload"
+	"tensile/models/task"
 	"tensile/observe/report"
 	"tensile/scheduler/planner"
 	"tensile/wire"
@@ -80,7 +80,7 @@ func MeasureReplans(ctx context.Context, jobs, batch int, budget graph.Bytes, sh
 	for i := range jobs {
 		model := paperModels[i%len(paperModels)]
 		if graphs[model] == nil {
-			w, err := workload.Load([]string{model}, workload.Settings{Batch: batch})
+			w, err := task.Load([]string{model}, task.Settings{Batch: batch})
 			if err != nil {
 				return nil, err
 			}

@@ -11,7 +11,7 @@ import (
 	"tensile/graph/autodiff"
 	"tensile/graph/cost"
 	"tensile/models/passes"
-	"tensile/models/workload"
+	"tensile/models/task"
 	"tensile/observe/report"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
@@ -195,7 +195,7 @@ func (s *FrontierSetting) request(choice string) (scheduler.Request, error) {
 	if err != nil {
 		return scheduler.Request{}, err
 	}
-	w, err := workload.Load([]string{s.Model}, workload.Settings{Batch: s.Batch, Optimizer: optimizer,
+	w, err := task.Load([]string{s.Model}, task.Settings{Batch: s.Batch, Optimizer: optimizer,
 		Passes: names})
 	if err != nil {
 		return scheduler.Request{}, err

@@ -9,7 +9,7 @@ import (
 
 	"tensile/graph/autodiff"
 	"tensile/graph/cost"
-	"tensile/models/workload"
+	"tensile/models/task"
 )
 
 // PaperOptions say what MeasurePaper measures.
@@ -18,9 +18,9 @@ type PaperOptions struct {
 	Data       string     // folder with the figures of TENSILE's authors
 	Batch      int        // of the tables I to IV
 	Scenes     []PaperScene
-	Settings   workload.Settings // of the networks; the batch is the scene's
-	Repeats    int               // of each scene: with other noise and mispredictions, and mixed jobs in another order
-	Iterations int               // of each job at least; all train until the last has done them
+	Settings   task.Settings // of the networks; the batch is the scene's
+	Repeats    int           // of each scene: with other noise and mispredictions, and mixed jobs in another order
+	Iterations int           // of each job at least; all train until the last has done them
 
 	// Others measure what other papers have, beside the scenes; their tables come last.
 	Others []func(context.Context) ([]Table, error)
@@ -119,7 +119,7 @@ func paperOptions(repeats, iterations int) PaperOptions {
 	if err != nil {
 		panic(fmt.Sprintf("bench: %v", err)) // it is known
 	}
-	return PaperOptions{Facts: facts, Batch: 16, Settings: workload.Settings{Optimizer: adam}, Repeats: repeats,
+	return PaperOptions{Facts: facts, Batch: 16, Settings: task.Settings{Optimizer: adam}, Repeats: repeats,
 		Iterations: iterations}
 }
 

@@ -11,7 +11,6 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/models/task"
-	"tensile/models/workload"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 	"tensile/wire"
@@ -28,7 +27,7 @@ const (
 type stage struct {
 	ctx        context.Context
 	device     func() device.Device // that runs are on, with as much memory as is needed
-	settings   workload.Settings
+	settings   task.Settings
 	iterations int
 	whole      bool // time is real, and jobs end after their iterations; otherwise all train until each has done them
 	scene      PaperScene
@@ -64,7 +63,7 @@ func (o *PaperOptions) stage(ctx context.Context, scene PaperScene, repeat int) 
 func (s *stage) load(rewrites []string) ([]task.Task, error) {
 	settings := s.settings
 	settings.Batch, settings.Passes = s.scene.Batch, rewrites
-	return workload.Load(s.names, settings)
+	return task.Load(s.names, settings)
 }
 
 // request asks for first plans of tasks.

@@ -10,7 +10,7 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/graph/cost"
-	"tensile/models/workload"
+	"tensile/models/task"
 	"tensile/observe/report"
 	"tensile/plan/compile"
 	"tensile/plan/pool"
@@ -80,7 +80,7 @@ func MeasurePlanner(ctx context.Context, o PlannerOptions) (*PlannerReport, erro
 		return nil, err
 	}
 	for _, model := range o.Networks {
-		w, err := workload.Load([]string{model}, workload.Settings{Batch: 16, Passes: o.Passes})
+		w, err := task.Load([]string{model}, task.Settings{Batch: 16, Passes: o.Passes})
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +104,7 @@ func measureScaling(ctx context.Context, model string, d device.Device, o Planne
 	if !slices.Contains(o.Scaling[1:], model) {
 		batch = 16 // the first is the network as it is trained
 	}
-	w, err := workload.Load([]string{model}, workload.Settings{Batch: batch, Passes: o.Passes})
+	w, err := task.Load([]string{model}, task.Settings{Batch: batch, Passes: o.Passes})
 	if err != nil {
 		return PlanCost{}, err
 	}
@@ -180,7 +180,7 @@ func measureReplan(ctx context.Context, d device.Device, o PlannerOptions) ([]Re
 	if o.Small {
 		model = "lenet"
 	}
-	w, err := workload.Load([]string{fmt.Sprintf("%s:%d", model, jobs)}, workload.Settings{Batch: 8,
+	w, err := task.Load([]string{fmt.Sprintf("%s:%d", model, jobs)}, task.Settings{Batch: 8,
 		Passes: o.Passes})
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/graph/cost"
-	"tensile/models/workload"
+	"tensile/models/task"
 	"tensile/plan/compile"
 	"tensile/plan/pool"
 	"tensile/scheduler"
@@ -45,7 +45,7 @@ type network struct {
 
 // openNetwork returns a network whose device the caller closes.
 func openNetwork(ctx context.Context, model string) (*network, error) {
-	w, err := workload.Load([]string{model}, workload.Settings{Batch: networkBatch})
+	w, err := task.Load([]string{model}, task.Settings{Batch: networkBatch})
 	if err != nil {
 		return nil, err
 	}

@@ -9,13 +9,13 @@ import (
 	"tensile/graph/autodiff"
 	"tensile/graph/text"
 	"tensile/models/passes"
-	"tensile/models/workload"
+	"tensile/models/task"
 )
 
 // RealOptions say what MeasureReal measures.
 type RealOptions struct {
 	Scenes     []PaperScene // Shares are the budgets of policies that want one
-	Settings   workload.Settings
+	Settings   task.Settings
 	Iterations int // of each job in a run
 	Rounds     int // runs of each policy, each beside one without a plan
 
@@ -25,7 +25,7 @@ type RealOptions struct {
 // RealSmall is what tensile bench real measures: networks that a processor trains in seconds.
 func RealSmall() (RealOptions, error) {
 	momentum, err := autodiff.ParseOptimizer("momentum", nil)
-	return RealOptions{Settings: workload.Settings{Optimizer: momentum, Image: 32}, Iterations: 4, Rounds: 3,
+	return RealOptions{Settings: task.Settings{Optimizer: momentum, Image: 32}, Iterations: 4, Rounds: 3,
 		Scenes: []PaperScene{
 			{Models: []string{"lenet"}, Copies: 2, Batch: 32, Shares: []int{85}},
 			{Models: []string{"resnet:1,1,1,1"}, Copies: 1, Batch: 8, Shares: []int{80}}}}, err

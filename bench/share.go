@@ -17,7 +17,6 @@ import (
 	"tensile/graph/autodiff"
 	"tensile/graph/cost"
 	"tensile/models/task"
-	"tensile/models/workload"
 	"tensile/plan/compile"
 	"tensile/plan/proof"
 	"tensile/scheduler"
@@ -36,8 +35,8 @@ type ShareOptions struct {
 
 // ShareSet is jobs that train together.
 type ShareSet struct {
-	Jobs     []string // as workload.Load reads them
-	Settings workload.Settings
+	Jobs     []string // as task.Load reads them
+	Settings task.Settings
 
 	// Percent and Saved say at which capacities gates are measured; spatial and alternating are measured beside.
 	// Percent is of the least, without plans that move anything. Saved is for plans by policy tensile: what they save
@@ -53,7 +52,7 @@ func ShareSets(o autodiff.Optimizer, rewrites []string, quick, schedulers bool) 
 		percent = []int{100, 115, 130}
 	}
 	set := func(batch int, jobs ...string) ShareSet {
-		return ShareSet{Jobs: jobs, Settings: workload.Settings{Batch: batch, Optimizer: o, Passes: rewrites},
+		return ShareSet{Jobs: jobs, Settings: task.Settings{Batch: batch, Optimizer: o, Passes: rewrites},
 			Percent: percent}
 	}
 	planned := func(s ShareSet, saved ...int) ShareSet {
@@ -157,7 +156,7 @@ func (m *shared) device() *sim.Device {
 
 // load builds the tasks, and asks for plans of them.
 func (m *shared) load() (r scheduler.Request, err error) {
-	if m.tasks, err = workload.Load(m.set.Jobs, m.set.Settings); err != nil {
+	if m.tasks, err = task.Load(m.set.Jobs, m.set.Settings); err != nil {
 		return r, err
 	}
 	d := m.device()

@@ -12,7 +12,7 @@ import (
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/graph/autodiff"
-	"tensile/models/workload"
+	"tensile/models/task"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 )
@@ -25,10 +25,10 @@ type BatchOptions struct {
 
 // BatchSet is copies of a network on a device of a size.
 type BatchSet struct {
-	Network  string // as workload.Load reads it
+	Network  string // as task.Load reads it
 	Copies   int
 	Memory   graph.Bytes
-	Settings workload.Settings // less the batch
+	Settings task.Settings // less the batch
 }
 
 // BatchSets are the sets that are measured unless others are named, and the first one alone if it is to be quick.
@@ -39,7 +39,7 @@ func BatchSets(o autodiff.Optimizer, rewrites []string, quick bool) (sets []Batc
 		{Network: "inceptionv3", Copies: 2, Memory: 32 * GB}, {Network: "bert", Copies: 2, Memory: 32 * GB},
 		{Network: "bert", Copies: 2, Memory: 16 * GB}, {Network: "tacotron2", Copies: 2, Memory: 32 * GB},
 		{Network: "nasnet-large", Copies: 2, Memory: 32 * GB}} {
-		s.Settings = workload.Settings{Optimizer: o, Passes: rewrites}
+		s.Settings = task.Settings{Optimizer: o, Passes: rewrites}
 		sets = append(sets, s)
 	}
 	if quick {

@@ -11,7 +11,7 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/models/workload"
+	"tensile/models/task"
 )
 
 // Two jobs under gates train in the least memory at least as fast as one after the other, and faster with more; what is
@@ -23,7 +23,7 @@ func TestShare(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := MeasureShare(t.Context(), ShareOptions{Facts: f, Iterations: 12, Sets: []ShareSet{
-		{Jobs: []string{"resnet50:2"}, Settings: workload.Settings{Batch: 16}, Percent: []int{100, 130},
+		{Jobs: []string{"resnet50:2"}, Settings: task.Settings{Batch: 16}, Percent: []int{100, 130},
 			Saved: []int{850}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestShareSchedulers(t *testing.T) {
 			t.Errorf("a set for schedulers: %+v", set)
 		}
 	}
-	set := ShareSet{Jobs: []string{"resnet50:2"}, Settings: workload.Settings{Batch: 16}, Percent: []int{130}}
+	set := ShareSet{Jobs: []string{"resnet50:2"}, Settings: task.Settings{Batch: 16}, Percent: []int{130}}
 	r, err := MeasureShare(t.Context(), ShareOptions{Facts: f, Iterations: 12, Schedulers: true, Sets: []ShareSet{set}})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestBatches(t *testing.T) {
 	}
 	const memory = 700_000_000
 	r, err := MeasureBatches(t.Context(), BatchOptions{ShareOptions: ShareOptions{Facts: f, Iterations: 4},
-		Sets: []BatchSet{{Network: "resnet18", Copies: 2, Memory: memory, Settings: workload.Settings{Image: 64}}}})
+		Sets: []BatchSet{{Network: "resnet18", Copies: 2, Memory: memory, Settings: task.Settings{Image: 64}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

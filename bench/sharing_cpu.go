@@ -18,7 +18,6 @@ import (
 	"tensile/graph/autodiff"
 	"tensile/graph/cost"
 	"tensile/models/task"
-	"tensile/models/workload"
 	"tensile/plan/compile"
 	"tensile/plan/proof"
 	"tensile/scheduler/planner"
@@ -27,7 +26,7 @@ import (
 // RealSharingOptions say what MeasureRealSharing measures.
 type RealSharingOptions struct {
 	Network    string // copies of it share the memory
-	Settings   workload.Settings
+	Settings   task.Settings
 	Copies     []int
 	Iterations int // of each job
 	Rounds     int // each has every way once
@@ -37,7 +36,7 @@ type RealSharingOptions struct {
 // RealSharing is what is measured unless other things are named: minutes on two cores.
 func RealSharing(quick bool) RealSharingOptions {
 	o := RealSharingOptions{Network: "resnet110-cifar", Copies: []int{2, 4}, Iterations: 5, Rounds: 3,
-		Settings: workload.Settings{Batch: 4, Optimizer: autodiff.SGD{}}}
+		Settings: task.Settings{Batch: 4, Optimizer: autodiff.SGD{}}}
 	if quick {
 		o.Settings.Batch, o.Iterations = 2, 3
 	}
@@ -95,7 +94,7 @@ var realWays = []string{ownArenas, takingTurns, byGates, byZico, byWaterwave}
 
 func (m *realSharing) measure(copies int, progress func(float64)) (rows []RealSharingRow, err error) {
 	name := fmt.Sprintf("%s:%d", m.options.Network, copies)
-	if m.tasks, err = workload.Load([]string{name}, m.options.Settings); err != nil {
+	if m.tasks, err = task.Load([]string{name}, m.options.Settings); err != nil {
 		return nil, err
 	}
 	facts, err := cost.Device("a6000") // plans that move nothing are the same on any device

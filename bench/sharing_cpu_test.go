@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"tensile/device/cpu"
-	"tensile/models/workload"
+	"tensile/models/task"
 )
 
 // Two copies on the cpu end in every way to share with the bits of each alone.
@@ -17,7 +17,7 @@ func TestRealSharing(t *testing.T) {
 	}
 	defer d.Close()
 	r, err := MeasureRealSharing(t.Context(), d, RealSharingOptions{Network: "lenet", Copies: []int{2}, Iterations: 3,
-		Rounds: 1, Settings: workload.Settings{Batch: 2}})
+		Rounds: 1, Settings: task.Settings{Batch: 2}})
 	if err != nil {
 		t.Fatal(err)
 	}

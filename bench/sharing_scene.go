@@ -13,7 +13,7 @@ import (
 	"tensile/graph"
 	"tensile/graph/autodiff"
 	"tensile/graph/cost"
-	"tensile/models/workload"
+	"tensile/models/task"
 	"tensile/observe/report"
 	"tensile/plan/compile"
 	"tensile/scheduler/planner"
@@ -85,7 +85,7 @@ func (b *sharingBench) scene(figure, device string, capacity graph.Bytes, networ
 	var spread graph.Bytes
 	for _, n := range networks {
 		name := fmt.Sprintf("%s:%d", n.model, max(1, n.copies))
-		tasks, err := workload.Load([]string{name}, n.settings())
+		tasks, err := task.Load([]string{name}, n.settings())
 		if err != nil {
 			return nil, err
 		}
@@ -127,8 +127,8 @@ func (b *sharingBench) scene(figure, device string, capacity graph.Bytes, networ
 	return s, nil
 }
 
-func (n trained) settings() workload.Settings {
-	return workload.Settings{Batch: n.batch, Optimizer: n.optimizer}
+func (n trained) settings() task.Settings {
+	return task.Settings{Batch: n.batch, Optimizer: n.optimizer}
 }
 
 // sharing returns how a way shares memory on a host.
@@ -273,7 +273,7 @@ func (b *sharingBench) arena(device string, n trained) (graph.Bytes, error) {
 	if known {
 		return size, nil
 	}
-	tasks, err := workload.Load([]string{n.model}, n.settings())
+	tasks, err := task.Load([]string{n.model}, n.settings())
 	if err != nil {
 		return 0, err
 	}

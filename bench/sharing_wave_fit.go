@@ -5,7 +5,7 @@ import (
 
 	"tensile/device/sim"
 	"tensile/graph"
-	"tensile/models/workload"
+	"tensile/models/task"
 	"tensile/plan/compile"
 	"tensile/scheduler/planner"
 )
@@ -44,7 +44,7 @@ type memoryKey struct {
 
 // planned plans a job.
 func (b *sharingBench) planned(device string, n trained) (*memorized, error) {
-	tasks, err := workload.Load([]string{n.model}, n.settings())
+	tasks, err := task.Load([]string{n.model}, n.settings())
 	if err != nil {
 		return nil, err
 	}

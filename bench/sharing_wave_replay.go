@@ -7,7 +7,7 @@ import (
 
 	"tensile/graph"
 	"tensile/graph/autodiff"
-	"tensile/models/workload"
+	"tensile/models/task"
 )
 
 // waveSplits is figure 8.
@@ -65,7 +65,7 @@ func waveFreed(b *sharingBench) (*sharingResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := workload.Load([]string{n.model}, n.settings())
+	tasks, err := task.Load([]string{n.model}, n.settings())
 	if err != nil {
 		return nil, err
 	}

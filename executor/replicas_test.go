@@ -21,10 +21,8 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/models/nettest"
-	"tensile/plan/proof"
-
 	tasks "tensile/models/task"
-	"tensile/models/workload"
+	"tensile/plan/proof"
 	"tensile/scheduler/planner"
 	"tensile/wire"
 )
@@ -94,7 +92,7 @@ func replicas(t *testing.T, model string, n int) []tasks.Task {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return workload.Replicas([]tasks.Task{k})
+	return tasks.Replicas([]tasks.Task{k})
 }
 
 // planned returns a program for each task: at a share of what the jobs need without a plan, or, at 0, without one.

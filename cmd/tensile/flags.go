@@ -17,7 +17,6 @@ import (
 	"tensile/models/onnx"
 	"tensile/models/passes"
 	"tensile/models/task"
-	"tensile/models/workload"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
 	"tensile/scheduler/policies/capuchin"
@@ -130,13 +129,13 @@ func (f *workloadFlags) load(names []string) ([]task.Task, error) {
 	if f.replicas < 0 || f.replicas == 0 && f.given != nil && f.given("replicas") || f.replicas > graph.MaxReplicas {
 		return nil, fmt.Errorf("--replicas %d: give 1 to %d, or leave it out", f.replicas, graph.MaxReplicas)
 	}
-	settings := workload.Settings{Image: f.image, Channels: f.channels, Classes: f.classes, Sequence: f.sequence,
+	settings := task.Settings{Image: f.image, Channels: f.channels, Classes: f.classes, Sequence: f.sequence,
 		Vocabulary: f.vocabulary, Batch: f.batch, Optimizer: optimizer, Passes: rewrites, Replicas: f.replicas,
 		Seed: f.seed, Data: f.data, Loss: f.loss, Order: f.order}
 	if err := settings.Heeded(names); err != nil {
 		return nil, err
 	}
-	return workload.Load(names, settings)
+	return task.Load(names, settings)
 }
 
 // tellNotes prints what a person should know of the graphs of tasks, once of each, where it is in nobody's way.

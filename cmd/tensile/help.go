@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"tensile/models/task"
 )
 
 // helpCommand prints the help of a command, or fails if there is none.
@@ -257,7 +259,7 @@ func flagError(c *cobra.Command, err error) error {
 		}
 		invalid, err = inner, inner
 	}
-	if script := slices.IndexFunc(c.Flags().Args(), isScript); !ok && script >= 0 {
+	if script := slices.IndexFunc(c.Flags().Args(), task.IsScript); !ok && script >= 0 {
 		return fmt.Errorf("%w; what %s itself takes goes after --; see %s --help", err, c.Flags().Args()[script],
 			c.CommandPath())
 	} else if !ok {

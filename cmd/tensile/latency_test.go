@@ -10,7 +10,7 @@ import (
 	"tensile/device/cpu"
 	"tensile/device/lifelock"
 	"tensile/graph/cost"
-	"tensile/models/workload"
+	"tensile/models/task"
 	"tensile/predictor"
 )
 
@@ -37,7 +37,7 @@ func TestLoadOfJobs(t *testing.T) {
 	if err != nil || f.latency.Load != 0 || !strings.Contains(from, "train already") {
 		t.Fatalf("%v: while jobs train, others use %v: %s", err, f.latency.Load, from)
 	}
-	w, err := workload.Load([]string{"lenet:4"}, workload.Settings{Batch: 2, Seed: 1})
+	w, err := task.Load([]string{"lenet:4"}, task.Settings{Batch: 2, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tensile/graph/cost"
-	"tensile/models/workload"
+	"tensile/models/task"
 	"tensile/observe/report"
 )
 
@@ -24,7 +24,7 @@ plan: if nothing is freed during an iteration (all), and if every tensor is free
 
 With --device, also show the roofline time of an iteration there without a plan, and utilization: the
 share of it that is work and not op launches. Networks with low utilization gain most from running
-together.`, workload.CatalogBatch),
+together.`, task.CatalogBatch),
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var on *cost.Facts
@@ -35,7 +35,7 @@ together.`, workload.CatalogBatch),
 				}
 				on = &facts
 			}
-			all, err := workload.Catalog(on)
+			all, err := task.Catalog(on)
 			if err != nil {
 				return err
 			}

@@ -10,7 +10,7 @@ import (
 
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/models/workload"
+	"tensile/models/task"
 	"tensile/wire"
 	"tensile/wire/bus"
 )
@@ -35,7 +35,7 @@ func TestClusterForgedOwner(t *testing.T) {
 		return conn
 	}
 	ada, bob := connect("ada"), connect("bob")
-	w, err := workload.Load([]string{"lenet"}, workload.Settings{Batch: 8, Image: 12})
+	w, err := task.Load([]string{"lenet"}, task.Settings{Batch: 8, Image: 12})
 	if err != nil {
 		t.Fatal(err)
 	}

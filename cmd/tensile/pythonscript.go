@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"tensile/models/external"
+	"tensile/models/task"
 )
 
 // scriptHelp explains SCRIPT in the help texts.
@@ -39,7 +40,7 @@ func scriptOf(c *cobra.Command, args []string, takes func(flag string) bool, alo
 	if n := c.ArgsLenAtDash(); n >= 0 {
 		own = args[:n]
 	}
-	at := slices.IndexFunc(own, isScript)
+	at := slices.IndexFunc(own, task.IsScript)
 	if at < 0 {
 		for _, name := range alone {
 			if c.Flags().Changed(name) {
@@ -69,8 +70,6 @@ func scriptOf(c *cobra.Command, args []string, takes func(flag string) bool, alo
 	}
 	return s, s.findPython()
 }
-
-func isScript(name string) bool { return strings.HasSuffix(name, ".py") }
 
 // refuse is the error of a script that does not start.
 func (s *pythonScript) refuse(format string, args ...any) error {

@@ -19,6 +19,7 @@ import (
 
 	"tensile/internal/long"
 	"tensile/internal/reap"
+	"tensile/models/task"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -94,7 +95,7 @@ func refuses(ts *testscript.TestScript, neg bool, args []string) {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	stderr := ts.ReadFile("stderr")
 	status := 1
-	if slices.ContainsFunc(args[1:], isScript) {
+	if slices.ContainsFunc(args[1:], task.IsScript) {
 		status = neverStarted
 	}
 	if !ok || exit.ExitCode() != status {

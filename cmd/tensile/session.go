@@ -9,7 +9,6 @@ import (
 	"tensile/device"
 	"tensile/graph"
 	"tensile/models/task"
-	"tensile/models/workload"
 	"tensile/observe/report"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
@@ -105,7 +104,7 @@ func unplanned(ctx context.Context, names []string, w *workloadFlags, p *planFla
 		return nil, err
 	}
 	if !p.simulated() { // such a device is that of one replica
-		tasks = workload.Replicas(tasks)
+		tasks = task.Replicas(tasks)
 	}
 	recorded := p.latency.Record(tasks)
 	if s.device, s.link, err = openDevice(p); err != nil {

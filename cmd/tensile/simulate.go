@@ -20,7 +20,6 @@ import (
 	"tensile/graph/text"
 	"tensile/models"
 	"tensile/models/task"
-	"tensile/models/workload"
 )
 
 // simulateFlags are those of tensile simulate.
@@ -160,7 +159,7 @@ func (f *simulateFlags) options() (simulate.Options, error) {
 		if sequences, err := models.ReadsSequences(model); err == nil && sequences {
 			image = 0 // that is for the other jobs of the trace
 		}
-		made, err := workload.Load([]string{model}, workload.Settings{Image: image, Batch: batch,
+		made, err := task.Load([]string{model}, task.Settings{Image: image, Batch: batch,
 			Optimizer: autodiff.Adam{}.Recommended(1)})
 		if err != nil {
 			return task.Task{}, fmt.Errorf("the trace has jobs of %s with batch %d: %w", model, batch, err)

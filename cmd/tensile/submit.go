@@ -14,7 +14,6 @@ import (
 
 	"tensile/graph"
 	"tensile/models/task"
-	"tensile/models/workload"
 	"tensile/scheduler"
 	"tensile/wire"
 	"tensile/wire/bus"
@@ -58,7 +57,7 @@ func submitCommand() *cobra.Command {
 				w[i].Name = s.name + strings.TrimPrefix(w[i].Name, w[i].Model) // the number of a copy stays
 			}
 		}
-		w = workload.Replicas(w)
+		w = task.Replicas(w)
 		if f.credentials == "" {
 			if err := s.checkFrom(ctx, conn, w); err != nil {
 				return err

@@ -9,7 +9,7 @@ import (
 	"tensile/device/cuda/fakecuda"
 	"tensile/graph"
 	"tensile/graph/cost"
-	"tensile/models/workload"
+	"tensile/models/task"
 	"tensile/scheduler/planner"
 )
 
@@ -17,7 +17,7 @@ import (
 // planned for again, within what is free, and trains all its iterations.
 func TestCrowded(t *testing.T) {
 	const iterations = 3
-	w, err := workload.Load([]string{"resnet50"}, workload.Settings{Image: 64, Batch: 8, Seed: 1})
+	w, err := task.Load([]string{"resnet50"}, task.Settings{Image: 64, Batch: 8, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

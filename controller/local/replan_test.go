@@ -18,7 +18,6 @@ import (
 	"tensile/graph/cost"
 	"tensile/internal/long"
 	"tensile/models/task"
-	"tensile/models/workload"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 	"tensile/wire"
@@ -39,7 +38,7 @@ func noisy(t *testing.T, seed uint64) *counted {
 // mixed are jobs of different sizes, two of them alike.
 func mixed(t *testing.T) []task.Task {
 	t.Helper()
-	w, err := workload.Load([]string{"lenet:2", "mlp:1"}, workload.Settings{Batch: 2, Image: 12, Seed: 1})
+	w, err := task.Load([]string{"lenet:2", "mlp:1"}, task.Settings{Batch: 2, Image: 12, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,6 @@ import (
 	"tensile/graph/cost"
 	"tensile/internal/long"
 	"tensile/models/task"
-	"tensile/models/workload"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 	"tensile/scheduler/policies/tensile"
@@ -34,7 +33,7 @@ func several(t *testing.T, networks string, batch int, optimizer string) []task.
 	for name := range strings.SplitSeq(networks, ", ") {
 		names = append(names, strings.Replace(name, " x", ":", 1))
 	}
-	w, err := workload.Load(names, workload.Settings{Batch: batch, Seed: 1, Optimizer: o})
+	w, err := task.Load(names, task.Settings{Batch: batch, Seed: 1, Optimizer: o})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,6 @@ import (
 	"tensile/graph/cost"
 	"tensile/internal/needs"
 	"tensile/models/task"
-	"tensile/models/workload"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 )
@@ -87,7 +86,7 @@ func (j *countedJob) Close() error {
 // setting is two small jobs on a device.
 func setting(t *testing.T, d device.Device) ([]task.Task, *planner.Planned) {
 	t.Helper()
-	w, err := workload.Load([]string{"lenet:2"}, workload.Settings{Batch: 2, Seed: 1})
+	w, err := task.Load([]string{"lenet:2"}, task.Settings{Batch: 2, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,6 @@ import (
 	"tensile/device/cpu/kernel"
 	"tensile/graph"
 	"tensile/models/task"
-	"tensile/models/workload"
 	"tensile/plan/program"
 	"tensile/plan/proof"
 	"tensile/scheduler/planner"
@@ -29,11 +28,11 @@ import (
 func BenchmarkVanilla(b *testing.B) {
 	for _, names := range [][]string{{"mlp", "lenet"}, {"mlp"}, {"resnet50", "vgg16"}} {
 		b.Run(fmt.Sprintf("models=%v", names), func(b *testing.B) {
-			s := workload.Settings{Seed: 1, Batch: 32}
+			s := task.Settings{Seed: 1, Batch: 32}
 			if names[0] == "resnet50" {
-				s = workload.Settings{Seed: 1, Batch: 8, Image: 32}
+				s = task.Settings{Seed: 1, Batch: 8, Image: 32}
 			}
-			w, err := workload.Load(names, s)
+			w, err := task.Load(names, s)
 			if err != nil {
 				b.Fatal(err)
 			}

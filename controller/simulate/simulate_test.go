@@ -10,13 +10,12 @@ import (
 	"tensile/graph/autodiff"
 	"tensile/graph/cost"
 	"tensile/models/task"
-	"tensile/models/workload"
 	"tensile/scheduler/planner"
 )
 
 // load makes tasks of networks for small images.
 func load(model string, batch int) (task.Task, error) {
-	tasks, err := workload.Load([]string{model}, workload.Settings{Image: 32, Batch: batch,
+	tasks, err := task.Load([]string{model}, task.Settings{Image: 32, Batch: batch,
 		Optimizer: autodiff.Adam{}})
 	if err != nil {
 		return task.Task{}, err

@@ -30,7 +30,7 @@ type State struct {
 	Device      string       // its identity: the rest has the same bits on devices of an equal one
 	Model       string
 	Optimizer   string
-	Settings    string // Settings of the graph, as from task.Settings; "": unknown.
+	Settings    string // Settings of the graph, as from task.SettingsOf; "": unknown.
 	Data        string // folder of its examples; "": a synthetic set
 	Weights     string // file of its first weights; "": none
 	From        string // checkpoint that it began with; "": none

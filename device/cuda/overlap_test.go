@@ -12,7 +12,7 @@ import (
 	"tensile/device/cuda/kernels"
 	"tensile/graph"
 	"tensile/graph/cost"
-	"tensile/models/workload"
+	"tensile/models/task"
 	"tensile/plan/program"
 	"tensile/plan/proof"
 	"tensile/scheduler/planner"
@@ -136,7 +136,7 @@ func TestOverlap(t *testing.T) {
 	const iterations = 6
 	for _, name := range []string{"resnet50", "vgg16"} {
 		t.Run(name, func(t *testing.T) {
-			tasks, err := workload.Load([]string{name}, workload.Settings{Image: 224, Channels: 3, Classes: 1000,
+			tasks, err := task.Load([]string{name}, task.Settings{Image: 224, Channels: 3, Classes: 1000,
 				Batch: 16, Seed: 1})
 			if err != nil {
 				t.Fatal(err)

@@ -177,7 +177,7 @@ func (c *Checkpoints) beginWith(s *wire.Spec, t *task.Task, state *checkpoint.St
 // otherGraphError is the error for a job of another graph than a checkpoint, which names what is not the same.
 func otherGraphError(s *wire.Spec, t *task.Task, state *checkpoint.State) error {
 	const remedy = ": make both the same, or take its tensors alone by --weights"
-	had, has := task.OtherSettings(state.Settings, task.Settings(t.Graph))
+	had, has := task.OtherSettings(state.Settings, task.SettingsOf(t.Graph))
 	switch {
 	case state.Model != s.Model:
 		return fmt.Errorf("it is of model %s, and the job is of %s%s", state.Model, s.Model, remedy)
@@ -200,7 +200,7 @@ func (c *Checkpoints) Write(w *Write, losses []float32) *Written {
 	file := w.Task.File(w.Snapshot.Iteration, w.Snapshot.Contents)
 	s := &checkpoint.State{Job: w.Spec.Name, ID: w.Spec.ID, Incarnation: w.Incarnation, Iteration: w.Snapshot.Iteration,
 		Seed: w.Spec.Seed, Graph: networkOf(&w.Spec, w.Task.Graph), Device: c.Device, Model: w.Spec.Model,
-		Optimizer: file.Metadata["optimizer"], Settings: task.Settings(w.Task.Graph), Losses: losses,
+		Optimizer: file.Metadata["optimizer"], Settings: task.SettingsOf(w.Task.Graph), Losses: losses,
 		Tensors: file.Tensors, Data: w.Spec.Data, Weights: w.Spec.Weights, From: w.Spec.From}
 	const keep = 2
 	is, err := c.Folder.Write(s, cmp.Or(w.Spec.Keep, keep), w.Keep)

@@ -18,7 +18,6 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/models/task"
-	"tensile/models/workload"
 	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
@@ -45,7 +44,7 @@ type setting struct {
 
 func settingOf(t *testing.T, share float64, models ...string) *setting {
 	t.Helper()
-	w, err := workload.Load(models, workload.Settings{Batch: 4, Image: 32, Seed: 1})
+	w, err := task.Load(models, task.Settings{Batch: 4, Image: 32, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

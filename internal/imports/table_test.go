@@ -36,7 +36,7 @@ var rooms = map[string][][]string{
 	"python":    {{"python"}}, // files alone
 	"predictor": {{"predictor/correct"}, {"predictor"}},
 	"peak":      {{"peak"}},
-	"models":    {{"models", "models/external", "models/onnx", "models/passes"}, {"models/task"}, {"models/workload"}},
+	"models":    {{"models", "models/external", "models/onnx", "models/passes"}, {"models/task"}},
 	"swapexec":  {{"swapexec"}},
 	"scheduler": {{"scheduler", "scheduler/bayes"}, {"scheduler/draft", "scheduler/explain", "scheduler/replay"},
 		{"scheduler/policies/..."}, {"scheduler/policies"}, {"scheduler/planner"}},

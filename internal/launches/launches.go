@@ -16,7 +16,7 @@ import (
 	"tensile/device/cuda/kernels"
 	"tensile/graph"
 	"tensile/graph/autodiff"
-	"tensile/models/workload"
+	"tensile/models/task"
 )
 
 // Addresses of operands as Launches gets them, far from any size or count.
@@ -68,12 +68,12 @@ func run(words []string) error {
 			return err
 		}
 	}
-	s := workload.Settings{Seed: 1, Batch: numbers[0], Image: numbers[1], Sequence: numbers[2]}
+	s := task.Settings{Seed: 1, Batch: numbers[0], Image: numbers[1], Sequence: numbers[2]}
 	var err error
 	if s.Optimizer, err = autodiff.ParseOptimizer("adam", nil); err != nil {
 		return err
 	}
-	jobs, err := workload.Load(words[:1], s)
+	jobs, err := task.Load(words[:1], s)
 	if err != nil {
 		return err
 	}

@@ -8,9 +8,9 @@ import (
 	"tensile/graph"
 )
 
-// Settings are the flags of a command line that say how large a graph is and what updates its parameters, as far as the
+// SettingsOf are the flags of a command line that say how large a graph is and what updates its parameters, as far as the
 // graph tells: such as "--batch 4 --channels 1 --image 28 --classes 10 --optimizer adam --lr 0.001".
-func Settings(g *graph.Graph) string {
+func SettingsOf(g *graph.Graph) string {
 	var flags []string
 	add := func(flag string, value any) { flags = append(flags, fmt.Sprintf("--%s %v", flag, value)) }
 	if c, ok := findClassifier(g); ok {
@@ -40,7 +40,7 @@ func Settings(g *graph.Graph) string {
 	return strings.Join(flags, " ")
 }
 
-// OtherSettings are those of two lists of Settings that are not the same: what the one has, and the other.
+// OtherSettings are those of two lists of SettingsOf that are not the same: what the one has, and the other.
 func OtherSettings(one, other string) (has, hasNot string) {
 	return missingSettings(one, other), missingSettings(other, one)
 }

@@ -26,13 +26,13 @@ func TestSettings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Settings(g); got != test.want {
+		if got := SettingsOf(g); got != test.want {
 			t.Errorf("%s has the settings %s, want %s", test.model, got, test.want)
 		}
 		if g, err = autodiff.Replicate(g, 2); err != nil {
 			t.Fatal(err)
 		}
-		if has, hasNot := OtherSettings(Settings(g), test.want); has != "--replicas 2" || hasNot != "--replicas 1" {
+		if has, hasNot := OtherSettings(SettingsOf(g), test.want); has != "--replicas 2" || hasNot != "--replicas 1" {
 			t.Errorf("two replicas of %s differ in %q and %q", test.model, has, hasNot)
 		}
 	}

@@ -65,20 +65,12 @@ type Task struct {
 // a synthetic set. The seed decides the order of examples too. All its files lie within folders.
 func Open(in *rooted.Files, g *graph.Graph, seed uint64, path string) (t Task, err error) {
 	t = Task{Name: g.Name, Model: g.Name, Graph: g, Files: in, Seed: seed}
-	switch {
-	case path == "":
+	from, err := openExamples(in, path, seed)
+	if err == nil {
+		err = from.feed(&t, g)
+	}
+	if path == "" {
 		t.Data = Synthetic(g, seed)
-	case data.IsArrays(path):
-		if t.Arrays, err = data.OpenArrays(in, path, seed); err == nil {
-			err = FitArrays(g, t.Arrays)
-		}
-	default:
-		if t.Data, err = data.Open(in, path, seed); err == nil {
-			if line := t.Data.Note(); line != "" {
-				t.Notes = append(t.Notes, line)
-			}
-			t.Data, err = Fit(g, t.Data)
-		}
 	}
 	return t, err
 }

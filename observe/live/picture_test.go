@@ -12,7 +12,7 @@ import (
 	"tensile/executor/timeline"
 	"tensile/graph"
 	"tensile/graph/cost"
-	"tensile/models/workload"
+	"tensile/models/task"
 	"tensile/plan/program"
 	"tensile/scheduler/planner"
 	"tensile/wire"
@@ -44,7 +44,7 @@ func compute(t *testing.T, bars []Bar) map[string]time.Duration {
 // The picture of a plan has the plan's figures: peaks, times, and at the peak the storages that it is made of. What is
 // measured has those of the report.
 func TestPicture(t *testing.T) {
-	w, err := workload.Load([]string{"lenet:2"}, workload.Settings{Batch: 64, Image: 32, Seed: 1})
+	w, err := task.Load([]string{"lenet:2"}, task.Settings{Batch: 64, Image: 32, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,12 +7,12 @@ import (
 
 	"tensile/graph/text"
 	"tensile/models"
-	"tensile/models/workload"
+	"tensile/models/task"
 )
 
 // WriteCatalog prints a catalog for people, a row per network. What networks take on a device stands there if it is
 // known of the first of them.
-func WriteCatalog(w io.Writer, networks []workload.Network) error {
+func WriteCatalog(w io.Writer, networks []task.Network) error {
 	rows := [][]string{{"MODEL", "PARAMETERS", "GMACS", "OPS", "TENSORS", "VANILLA ALL", "VANILLA LIVE"}}
 	device := len(networks) > 0 && networks[0].Alone != nil
 	if device {

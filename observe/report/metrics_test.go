@@ -14,7 +14,6 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/models/task"
-	"tensile/models/workload"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 	"tensile/wire"
@@ -27,7 +26,7 @@ const tight = 1792 * graph.KiB
 func twoJobs(t *testing.T, policy string, budget graph.Bytes) ([]task.Task, scheduler.Request, *planner.Planned,
 	[]Memory) {
 	t.Helper()
-	tasks, err := workload.Load([]string{"lenet:2"}, workload.Settings{Batch: 2, Seed: 1})
+	tasks, err := task.Load([]string{"lenet:2"}, task.Settings{Batch: 2, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

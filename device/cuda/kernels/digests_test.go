@@ -17,7 +17,6 @@ import (
 	"tensile/internal/golden"
 	"tensile/internal/long"
 	"tensile/models/task"
-	"tensile/models/workload"
 	"tensile/wire"
 )
 
@@ -53,7 +52,7 @@ func TestDigests(t *testing.T) {
 // jobsOf reads the words of tensile run that the file uses.
 func jobsOf(t *testing.T, words []string) (jobs []task.Task, iterations int) {
 	t.Helper()
-	s := workload.Settings{Seed: 1}
+	s := task.Settings{Seed: 1}
 	optimizer := "adam"
 	numbers := map[string]*int{"--batch": &s.Batch, "--image": &s.Image, "--sequence": &s.Sequence,
 		"--vocabulary": &s.Vocabulary, "--iterations": &iterations}
@@ -68,7 +67,7 @@ func jobsOf(t *testing.T, words []string) (jobs []task.Task, iterations int) {
 	if s.Optimizer, err = autodiff.ParseOptimizer(optimizer, nil); err != nil {
 		t.Fatal(err)
 	}
-	if jobs, err = workload.Load(words[:1], s); err != nil {
+	if jobs, err = task.Load(words[:1], s); err != nil {
 		t.Fatal(err)
 	}
 	return jobs, iterations

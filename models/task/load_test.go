@@ -1,4 +1,4 @@
-package workload
+package task
 
 import (
 	"encoding/binary"

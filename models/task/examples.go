@@ -1,33 +1,38 @@
-package workload
+package task
 
 import (
 	"cmp"
 	"fmt"
 
 	"tensile/data"
+	"tensile/data/rooted"
 	"tensile/graph"
 	"tensile/models"
-	"tensile/models/task"
 )
 
-// source is what tasks learn from: a set of images, arrays of a file, or, without either, what is made up for each.
-type source struct {
+// examples are what tasks learn from: a set of images, arrays of a file, or, without either, what is made up for each.
+type examples struct {
 	set    *data.Dataset
 	arrays *data.Arrays
 }
 
-// open opens what --data names, if anything, and sets the sizes that follow from a folder.
-func (s *Settings) open() (source, error) {
-	if s.Data == "" {
-		return source{}, nil
+// openExamples opens what --data names, if anything. All its files lie within folders.
+func openExamples(in *rooted.Files, path string, seed uint64) (d examples, err error) {
+	switch {
+	case path == "":
+	case data.IsArrays(path):
+		d.arrays, err = data.OpenArrays(in, path, seed)
+	default:
+		d.set, err = data.Open(in, path, seed)
 	}
-	if data.IsArrays(s.Data) {
-		a, err := data.OpenArrays(nil, s.Data, s.Seed)
-		return source{arrays: a}, err
-	}
-	set, err := data.Open(nil, s.Data, s.Seed)
-	if err != nil {
-		return source{}, err
+	return d, err
+}
+
+// sizedBySet returns settings with the sizes that follow from a set of images.
+func (d examples) sizedBySet(s Settings) (Settings, error) {
+	set := d.set
+	if set == nil {
+		return s, nil
 	}
 	channels, height, width := set.Shape()
 	if set.AnySize() {
@@ -35,21 +40,21 @@ func (s *Settings) open() (source, error) {
 	}
 	switch {
 	case s.Image != 0 && (s.Image != height || s.Image != width):
-		return source{}, set.CheckImage(s.Image, s.Image)
+		return s, set.CheckImage(s.Image, s.Image)
 	case s.Channels != 0 && s.Channels != channels:
-		return source{}, fmt.Errorf("%s images have %d channels, not %d: leave --channels out", set.Name(), channels,
+		return s, fmt.Errorf("%s images have %d channels, not %d: leave --channels out", set.Name(), channels,
 			s.Channels)
 	case s.Classes != 0 && s.Classes < set.Classes():
-		return source{}, fmt.Errorf("%s has %d classes: leave --classes out or set it to %d or more", set.Name(),
+		return s, fmt.Errorf("%s has %d classes: leave --classes out or set it to %d or more", set.Name(),
 			set.Classes(), set.Classes())
 	}
 	s.Image, s.Channels, s.Classes = height, channels, cmp.Or(s.Classes, set.Classes())
-	return source{set: set}, nil
+	return s, nil
 }
 
-// sized returns the settings of a network with the sizes that follow from arrays in place of those that are not given:
+// sizedByArrays returns the settings of a network with the sizes that follow from arrays in place of those that are not given:
 // from the images and the largest label, or, of one that reads sequences, from the tokens.
-func (d source) sized(s Settings, reads bool) (Settings, error) {
+func (d examples) sizedByArrays(s Settings, reads bool) (Settings, error) {
 	if d.arrays == nil {
 		return s, nil
 	}
@@ -70,7 +75,7 @@ func (d source) sized(s Settings, reads bool) (Settings, error) {
 		square, asLast := x.Shape[2] == x.Shape[3], x.Shape[1] == x.Shape[2] // networks take squares
 		asLast = asLast || x.Shape[3] <= colors && min(x.Shape[1], x.Shape[2]) > colors
 		if (s.Channels == 0 || s.Image == 0) && !square && asLast {
-			return s, task.ChannelsLast(d.arrays, x)
+			return s, ChannelsLast(d.arrays, x)
 		}
 		s.Channels, s.Image = cmp.Or(s.Channels, x.Shape[1]), cmp.Or(s.Image, x.Shape[2])
 	}
@@ -84,14 +89,16 @@ func (d source) sized(s Settings, reads bool) (Settings, error) {
 	return s, nil
 }
 
-// fit returns what a graph learns from, with images of its size, or the error why it cannot.
-func (d source) fit(g *graph.Graph) (source, error) {
-	var err error
+// feed has a task learn from the examples, with images of its graph's size, or returns the error why it cannot.
+func (d examples) feed(t *Task, g *graph.Graph) (err error) {
 	switch {
 	case d.arrays != nil:
-		err = task.FitArrays(g, d.arrays)
+		t.Arrays, err = d.arrays, FitArrays(g, d.arrays)
 	case d.set != nil:
-		d.set, err = task.Fit(g, d.set)
+		if line := d.set.Note(); line != "" {
+			t.Notes = append(t.Notes, line)
+		}
+		t.Data, err = Fit(g, d.set)
 	}
-	return d, err
+	return err
 }

@@ -1,4 +1,4 @@
-package workload
+package task
 
 import (
 	"path/filepath"
