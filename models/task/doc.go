@@ -8,7 +8,7 @@
 //
 //	resnet50 vgg16:2 mine.json --batch 8 --Load--> a Task each for resnet50, vgg16.1, vgg16.2, mine
 //
-// A name is that of a source of work, such as a network of package models, of one of any size, or of a file; the rows of
-// sources in sources.go say which. The data is that of a folder or file, or made up. [Catalog] lists what networks there
-// are.
+// A name is that of a source of work, such as a network of package models, of one of any size, or of a file; the rows
+// of sources in sources.go say which. The data is that of a folder or file, or made up. [Catalog] lists what networks
+// there are.
 package task

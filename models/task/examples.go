@@ -52,8 +52,8 @@ func (d examples) sizedBySet(s Settings) (Settings, error) {
 	return s, nil
 }
 
-// sizedByArrays returns the settings of a network with the sizes that follow from arrays in place of those that are not given:
-// from the images and the largest label, or, of one that reads sequences, from the tokens.
+// sizedByArrays returns the settings of a network with the sizes that follow from arrays in place of those that are not
+// given: from the images and the largest label, or, of one that reads sequences, from the tokens.
 func (d examples) sizedByArrays(s Settings, reads bool) (Settings, error) {
 	if d.arrays == nil {
 		return s, nil

@@ -8,8 +8,8 @@ import (
 	"tensile/graph"
 )
 
-// SettingsOf are the flags of a command line that say how large a graph is and what updates its parameters, as far as the
-// graph tells: such as "--batch 4 --channels 1 --image 28 --classes 10 --optimizer adam --lr 0.001".
+// SettingsOf are the flags of a command line that say how large a graph is and what updates its parameters, as far as
+// the graph tells: such as "--batch 4 --channels 1 --image 28 --classes 10 --optimizer adam --lr 0.001".
 func SettingsOf(g *graph.Graph) string {
 	var flags []string
 	add := func(flag string, value any) { flags = append(flags, fmt.Sprintf("--%s %v", flag, value)) }
