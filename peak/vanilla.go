@@ -6,14 +6,23 @@ import "tensile/graph"
 // before the iteration ends, and live, when everything is freed after its last use. Inputs come while the op before
 // their first reader is executed.
 func Vanilla(g *graph.Graph) (all, live graph.Bytes) {
+	order := make([]graph.OpID, len(g.Ops))
+	for op := range order {
+		order[op] = graph.OpID(op)
+	}
+	return VanillaIn(g, order)
+}
+
+// VanillaIn is Vanilla with the ops in another order.
+func VanillaIn(g *graph.Graph, order []graph.OpID) (all, live graph.Bytes) {
 	const unused = -1
 	last := make([]int, len(g.Storages))
 	for i := range last {
 		last[i] = unused
 	}
-	for op := range g.Ops {
-		for _, s := range g.Touches(graph.OpID(op)) {
-			last[s] = op
+	for at, op := range order {
+		for _, s := range g.Touches(op) {
+			last[s] = at
 		}
 	}
 	var now graph.Bytes
@@ -30,13 +39,13 @@ func Vanilla(g *graph.Graph) (all, live graph.Bytes) {
 			arrive(s)
 		}
 	}
-	for op := range g.Ops {
-		touched := g.Touches(graph.OpID(op))
+	for at, op := range order {
+		touched := g.Touches(op)
 		for _, s := range touched {
 			arrive(g.Storages[s])
 		}
-		if next := op + 1; next < len(g.Ops) {
-			for _, s := range g.Touches(graph.OpID(next)) {
+		if next := at + 1; next < len(order) {
+			for _, s := range g.Touches(order[next]) {
 				if g.Storages[s].Role == graph.Input {
 					arrive(g.Storages[s])
 				}
@@ -44,7 +53,7 @@ func Vanilla(g *graph.Graph) (all, live graph.Bytes) {
 		}
 		live = max(live, now)
 		for _, s := range touched {
-			if last[s] == op && !g.Storages[s].Role.Persistent() {
+			if last[s] == at && !g.Storages[s].Role.Persistent() {
 				now -= g.Storages[s].Bytes
 			}
 		}

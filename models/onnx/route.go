@@ -18,9 +18,9 @@ const (
 	InFile Order = "file"
 	// DepthFirst follows a branch until it meets another one: Algorithm 1 of SuperNeurons (section 3.1).
 	DepthFirst Order = "depth"
-	// LeastMemory is that of three whose training graph needs least without a plan, with everything freed after its
-	// last use: InFile, DepthFirst, and one that takes, of the nodes that are ready, the one by which memory grows
-	// least.
+	// LeastMemory is that of three whose training graph is to need least without a plan, with everything freed after its
+	// last use, and never needs more than that of InFile. The three are InFile, DepthFirst, and one that takes, of the
+	// nodes that are ready, the one by which memory grows least.
 	LeastMemory Order = "memory"
 )
 
@@ -241,15 +241,61 @@ func ordered(m *Model, name string, t Training) (*graph.Graph, *Network, error) 
 	if err != nil || t.Order == InFile {
 		return best, net, err
 	}
-	_, least := peak.Vanilla(best)
-	for _, nodes := range [][]*Node{r.depthFirst(), r.leastGrowth(best, net.importer.ops)} {
-		g, n, err := train(m, name, nodes, t)
-		if err != nil {
-			return nil, nil, err
-		}
-		if _, live := peak.Vanilla(g); live < least {
-			best, net, least = g, n, live
+	ops := net.importer.ops
+	least, order := liveIn(best, ops, nodes), nodes
+	for _, other := range [][]*Node{r.depthFirst(), r.leastGrowth(best, ops)} {
+		if live := liveIn(best, ops, other); live < least {
+			least, order = live, other
 		}
 	}
+	if slices.Equal(order, nodes) {
+		return best, net, nil
+	}
+	g, other, err := train(m, name, order, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, before := peak.Vanilla(best)
+	if _, live := peak.Vanilla(g); live < before {
+		best, net = g, other
+	}
 	return best, net, nil
+}
+
+// liveIn is what a training graph will need without a plan, with everything freed after its last use, if its nodes come
+// in another order; ops are those of each node. Gradients then come in the reverse of that. It may be off by a little
+// where a gradient is a sum, whose terms then come in another order.
+func liveIn(g *graph.Graph, ops map[*Node][2]int, nodes []*Node) graph.Bytes {
+	order := make([]graph.OpID, 0, len(g.Ops))
+	taken := make([]bool, len(g.Ops))
+	take := func(op graph.OpID) {
+		if !taken[op] {
+			taken[op] = true
+			order = append(order, op)
+		}
+	}
+	for _, n := range nodes {
+		for op := ops[n][0]; op < ops[n][1]; op++ {
+			take(graph.OpID(op))
+		}
+	}
+	of := make(map[graph.OpID][]graph.OpID) // backward ops of a forward op
+	for _, op := range g.Ops {
+		switch op.Phase {
+		case graph.Forward: // of the loss
+			take(op.ID)
+		case graph.Backward:
+			of[op.Forward] = append(of[op.Forward], op.ID)
+		}
+	}
+	for _, forward := range slices.Backward(slices.Clone(order)) {
+		for _, op := range of[forward] {
+			take(op)
+		}
+	}
+	for _, op := range g.Ops { // updates
+		take(op.ID)
+	}
+	_, live := peak.VanillaIn(g, order)
+	return live
 }

@@ -29,11 +29,10 @@ type source struct {
 var (
 	script    = source{IsScript, unrecorded}
 	onnxFile  = source{onnx.IsFile, importModel}
-	recorded  = source{isRecorded, without(readRecorded)}
-	graphFile = source{isGraph, without(readGraph)}
+	graphFile = source{isGraph, without(readGraph)} // or what a script has recorded, which the file's content tells
 	network   = source{func(string) bool { return true }, without(buildNetwork)}
 
-	sources = []*source{&script, &onnxFile, &recorded, &graphFile, &network}
+	sources = []*source{&script, &onnxFile, &graphFile, &network}
 )
 
 func sourceOf(name string) *source {
@@ -138,44 +137,7 @@ func importModel(path string, s Settings) (built, error) {
 // isGraph reports whether a name is that of a file with a graph, whose settings are its own.
 func isGraph(name string) bool { return strings.HasSuffix(name, ".json") }
 
-// isRecorded reports whether a name is that of a file with what a script has said, which begins with its kind. That is
-// no field of a graph.
-func isRecorded(name string) bool {
-	if !isGraph(name) {
-		return false
-	}
-	file, err := os.Open(name)
-	if err != nil {
-		return false
-	}
-	defer file.Close()
-	d := json.NewDecoder(file)
-	if _, err := d.Token(); err != nil { // the brace
-		return false
-	}
-	for {
-		key, err := d.Token()
-		if err != nil || key == "kind" {
-			return err == nil
-		}
-		if value, err := d.Token(); err != nil || value == json.Delim('{') || value == json.Delim('[') {
-			return false // the fields of a message before its kind are plain ones
-		}
-	}
-}
-
-func readRecorded(path string, _ Settings) (b built, err error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return built{}, err
-	}
-	if b.recorded, err = external.ReadFile(bytes.NewReader(text)); err != nil {
-		return built{}, fmt.Errorf("%s: %w", path, err)
-	}
-	b.Graph = b.recorded.Recorded.Graph
-	return b, checkName(path, b.Graph)
-}
-
+// readGraph reads a file once: it may be a pipe.
 func readGraph(path string, _ Settings) (b built, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -183,23 +145,31 @@ func readGraph(path string, _ Settings) (b built, err error) {
 	} else if err != nil {
 		return built{}, err
 	}
-	if b.Graph, err = graph.Read(bytes.NewReader(text)); err != nil {
-		return built{}, fmt.Errorf("%s: %w", path, err)
+	if !isRecorded(text) {
+		b.Graph, err = graph.Read(bytes.NewReader(text))
+	} else if b.recorded, err = external.ReadFile(bytes.NewReader(text)); err == nil {
+		b.Graph = b.recorded.Recorded.Graph
 	}
-	return b, checkName(path, b.Graph)
+	switch {
+	case err != nil:
+		return built{}, fmt.Errorf("%s: %w", path, err)
+	case !fitsJob(b.Name):
+		return built{}, fmt.Errorf("%s: the graph is called %.40q: jobs and files take its name, give it one of 1 to "+
+			"%d printable characters without slashes", path, b.Name, maxName)
+	}
+	return b, nil
+}
+
+// isRecorded reports whether a file begins with what a script says, which is no field of a graph.
+func isRecorded(text []byte) bool {
+	var first struct {
+		Kind string `json:"kind"`
+	}
+	return json.NewDecoder(bytes.NewReader(text)).Decode(&first) == nil && first.Kind != ""
 }
 
 // maxName is the limit of a graph's name in bytes: it leaves room in the name of a file.
 const maxName = 100
-
-// checkName returns an error unless the name of a graph in a file can name a job.
-func checkName(path string, g *graph.Graph) error {
-	if fitsJob(g.Name) {
-		return nil
-	}
-	return fmt.Errorf("%s: the graph is called %.40q: jobs and files take its name, give it one of 1 to %d printable "+
-		"characters without slashes", path, g.Name, maxName)
-}
 
 // fitsJob reports whether a graph's name can name a job: job names appear in log lines and file names.
 func fitsJob(name string) bool {
