@@ -18,9 +18,9 @@ const (
 	InFile Order = "file"
 	// DepthFirst follows a branch until it meets another one: Algorithm 1 of SuperNeurons (section 3.1).
 	DepthFirst Order = "depth"
-	// LeastMemory is that of three whose training graph is to need least without a plan, with everything freed after its
-	// last use, and never needs more than that of InFile. The three are InFile, DepthFirst, and one that takes, of the
-	// nodes that are ready, the one by which memory grows least.
+	// LeastMemory is that of three whose training graph is to need least without a plan, with everything freed after
+	// its last use, and never needs more than that of InFile. The three are InFile, DepthFirst, and one that takes, of
+	// the nodes that are ready, the one by which memory grows least.
 	LeastMemory Order = "memory"
 )
 
