@@ -43,7 +43,7 @@ func Load(names []string, s Settings) ([]Task, error) {
 	}
 	var tasks []Task
 	for i := range models {
-		t, err := models[i].task(s.of(&models[i], models), from)
+		t, err := models[i].task(s.applyingTo(&models[i], models), from)
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func (m *model) task(s Settings, from examples) (Task, error) {
 			return Task{}, err
 		}
 	}
-	b, err := m.source.build(m.name, own)
+	b, err := m.build(own)
 	if err != nil && own.Image != s.Image {
 		return Task{}, fmt.Errorf("%s: %w", from.arrays.Name(), err)
 	}
@@ -131,9 +131,9 @@ func splitAll(names []string) ([]model, error) {
 	return all, nil
 }
 
-// of returns the settings that apply to a model. Where some networks read images and others sequences, each gets the
-// settings of its sort. Where all are of one sort, models.Build refuses a setting of the other.
-func (s Settings) of(m *model, all []model) Settings {
+// applyingTo returns the settings that apply to a model. Where some networks read images and others sequences, each gets
+// the settings of its sort. Where all are of one sort, models.Build refuses a setting of the other.
+func (s Settings) applyingTo(m *model, all []model) Settings {
 	mixed := false
 	for _, other := range all {
 		mixed = mixed || other.source == &network && other.sequences != m.sequences

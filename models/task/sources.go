@@ -29,8 +29,8 @@ type source struct {
 var (
 	script    = source{IsScript, unrecorded}
 	onnxFile  = source{onnx.IsFile, importModel}
-	graphFile = source{isGraph, without(readGraph)} // or what a script has recorded, which the file's content tells
-	network   = source{func(string) bool { return true }, without(buildNetwork)}
+	graphFile = source{isGraph, readGraph} // or what a script has recorded, which the content tells
+	network   = source{func(string) bool { return true }, buildNetwork}
 
 	sources = []*source{&script, &onnxFile, &graphFile, &network}
 )
@@ -52,17 +52,16 @@ type built struct {
 	notes    []string       // see Task
 }
 
-// without refuses settings for ONNX files.
-func without(build func(name string, s Settings) (built, error)) func(name string, s Settings) (built, error) {
-	return func(name string, s Settings) (built, error) {
-		for _, flag := range []struct{ name, value string }{{"loss", s.Loss}, {"order", s.Order}} {
-			if flag.value != "" {
-				return built{}, fmt.Errorf("model %s has %s %s of its own: leave --%[3]s out, which is for .onnx files",
-					name, map[string]string{"loss": "a", "order": "an"}[flag.name], flag.name)
-			}
-		}
-		return build(name, s)
+// build makes the graph of a model.
+func (m *model) build(s Settings) (built, error) {
+	switch own := m.source != &onnxFile; {
+	case own && s.Loss != "":
+		return built{}, fmt.Errorf("model %s has a loss of its own: leave --loss out, which is for .onnx files", m.name)
+	case own && s.Order != "":
+		return built{}, fmt.Errorf("model %s has an order of its own: leave --order out, which is for .onnx files",
+			m.name)
 	}
+	return m.source.build(m.name, s)
 }
 
 // IsScript reports whether a name is that of a script of PyTorch. Its graph is there when it was recorded.
