@@ -131,8 +131,8 @@ func splitAll(names []string) ([]model, error) {
 	return all, nil
 }
 
-// applyingTo returns the settings that apply to a model. Where some networks read images and others sequences, each gets
-// the settings of its sort. Where all are of one sort, models.Build refuses a setting of the other.
+// applyingTo returns the settings that apply to a model. Where some networks read images and others sequences, each
+// gets the settings of its sort. Where all are of one sort, models.Build refuses a setting of the other.
 func (s Settings) applyingTo(m *model, all []model) Settings {
 	mixed := false
 	for _, other := range all {
