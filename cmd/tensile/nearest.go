@@ -66,12 +66,12 @@ func (s *submission) suggestBatch(ctx context.Context, conn wire.Bus, names []st
 		if err != nil {
 			return false
 		}
-		r, err := on.FirstRequest(w[:1])
+		session, err := on.Session(w[:1])
 		if err != nil {
 			return false
 		}
-		r.Policy, r.Budget = "tensile", room
-		_, err = planner.Schedule(ctx, r)
+		session.Budget = room
+		_, err = planner.Schedule(ctx, session.Ask())
 		return err == nil
 	}
 	good, bad := 0, cmp.Or(s.batch, models.DefaultBatch)
