@@ -34,8 +34,8 @@ type hybrid struct {
 	best *trial
 	// last is the prefix that was found for the target before; 0: none was.
 	last int
-	// floor is the highest peak that swaps alone came to above a target, in bytes; 0: none did.
-	floor graph.Bytes
+	// floors are trials, without drafts, that came to a peak above their target, by the length of the prefix.
+	floors map[int]trial
 
 	// What one of the jobs that are not planned here needs above its base; 0: the jobs share no memory. See
 	// draft.Beside.
@@ -55,17 +55,17 @@ const unlimited = math.MaxInt64
 
 // trial is what came of planning with a prefix of the sequence.
 type trial struct {
-	jobs []*draft.Draft
-	k    int         // length of the prefix
-	peak graph.Bytes // sum over jobs, or what they need together
-	lost int64       // nanoseconds that the jobs' steps take more than without a plan, by weight
+	jobs []*draft.Draft // nil: see hybrid.complete
+	k    int            // length of the prefix
+	peak graph.Bytes    // sum over jobs, or what they need together
+	lost int64          // nanoseconds that the jobs' steps take more than without a plan, by weight
 	// slots is the sum of the slot peaks alone, which recomputation lowers, unlike what is kept between iterations.
 	slots graph.Bytes
 }
 
 // newHybrid plans some groups of equal jobs.
 func newHybrid(s *draft.Session, o Options, order func(job int) []graph.OpID, groups []int) *hybrid {
-	h := &hybrid{s: s, options: o, groups: groups, most: unlimited}
+	h := &hybrid{s: s, options: o, groups: groups, most: unlimited, floors: make(map[int]trial)}
 	for _, group := range groups {
 		first := s.Groups()[group][0]
 		s.Count(4 * len(s.Request.Jobs[first].Graph.Ops))
@@ -173,11 +173,9 @@ func (h *hybrid) choose(k int) []bool {
 // for the lowest: they are the best.
 func (h *hybrid) reach(target graph.Bytes) {
 	h.best = nil
-	var plain []*trial
-	if target >= h.floor-h.floor/hopeless {
-		if plain = []*trial{h.tryPlain(target)}; h.best.peak <= target {
-			return
-		}
+	plain := h.try(0, target)
+	if plain.peak <= target {
+		return
 	}
 	if h.tight {
 		h.prepare(target)
@@ -185,27 +183,16 @@ func (h *hybrid) reach(target graph.Bytes) {
 		h.prepare(roomy)
 	}
 	if h.last == 0 {
-		h.last = h.guess(plain[0].slots - target)
+		h.last = h.guess(plain.slots - target)
 	}
 	tried, found := h.shortest(target)
 	h.missed = h.missed || !found
-	if plain == nil && (h.best == nil || h.best.peak > target || h.best.lost > h.stall(h.floor-target)/2) {
-		plain = []*trial{h.tryPlain(target)}
+	tried = append(tried, plain)
+	lowest := slices.MinFunc(tried, func(a, b *trial) int { return cmp.Compare(a.peak, b.peak) })
+	if h.best == nil || h.best.peak > target && lowest.peak < h.best.peak {
+		h.complete(lowest, target)
 	}
-	h.stretchSome(append(tried, plain...), target)
-}
-
-// hopeless is the part of the floor by which a target is below it that is not tried with swaps alone, but for what
-// waiting steps make of that.
-const hopeless = 32
-
-// tryPlain plans without recomputations.
-func (h *hybrid) tryPlain(target graph.Bytes) *trial {
-	t := h.try(0, target)
-	if t.peak > target && t.slots == t.peak {
-		h.floor = max(h.floor, t.peak)
-	}
-	return t
+	h.stretchSome(tried, target)
 }
 
 // stall is how long a copy of so many bytes takes out and in, for the job of least weight.
@@ -315,6 +302,7 @@ func (h *hybrid) stretchSome(tried []*trial, target graph.Bytes) {
 		if n++; known && (n > most || bar <= t.lost+(promised(t)-t.lost)/2) {
 			break
 		}
+		h.complete(t, target)
 		h.stretch(t, target)
 	}
 }
@@ -386,13 +374,34 @@ func (h *hybrid) guess(bytes graph.Bytes) int {
 	return max(1, len(h.sequence))
 }
 
-// try plans with a prefix; nil: it loses more than it may.
+// try plans with a prefix; nil: it loses more than it may. What swaps came to for a target far above this one is not
+// made again.
 func (h *hybrid) try(k int, target graph.Bytes) *trial {
+	if t, ok := h.floors[k]; ok && target < t.peak-t.peak/far {
+		if t.lost > h.most {
+			return nil
+		}
+		return &t
+	}
 	steps, lost := h.recompute(k)
 	if lost > h.most {
 		return nil
 	}
-	return h.keep(h.swap(steps, target), k, target)
+	t := h.keep(h.swap(steps, target), k, target)
+	if t.peak > target && t.peak == t.slots {
+		h.floors[k] = trial{k: k, peak: t.peak, slots: t.slots, lost: t.lost}
+	}
+	return t
+}
+
+// far is the part of a peak by which a target is far below it.
+const far = 32
+
+// complete makes the drafts of a trial that has none.
+func (h *hybrid) complete(t *trial, target graph.Bytes) {
+	if t.jobs == nil {
+		*t = *h.keep(h.plan(t.k, target), t.k, target)
+	}
 }
 
 // keep remembers what reaches the target and loses least, or else what is lowest.
