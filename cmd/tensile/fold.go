@@ -147,6 +147,7 @@ func (f *fold) apply(c *cobra.Command) {
 		return
 	case to == nil:
 		c.Flags().Var(v, f.flag, f.usage)
+		complete(c, f.flag, v.keys...)
 	default:
 		v.Value, to.Value = to.Value, v
 		to.Usage += f.usage

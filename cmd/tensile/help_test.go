@@ -1,6 +1,11 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -140,5 +145,42 @@ func TestListsOwn(t *testing.T) {
 		if err == nil || !strings.Contains(flagError(c, err).Error(), test.want) {
 			t.Errorf("--%s %s: %v", test.flag, test.value, flagError(c, err))
 		}
+	}
+}
+
+// Every command line in README and docs names a command and flags that there are.
+func TestCommandsInDocs(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile("(?m)^ {4}(?:\\$ )?(?:bin/)?tensile ([^|>&#\n]*)|`tensile ([^`|>&#\n]*)`")
+	seen := 0
+	for _, page := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range line.FindAllStringSubmatch(strings.ReplaceAll(string(text), "\\\n", " "), -1) {
+			words := strings.Fields(m[1] + m[2])
+			if len(words) == 0 || words[0] == "checkpoint" { // with which a file begins
+				continue
+			}
+			c, rest, err := root().Find(words)
+			if err == nil && c == c.Root() && !strings.HasPrefix(words[0], "-") {
+				err = fmt.Errorf("there is no command %s", words[0])
+			}
+			if err == nil {
+				c.InitDefaultHelpFlag()
+				err = c.ParseFlags(rest)
+			}
+			if err != nil && !errors.Is(err, pflag.ErrHelp) {
+				t.Errorf("%s: tensile %s: %v", filepath.Base(page), strings.Join(words, " "), err)
+			}
+			seen++
+		}
+	}
+	if seen < 100 {
+		t.Errorf("only %d command lines were found", seen)
 	}
 }
