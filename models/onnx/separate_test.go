@@ -163,7 +163,8 @@ func withState(state string) *Model {
 	})
 }
 
-// withRows is a model whose exporter has computed two rows, of which the first is a bias. Its call has a row of padding.
+// withRows is a model whose exporter has computed two rows, of which the first is a bias. Its call has a row of
+// padding.
 func withRows(second ...float32) *Model {
 	return signs(func(m *Model, g *Graph) {
 		g.Inputs[0] = typed("x", Float32, 2, 6)
