@@ -2,11 +2,10 @@ package controller
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
-	"time"
 
+	"tensile/controller/gang"
 	"tensile/wire"
 )
 
@@ -21,28 +20,20 @@ func (m *Machine) isGangAtRest(j *job) bool {
 	})
 }
 
-// chooseRestPoint chooses after how many iterations replicas rest, or take a checkpoint: more than any of them has
-// begun. The margin is large enough for them to hear of it in time, and twice the one before if they heard too late of
-// that. They seem to hear too late also of a checkpoint that cannot be written; so the margin is at most the iterations
-// between two checkpoints.
+// chooseRestPoint chooses after how many iterations replicas rest, or take a checkpoint. late says that they heard too
+// late of the one before.
 func (m *Machine) chooseRestPoint(g []*job, late bool) {
-	begun, least, wanted, most := 0, 2, 0, math.MaxInt
-	for _, j := range g {
-		begun = max(begun, j.replica.iterationsBegun, j.record.Iteration, j.record.At)
-		if wanted = max(wanted, j.replica.margin); j.iterationTime == 0 {
-			continue
-		}
-		least = max(least, 2+int(time.Second/j.iterationTime))
-		if every := j.record.Spec.Checkpoint.Every; every > 0 && j.canChangePlan() {
-			most = min(most, int(every/j.iterationTime))
+	replicas := make([]gang.Progress, len(g))
+	for i, j := range g {
+		replicas[i] = gang.Progress{Begun: max(j.replica.iterationsBegun, j.record.Iteration, j.record.At),
+			Margin: j.replica.margin, Iteration: j.iterationTime}
+		if j.canChangePlan() {
+			replicas[i].Every = j.record.Spec.Checkpoint.Every
 		}
 	}
-	if late {
-		wanted *= 2
-	}
-	margin := max(least, min(wanted, most))
+	at, margin := gang.RestPoint(replicas, late)
 	for _, j := range g {
-		j.record.At, j.replica.margin, j.replica.resting = min(begun+margin, j.record.Spec.Iterations), margin, false
+		j.record.At, j.replica.margin, j.replica.resting = min(at, j.record.Spec.Iterations), margin, false
 	}
 	m.changed = true
 }
@@ -89,34 +80,14 @@ func (m *Machine) orderTimedCheckpoints() {
 	}
 }
 
-// checkpointRun is a range of checkpoints that a replica has taken one after the other, and still has: the first after
-// from iterations, the last after to iterations, and one every Interval.Iterations between them.
-type checkpointRun struct{ from, to int }
-
-// hasCheckpoint reports whether a replica has the checkpoint after so many iterations, as far as its executor has said.
-func (j *job) hasCheckpoint(iteration int) bool {
-	every := j.record.Spec.Checkpoint.Iterations
-	return slices.ContainsFunc(j.replica.checkpoints, func(r checkpointRun) bool {
-		return r.to == iteration || r.from <= iteration && iteration < r.to && every > 0 && (r.to-iteration)%every == 0
-	})
-}
-
 // newestCommonCheckpoint is after how many iterations the newest checkpoint was taken that all replicas of a gang have.
 // 0: there is none.
 func newestCommonCheckpoint(g []*job) int {
-	common := g[0].record.From
-	var all []checkpointRun
-	for _, j := range g {
-		common = max(common, j.record.From)
-		all = append(all, j.replica.checkpoints...)
+	from, all := 0, make([]gang.Checkpoints, len(g))
+	for i, j := range g {
+		from, all[i] = max(from, j.record.From), j.replica.checkpoints
 	}
-	for _, r := range all { // the newest of a run is its last
-		lacks := func(j *job) bool { return !j.hasCheckpoint(r.to) }
-		if r.to > common && !slices.ContainsFunc(g, lacks) {
-			common = r.to
-		}
-	}
-	return common
+	return gang.NewestCommon(from, all, g[0].record.Spec.Checkpoint.Iterations)
 }
 
 // How a gang restarts when one of its replicas is lost: part (d) of replicas.go.

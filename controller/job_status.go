@@ -3,6 +3,7 @@ package controller
 import (
 	"slices"
 
+	"tensile/controller/gang"
 	"tensile/wire"
 )
 
@@ -157,7 +158,7 @@ func (m *Machine) recordRest(j *job, s *wire.JobStatus, answers bool) {
 	case !answers:
 		return
 	case j.canChangePlan() && at > 0 && s.Iteration <= at && min(s.Begun, j.record.Spec.Iterations) > at &&
-		!j.hasCheckpoint(at):
+		!j.replica.checkpoints.Contains(at, j.record.Spec.Checkpoint.Iterations):
 		m.chooseRestPoint(m.gang(j), true) // the replica takes no checkpoint at this one
 		return
 	case !rests:
@@ -187,17 +188,14 @@ func (m *Machine) recordKeptCheckpoint(j *job, s *wire.JobStatus) {
 	if c == nil || c.Iteration <= j.record.From || c.Iteration > j.record.Spec.Iterations {
 		return
 	}
-	r := checkpointRun{c.Iteration, c.Iteration}
+	r := gang.Run{From: c.Iteration, To: c.Iteration}
 	if j.record.Spec.Checkpoint.Iterations > 0 && s.Since > 0 {
-		r.from = min(s.Since, r.to)
+		r.From = min(s.Since, r.To)
 	}
 	if slices.Contains(k.checkpoints, r) {
 		return
 	}
-	k.checkpoints = append(slices.DeleteFunc(k.checkpoints, func(o checkpointRun) bool {
-		return r.from <= o.from &&
-			o.to <= r.to
-	}), r)
+	k.checkpoints = k.checkpoints.Add(r)
 	g := m.gang(j)
 	common := newestCommonCheckpoint(g)
 	if common == j.record.From {
@@ -205,8 +203,7 @@ func (m *Machine) recordKeptCheckpoint(j *job, s *wire.JobStatus) {
 	}
 	for _, o := range g {
 		o.record.From, o.record.Restarts = common, 0
-		o.replica.checkpoints = slices.DeleteFunc(o.replica.checkpoints,
-			func(r checkpointRun) bool { return r.to <= common })
+		o.replica.checkpoints = o.replica.checkpoints.Trim(common)
 		if o.canChangePlan() && o.record.At > 0 && common >= o.record.At {
 			o.record.At, o.replica.margin = 0, 0 // this was the checkpoint to take
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"tensile/controller/gang"
 	"tensile/wire"
 )
 
@@ -57,7 +58,7 @@ type replicaState struct {
 	// checkpointOrdered is, in replica 0, when a checkpoint by time was ordered last. 0: never.
 	checkpointOrdered time.Duration
 	// checkpoints are those that it has beyond Record.From.
-	checkpoints []checkpointRun
+	checkpoints gang.Checkpoints
 }
 
 // isReplica reports whether the job is one of several replicas that train one network.

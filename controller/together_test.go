@@ -43,7 +43,7 @@ func TestCommonCheckpoints(t *testing.T) {
 	}
 	keeps(a, 20, 10, 5)
 	for iteration, want := range map[int]bool{5: false, 10: true, 12: false, 15: true, 20: true, 25: false} {
-		if a.hasCheckpoint(iteration) != want {
+		if a.replica.checkpoints.Contains(iteration, 5) != want {
 			t.Errorf("it has checkpoint %d: %v", iteration, !want)
 		}
 	}
