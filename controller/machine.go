@@ -317,8 +317,8 @@ func (m *Machine) fillClaim(j *job, r *wire.Record) {
 
 // linkOf is the rate that the copies of an executor's jobs may take together.
 func (m *Machine) linkOf(x *fleet.Executor) (sum wire.Rates) {
-	for _, j := range m.domainByRecord(x.Device).activeJobs() {
-		if j.record.Executor == x.Name {
+	for j := range m.domainByRecord(x.Device).jobs() {
+		if j.record.Executor == x.Name && j.isActive() {
 			sum.Out, sum.In = sum.Out+j.record.Link.Out, sum.In+j.record.Link.In
 		}
 	}
@@ -334,7 +334,10 @@ func (m *Machine) sendOrders(x *fleet.Executor) {
 	d := m.domainByRecord(x.Device)
 	orders := wire.Orders{Executor: x.Name, On: x.Device, Jobs: []wire.Assignment{}, Life: x.Life,
 		Refused: x.Refusal}
-	weights := m.tenantWeights(d.activeJobs())
+	var weights map[*job]int
+	if m.hasTenants() {
+		weights = m.tenantWeights(d.activeJobs())
+	}
 	away := x.IsRefused(x.Life)
 	for _, j := range m.jobs {
 		if j.record.Executor == x.Name && j.hasExecutor() && !away {
