@@ -154,7 +154,7 @@ func (d *domain) blockReplicas(j *job, why string) {
 		o.unchecked = false
 		o.waitFor(wire.Wait{For: wire.WaitBudget}, waits+why)
 	}
-	d.m.emitEvent(Event{Kind: Queued, Job: j.record.Spec.Name, Reason: j.record.Reason})
+	d.m.tell(j, Event{Kind: Queued, Reason: j.record.Reason})
 	d.pending.admission, d.m.changed = true, true
 }
 
@@ -239,7 +239,7 @@ func (m *Machine) startGang() {
 		l := j.newestLayout()
 		j.record.Granted, j.record.Park, j.record.At = l.Epoch(), "", 0
 		j.replica.resting, j.replica.margin, j.replica.iterationsBegun, j.replica.running = false, 0, 0, true
-		m.emitEvent(Event{Kind: Granted, Job: j.record.Spec.Name, Epoch: l.Epoch(), Bytes: l.Wire.Arena})
+		m.tell(j, Event{Kind: Granted, Epoch: l.Epoch(), Bytes: l.Wire.Arena})
 	}
 	g[0].replica.checkpointOrdered = m.now
 	for _, d := range m.domains { // other gangs may start now

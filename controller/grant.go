@@ -24,7 +24,7 @@ func (d *domain) grant() {
 			}
 			l.granted = true
 			j.record.Granted, j.record.Park = l.Epoch(), ""
-			d.m.emitEvent(Event{Kind: Granted, Job: j.record.Spec.Name, Epoch: l.Epoch(), Bytes: l.Wire.Arena})
+			d.m.tell(j, Event{Kind: Granted, Epoch: l.Epoch(), Bytes: l.Wire.Arena})
 		}
 	}
 	for _, j := range d.activeJobs() {

@@ -122,9 +122,7 @@ func (d *domain) breakDeadlock() {
 	if tied == nil || other == nil {
 		return
 	}
-	tied.record.Preempted, d.m.changed = true, true
-	d.m.sendGangHome(tied, wire.InMemory)
-	d.m.emitEvent(Event{Kind: Preempted, Job: tied.record.Spec.Name, Reason: other.record.Spec.Name})
+	d.giveWay(tied, other, wire.InMemory, "")
 }
 
 // describeWait says for what of other jobs a job waits that has a plan.

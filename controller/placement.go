@@ -92,7 +92,7 @@ func (m *Machine) bindDevice(j *job, d *domain) {
 	}
 	if from := j.domain; from != nil {
 		if from.registered != nil && from.registered.Drained && j.record.Checkpoint != nil && !j.found.noRoom {
-			m.emitEvent(Event{Kind: Migrating, Job: j.record.Spec.Name, Device: d.config.Name,
+			m.tell(j, Event{Kind: Migrating, Device: d.config.Name,
 				Detail: fmt.Sprintf("device %s is drained", from.recordName())})
 		}
 		m.unbindDevice(j)
@@ -196,8 +196,7 @@ func (m *Machine) startSearch() {
 	blocked := make(map[*domain]*job)
 	for _, j := range roaming {
 		list := slices.DeleteFunc(m.candidateDevices(j), func(d *domain) bool {
-			_,
-				held := d.throttles(j)
+			_, held := d.throttles(j)
 			return held
 		})
 		if len(list) == 0 || !j.found.noRoom && !m.isRestarting(j) && !m.mayBePlanned(j) {

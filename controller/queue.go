@@ -219,7 +219,7 @@ func (m *Machine) recordParked(j *job) {
 	if !m.config.NoReplan && from != nil {
 		from.pending.replan = newReason(Departure, "job %s is parked", j.record.Spec.Name)
 	}
-	m.emitEvent(Event{Kind: Rested, Job: j.record.Spec.Name, Iterations: j.record.Iteration})
+	m.tell(j, Event{Kind: Rested, Iterations: j.record.Iteration})
 }
 
 // resumeJob has a parked job wait for its turn.
@@ -318,7 +318,7 @@ func victimOf(jobs iter.Seq[*job], may func(*job) bool) *job {
 func (d *domain) giveWay(j, waits *job, to wire.Place, why string) {
 	j.record.Preempted, d.m.changed = true, true
 	d.m.sendGangHome(j, to)
-	d.m.emitEvent(Event{Kind: Preempted, Job: j.record.Spec.Name, Reason: waits.record.Spec.Name, Detail: why})
+	d.m.tell(j, Event{Kind: Preempted, Reason: waits.record.Spec.Name, Detail: why})
 }
 
 // unloadParked has a job that gave way, and rests in memory, leave its executor for disk, if the first queued job lacks

@@ -89,7 +89,7 @@ func (m *Machine) recordUnplanned(j *job, why *plans.NoPlan) {
 		"jobs, or take a smaller batch", j.unplannedBytes(), text.Line(why.Why, maxWhy))
 	if j.record.Unplanned != line {
 		j.record.Unplanned, m.changed = line, true
-		m.emitEvent(Event{Kind: Troubled, Job: j.record.Spec.Name, Detail: line})
+		m.tell(j, Event{Kind: Troubled, Detail: line})
 	}
 }
 
