@@ -166,6 +166,8 @@ type runner struct {
 
 	// listing says that logs are being listed.
 	listing atomic.Bool
+	// strayLogs are the logs of no job in the newest listing.
+	strayLogs map[string]bool
 	// strayResults are the keys of results that are to be removed.
 	strayResults []string
 	recent       recentInputs

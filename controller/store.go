@@ -234,15 +234,19 @@ const maxStrayLogs = 32
 
 // clearStrayLogs clears logs that executors have written of jobs which they were never given. Otherwise such logs would
 // push those of others out of the store, which keeps the newest lines. An executor that writes many of them loses all
-// its lines.
+// its lines. A log is stray that two listings in a row have.
 func (r *runner) clearStrayLogs(logs map[string]int) error {
 	defer r.listing.Store(false)
 	strange := make(map[string][]string)
+	before := r.strayLogs
+	r.strayLogs = make(map[string]bool)
 	for log := range logs {
-		part := strings.Split(log, ".")
-		job, _ := wire.NameOf(part[2])
-		if j := r.machine.findJob(job); j == nil || !j.record.MayLog(log) {
-			strange[part[1]] = append(strange[part[1]], log)
+		if r.machine.mayLog(log) {
+			continue
+		}
+		if r.strayLogs[log] = true; before[log] { // a listing may be older than what is known of the jobs
+			executor := strings.Split(log, ".")[1]
+			strange[executor] = append(strange[executor], log)
 		}
 	}
 	for executor, these := range strange {
@@ -258,6 +262,11 @@ func (r *runner) clearStrayLogs(logs map[string]int) error {
 		}
 	}
 	return nil
+}
+
+// mayLog reports whether a log, by its name, is one of a job that there is, also of one that another is to replace.
+func (m *Machine) mayLog(log string) bool {
+	return slices.ContainsFunc(m.jobs, func(j *job) bool { return j.record.MayLog(log) })
 }
 
 // removeExecutor removes what is stored for an executor that has left.

@@ -374,17 +374,17 @@ func (h *hybrid) guess(bytes graph.Bytes) int {
 	return max(1, len(h.sequence))
 }
 
-// try plans with a prefix; nil: it loses more than it may. What swaps came to for a target far above this one is not
-// made again.
+// try plans with a prefix; nil: it is not empty, and loses more than it may. What swaps came to for a target far above
+// this one is not made again.
 func (h *hybrid) try(k int, target graph.Bytes) *trial {
 	if t, ok := h.floors[k]; ok && target < t.peak-t.peak/far {
-		if t.lost > h.most {
+		if k > 0 && t.lost > h.most {
 			return nil
 		}
 		return &t
 	}
 	steps, lost := h.recompute(k)
-	if lost > h.most {
+	if k > 0 && lost > h.most {
 		return nil
 	}
 	t := h.keep(h.swap(steps, target), k, target)
