@@ -14,7 +14,7 @@
 //	               +-- parked <-+- parking <-+  to rest, or to give way
 //
 // Only job.enter writes the state of a job, by a table of what may follow what. What an executor says of a job is
-// recorded first (job_status.go); what becomes of the job follows from that by package fate (outcome.go), and is
+// recorded first (job_status.go); what becomes of the job follows from that by package recovery (outcome.go), and is
 // carried out by the functions beside enter (jobstate.go).
 //
 // Plans are requested. The machine emits a [plans.Request] for all jobs that are admitted, and perhaps for those that

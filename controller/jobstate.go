@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"tensile/controller/fate"
+	"tensile/controller/recovery"
 	"tensile/graph/invariants"
 	"tensile/wire"
 )
@@ -79,16 +79,16 @@ func (m *Machine) isPausing(j *job) bool { return j.record.Wait.Until > m.now }
 
 // carryOut does what becomes of a job and of its peers.
 func (m *Machine) carryOut(j *job, o outcome) {
-	switch o.fate {
-	case fate.Stays:
-	case fate.Fails, fate.Stops, fate.Finishes:
+	switch o.action {
+	case recovery.Stays:
+	case recovery.Fails, recovery.Stops, recovery.Finishes:
 		m.end(j, o)
-	case fate.Retries, fate.Moves:
-		if o.fate == fate.Retries {
+	case recovery.Retries, recovery.Moves:
+		if o.action == recovery.Retries {
 			j.record.Restarts++
 		}
 		m.reassign(j, o.why)
-	case fate.Rests, fate.Waits:
+	case recovery.Rests, recovery.Waits:
 		m.rest(j, o)
 	default:
 		m.goOn(j, o)
@@ -100,30 +100,30 @@ func (m *Machine) end(j *job, o outcome) {
 	switch g := m.gangOrSelf(j); {
 	case o.said == nil && j.isReplica():
 		m.keepReservation(j) // its executor may live although it is out of reach
-	case o.fate == fate.Finishes && j.isReplica():
+	case o.action == recovery.Finishes && j.isReplica():
 		for _, p := range g {
 			m.endJob(p, wire.JobFinished, "", p.replica.finalStatus)
 		}
 		return
-	case o.fate == fate.Stops && j.isReplica(): // its end is that of the others, too
+	case o.action == recovery.Stops && j.isReplica(): // its end is that of the others, too
 		for _, p := range g {
 			if p.replica.finalStatus.State == wire.Stopped {
 				j, o.said = p, p.replica.finalStatus
 			}
 		}
 	}
-	m.endJob(j, endStates[o.fate], o.why, o.said)
+	m.endJob(j, endStates[o.action], o.why, o.said)
 }
 
-// endStates are the states of jobs that are over, by their fates.
-var endStates = map[fate.Fate]wire.JobState{fate.Fails: wire.JobFailed, fate.Stops: wire.JobStopped,
-	fate.Finishes: wire.JobFinished}
+// endStates are the states of jobs that are over, by what becomes of them.
+var endStates = map[recovery.Action]wire.JobState{recovery.Fails: wire.JobFailed, recovery.Stops: wire.JobStopped,
+	recovery.Finishes: wire.JobFinished}
 
 // rest takes jobs that train nowhere from their executors.
 func (m *Machine) rest(j *job, o outcome) {
 	unreachable := m.isUnreachable(j)
 	g := m.detachAll(j)
-	if o.fate == fate.Waits {
+	if o.action == recovery.Waits {
 		if unreachable { // nobody planned for it
 			m.retryAdmission(j.domain)
 			j.waitFor(wire.Wait{}, fmt.Sprintf("goes on from iteration %d: %s", j.record.Iteration, o.why))
@@ -153,11 +153,11 @@ func (m *Machine) detachAll(j *job) []*job {
 // goOn has a job, or all replicas of a gang, wait for its turn to go on from its newest checkpoint.
 func (m *Machine) goOn(j *job, o outcome) {
 	r := &j.record
-	in, what := m.fateInputs(j), "goes on from iteration"
+	in, what := m.recoveryInputs(j), "goes on from iteration"
 	if j.isReplica() {
 		in, what = m.gangInputs(m.gang(j), j), "goes on with all replicas from iteration"
 	}
-	if o.fate == fate.Restarts || o.fate == fate.Shrinks {
+	if o.action == recovery.Restarts || o.action == recovery.Shrinks {
 		in.Restarts++
 	}
 	deadline := cmp.Or(j.checkpointDeadline, m.now+m.config.GiveUp)
@@ -165,19 +165,19 @@ func (m *Machine) goOn(j *job, o outcome) {
 	line, wait := fmt.Sprintf("%s %d: %s", what, r.Iteration, o.why), wire.Wait{}
 	e := Event{Kind: Restarted, Iterations: r.Iteration, Detail: o.why}
 	switch {
-	case o.fate == fate.Restarts:
-		pause := fate.Pause(in.Restarts)
+	case o.action == recovery.Restarts:
+		pause := recovery.Pause(in.Restarts)
 		wait = wire.Wait{For: wire.WaitRestart, Until: m.now + pause}
 		line = fmt.Sprintf("%s %d in %v (attempt %d of %d): %s", what, r.Iteration, pause, in.Restarts,
 			in.RestartLimit(), o.why)
-	case o.fate == fate.Requeues:
+	case o.action == recovery.Requeues:
 		line, e = o.why, Event{Kind: Reassigned, Detail: o.why}
-	case o.fate == fate.Awaits && !j.isReplica():
+	case o.action == recovery.Awaits && !j.isReplica():
 		wait = wire.Wait{For: wire.WaitCheckpoint}
 		line = fmt.Sprintf("waits for an executor that has its checkpoint %s, on %s", r.Checkpoint.File,
 			r.Checkpoint.Host)
 		e = Event{Kind: Queued, Reason: line}
-	case o.fate == fate.Shrinks:
+	case o.action == recovery.Shrinks:
 		m.shrinkBudget(j, *o.said.Free)
 	}
 	for _, p := range g {
@@ -186,7 +186,7 @@ func (m *Machine) goOn(j *job, o outcome) {
 		p.record.Wait = cmp.Or(wait, p.record.Wait)
 		m.tell(p, e)
 	}
-	if o.fate == fate.Awaits && !(j.isReplica() && m.otherExecutorMayTake(j)) {
+	if o.action == recovery.Awaits && !(j.isReplica() && m.otherExecutorMayTake(j)) {
 		m.awaitCheckpoint(j, deadline, o.why)
 	}
 }

@@ -4,18 +4,18 @@ import (
 	"cmp"
 	"slices"
 
-	"tensile/controller/fate"
 	"tensile/controller/fleet"
+	"tensile/controller/recovery"
 	"tensile/graph"
 	"tensile/wire"
 )
 
-// What becomes of a job that is over, or cannot go on where it is. Package fate decides, and carryOut does it. All
-// replicas of a gang have one fate: part (d) of replicas.go.
+// What becomes of a job that is over, or cannot go on where it is. Package recovery decides, and carryOut does it. All
+// replicas of a gang have one outcome: part (d) of replicas.go.
 
 // outcome is what becomes of a job and of its peers.
 type outcome struct {
-	fate fate.Fate
+	action recovery.Action
 	// why is the reason in words.
 	why string
 	// said is the status of the job's executor in which it says so. nil: its executor is lost, or a peer's.
@@ -28,17 +28,17 @@ func (m *Machine) outcomeOf(j *job, s *wire.JobStatus) outcome {
 		return m.gangOutcome(j, s)
 	}
 	o := outcome{why: s.Error, said: s}
-	switch in := m.fateInputs(j); s.State {
+	switch in := m.recoveryInputs(j); s.State {
 	case wire.Finished:
-		o.fate, o.why = fate.Finishes, ""
+		o.action, o.why = recovery.Finishes, ""
 	case wire.Stopped:
-		o.fate, o.why = fate.Stops, ""
+		o.action, o.why = recovery.Stops, ""
 	case wire.Suspended:
-		o.fate, o.why = in.FateAfter(fate.Left), cmp.Or(s.Error, "its executor has left")
+		o.action, o.why = in.ActionAfter(recovery.Left), cmp.Or(s.Error, "its executor has left")
 		if s.Error != "" {
-			o.fate = in.FateAfter(fate.Broke)
+			o.action = in.ActionAfter(recovery.Broke)
 		}
-		if o.fate == fate.Stops {
+		if o.action == recovery.Stops {
 			o.why = ""
 		}
 	case wire.Failed:
@@ -50,7 +50,7 @@ func (m *Machine) outcomeOf(j *job, s *wire.JobStatus) outcome {
 // failure is what becomes of a job that its executor has given up. Another machine may have the files that one lacks
 // whose executor was started by hand. A gang whose checkpoint is damaged begins from scratch, as there is no other that
 // all replicas have.
-func (m *Machine) failure(j *job, in *fate.Job, o outcome) outcome {
+func (m *Machine) failure(j *job, in *recovery.Job, o outcome) outcome {
 	s, x := o.said, m.executors[j.record.Executor]
 	gang := j.isReplica()
 	switch {
@@ -61,8 +61,8 @@ func (m *Machine) failure(j *job, in *fate.Job, o outcome) outcome {
 		return m.restartOfGang(j, o.why, false)
 	case gang && j.record.From > 0 && s.Lacks:
 		j.failedAt = append(j.failedAt, x.Name)
-		if o = m.restartOfGang(j, o.why, false); o.fate == fate.GoesOn {
-			o.fate = fate.Awaits
+		if o = m.restartOfGang(j, o.why, false); o.action == recovery.GoesOn {
+			o.action = recovery.Awaits
 		}
 		return o
 	case s.Lacks && in.HasCheckpoint && !gang:
@@ -71,21 +71,21 @@ func (m *Machine) failure(j *job, in *fate.Job, o outcome) outcome {
 			in.ExecutorHere = j.domain.vacantExecutor(j, nil) != ""
 			in.Elsewhere = len(m.domains) > 1 && len(m.candidateDevices(j)) > 0
 		}
-		o.fate = in.FateAfter(fate.Lacks)
+		o.action = in.ActionAfter(recovery.Lacks)
 		return o
 	}
 	if s.Free != nil {
-		o.fate = in.FateAfter(fate.NoRoom)
+		o.action = in.ActionAfter(recovery.NoRoom)
 	}
-	if o.fate != fate.Shrinks {
+	if o.action != recovery.Shrinks {
 		if x.Kind == fleet.ByHand {
 			j.failedAt = append(j.failedAt, x.Name)
 			in.Elsewhere = len(m.allowedDevices(j)) > 0
 		}
-		o.fate = in.FateAfter(fate.Failed)
+		o.action = in.ActionAfter(recovery.Failed)
 	}
-	if gang && o.fate != fate.Fails {
-		if j.record.Restarts++; o.fate == fate.Shrinks {
+	if gang && o.action != recovery.Fails {
+		if j.record.Restarts++; o.action == recovery.Shrinks {
 			m.shrinkBudget(j, *s.Free)
 		}
 		return m.restartOfGang(j, o.why, false)
@@ -93,17 +93,17 @@ func (m *Machine) failure(j *job, in *fate.Job, o outcome) outcome {
 	return o
 }
 
-// fateInputs is what the fate of a job depends on.
-func (m *Machine) fateInputs(j *job) *fate.Job {
+// recoveryInputs is what the recovery of a job depends on.
+func (m *Machine) recoveryInputs(j *job) *recovery.Job {
 	r := &j.record
-	return &fate.Job{State: r.State, Script: r.Spec.Script, Damaged: j.damage != "", Begun: r.Iteration > 0,
+	return &recovery.Job{State: r.State, Script: r.Spec.Script, Damaged: j.damage != "", Begun: r.Iteration > 0,
 		HasCheckpoint: r.Checkpoint != nil, TakesCheckpoints: r.Spec.Checkpoint != wire.Interval{},
 		IsNew: r.Applied == 0 && j.newestLayout() != nil, Restarts: r.Restarts, Limit: r.Spec.Restarts}
 }
 
-// gangInputs is what the fate of a gang depends on when there is trouble with one of its replicas.
-func (m *Machine) gangInputs(g []*job, j *job) *fate.Job {
-	in := m.fateInputs(j)
+// gangInputs is what the recovery of a gang depends on when there is trouble with one of its replicas.
+func (m *Machine) gangInputs(g []*job, j *job) *recovery.Job {
+	in := m.recoveryInputs(j)
 	in.IsGang, in.HasCheckpoint = true, newestCommonCheckpoint(g) > 0
 	for _, o := range g {
 		in.Begun = in.Begun || o.record.Iteration > 0 || o.record.Applied > 0
@@ -126,7 +126,7 @@ func (m *Machine) gangOutcome(j *job, s *wire.JobStatus) outcome {
 	case s.State == wire.Suspended:
 		o := outcome{}
 		if !slices.ContainsFunc(m.gang(j), func(o *job) bool { return !o.replica.leftExecutor }) {
-			o.fate = fate.Rests
+			o.action = recovery.Rests
 		}
 		return o
 	case s.State == wire.Failed:
@@ -140,14 +140,14 @@ const connectionBroke = "the connection to another replica broke"
 
 // endOfGang is what becomes of a gang of which one replica has finished or was stopped: it ends when all have.
 func (m *Machine) endOfGang(j *job) outcome {
-	o := outcome{fate: fate.Finishes, said: j.replica.finalStatus}
+	o := outcome{action: recovery.Finishes, said: j.replica.finalStatus}
 	for _, p := range m.gang(j) {
 		switch {
 		case p.record.State.Over():
 		case p.replica.finalStatus == nil:
 			return m.disconnection(j, connectionBroke)
 		case p.replica.finalStatus.State == wire.Stopped:
-			o.fate = fate.Stops
+			o.action = recovery.Stops
 		}
 	}
 	return o
@@ -169,16 +169,16 @@ func (m *Machine) disconnection(j *job, why string) outcome {
 // restartOfGang is what becomes of a gang because of some trouble with one of its replicas. counts says that a restart
 // counts as one if they train.
 func (m *Machine) restartOfGang(j *job, why string, counts bool) outcome {
-	return outcome{fate: m.gangInputs(m.gang(j), j).GangFate(counts), why: why}
+	return outcome{action: m.gangInputs(m.gang(j), j).GangAction(counts), why: why}
 }
 
 // lose has a job go on as far as it may whose executor is lost.
-func (m *Machine) lose(j *job, t fate.Trouble, why string) {
+func (m *Machine) lose(j *job, t recovery.Trouble, why string) {
 	if j.isReplica() {
 		m.carryOut(j, m.restartOfGang(j, why, true))
 		return
 	}
-	m.carryOut(j, outcome{fate: m.fateInputs(j).FateAfter(t), why: why})
+	m.carryOut(j, outcome{action: m.recoveryInputs(j).ActionAfter(t), why: why})
 }
 
 // shrinkBudget has all jobs planned for within what is really free, after a device had no room for the arena of a job:

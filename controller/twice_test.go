@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"tensile/controller/fate"
+	"tensile/controller/recovery"
 	"tensile/wire"
 )
 
@@ -88,7 +88,8 @@ func TestCannotBegin(t *testing.T) {
 	w.submit("a", endless)
 	w.run(9)
 	r := w.recordOf("a")
-	if r.State != wire.JobFailed || r.Reason != "data folder /d does not exist" || r.Incarnation != 1+fate.MaxMoves ||
+	if r.State != wire.JobFailed || r.Reason != "data folder /d does not exist" ||
+		r.Incarnation != 1+recovery.MaxMoves ||
 		r.Iteration != 0 {
 		t.Errorf("job a is %s after %d executors: %s", r.State, r.Incarnation, r.Reason)
 	}
@@ -98,7 +99,7 @@ func TestCannotBegin(t *testing.T) {
 			tried++
 		}
 	}
-	if tried != 1+fate.MaxMoves-1 {
+	if tried != 1+recovery.MaxMoves-1 {
 		t.Errorf("lines %q", w.lines)
 	}
 
@@ -113,7 +114,7 @@ func TestCannotBegin(t *testing.T) {
 	// Processes that end before the job begins.
 	w = calmWorld(t, 2, 0)
 	w.submit("c", endless)
-	for i := 1; i <= 1+fate.MaxMoves; i++ {
+	for i := 1; i <= 1+recovery.MaxMoves; i++ {
 		name := fmt.Sprintf("x%d", 1)
 		if i > 1 {
 			name += fmt.Sprint(".", i)

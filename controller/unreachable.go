@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"tensile/controller/fate"
 	"tensile/controller/fleet"
+	"tensile/controller/recovery"
 	"tensile/graph"
 	"tensile/wire"
 )
@@ -44,7 +44,7 @@ func (m *Machine) removeExecutor(x *fleet.Executor, as fleet.State, why string) 
 	m.emitEvent(Event{Kind: ExecutorEnded, Executor: x.Name, Detail: why})
 	for _, j := range m.jobs {
 		if j.record.Executor == x.Name && j.hasExecutor() {
-			m.lose(j, fate.Lost, why)
+			m.lose(j, recovery.Lost, why)
 		}
 	}
 	m.releaseReservations(x.Name, func(life string) bool { return life == x.Life }, why)
@@ -196,7 +196,7 @@ func (m *Machine) giveUpExecutor(x *fleet.Executor) {
 		if !j.isReplica() { // otherwise restartGang reserves what all may have
 			m.keepReservation(j)
 		}
-		m.lose(j, fate.GivenUp, why)
+		m.lose(j, recovery.GivenUp, why)
 	}
 	if x.Rival != nil { // the second process takes the name
 		delete(m.executors, x.Name)

@@ -43,8 +43,8 @@ var rooms = map[string][][]string{
 	"wire": {{"wire", "wire/clock", "wire/limit", "wire/recording"}, {"wire/bus", "wire/journal", "wire/leader"},
 		{"wire/backup"}},
 	"executor": {{"executor", "executor/reduce"}, {"executor/sidecar", "executor/timeline"}, {"executor/agent"}},
-	"controller": {{"controller/memory", "controller/learn", "controller/queue", "controller/fleet", "controller/fate",
-		"controller/gang"},
+	"controller": {{"controller/memory", "controller/learn", "controller/queue", "controller/fleet",
+		"controller/recovery", "controller/gang"},
 		{"controller/plans"}, {"controller/place"}, {"controller"},
 		{"controller/local", "controller/simulate"}},
 	"observe": {{"observe/metrics", "observe/report", "observe/web"}, {"observe/live", "observe/top"},
@@ -124,7 +124,7 @@ var pure = []string{"graph", "graph/autodiff", "graph/cost", "plan", "plan/pool"
 	"peak", "predictor/correct", "device/lease", "device/lease/zico", "device/lease/waterwave", "device/lease/method",
 	"models", "models/passes", "swapexec", "scheduler", "scheduler/bayes", "scheduler/replay", "scheduler/draft",
 	"scheduler/policies", "scheduler/policies/...", "observe/live",
-	"controller/memory", "controller/learn", "controller/queue", "controller/fleet", "controller/fate",
+	"controller/memory", "controller/learn", "controller/queue", "controller/fleet", "controller/recovery",
 	"controller/place", "controller/gang"}
 
 // unsafes are the packages that may convert pointers.

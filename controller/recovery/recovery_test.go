@@ -1,4 +1,4 @@
-package fate
+package recovery
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 )
 
 // What becomes of a job follows from where it was, from what it can go on with, and from how often it was tried.
-func TestFateAfter(t *testing.T) {
+func TestActionAfter(t *testing.T) {
 	starts := Job{State: wire.JobStarting, IsNew: true}
 	trains := Job{State: wire.JobRunning, Begun: true, HasCheckpoint: true, Limit: 2}
 	with := func(j Job, set func(*Job)) Job {
@@ -23,7 +23,7 @@ func TestFateAfter(t *testing.T) {
 		name string
 		job  Job
 		t    Trouble
-		want Fate
+		want Action
 	}{
 		{"the executor of one that trains ends", trains, Lost, Restarts},
 		{"for the last time", with(trains, tired), Lost, Fails},
@@ -56,14 +56,14 @@ func TestFateAfter(t *testing.T) {
 		{"it fails before it has begun", with(starts, elsewhere), Failed, Retries},
 		{"and no other device takes it", starts, Failed, Fails},
 	} {
-		if got := c.job.FateAfter(c.t); got != c.want {
-			t.Errorf("%s: fate %d, want %d", c.name, got, c.want)
+		if got := c.job.ActionAfter(c.t); got != c.want {
+			t.Errorf("%s: action %d, want %d", c.name, got, c.want)
 		}
 	}
 }
 
-// All replicas of a gang have one fate; a restart that loses nothing may be repeated.
-func TestGangFate(t *testing.T) {
+// The same happens to all replicas of a gang; a restart that loses nothing may be repeated.
+func TestGangAction(t *testing.T) {
 	trains := Job{IsGang: true, State: wire.JobRunning, Begun: true, HasCheckpoint: true, Limit: 1}
 	with := func(set func(*Job)) Job {
 		j := trains
@@ -74,7 +74,7 @@ func TestGangFate(t *testing.T) {
 		name   string
 		job    Job
 		counts bool
-		want   Fate
+		want   Action
 	}{
 		{"all train", trains, true, Restarts},
 		{"all train, and nothing went wrong", trains, false, GoesOn},
@@ -88,8 +88,8 @@ func TestGangFate(t *testing.T) {
 		{"one is over", with(func(j *Job) { j.IsOver = true }), false, Fails},
 		{"the one is over", with(func(j *Job) { j.State = wire.JobFailed }), true, Stays},
 	} {
-		if got := c.job.GangFate(c.counts); got != c.want {
-			t.Errorf("%s: fate %d, want %d", c.name, got, c.want)
+		if got := c.job.GangAction(c.counts); got != c.want {
+			t.Errorf("%s: action %d, want %d", c.name, got, c.want)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package fate decides what becomes of a job that cannot go on where it is, or whose executor is lost.
-package fate
+// Package recovery decides what becomes of a job that cannot go on where it is, or whose executor is lost.
+package recovery
 
 import (
 	"time"
@@ -20,23 +20,23 @@ const (
 	Failed                 // its executor has given it up
 )
 
-// Fate is what becomes of a job.
-type Fate int
+// Action is what becomes of a job.
+type Action int
 
 const (
-	Stays    Fate = iota // it stays as it is
-	Finishes             // it is over, with all iterations done
-	Fails                // it is over, with some trouble
-	Stops                // it is over, as somebody wanted
-	Rests                // it is parked, and has no executor any more
-	Waits                // it stays in the queue, and has no executor any more
-	Restarts             // it goes on from its newest checkpoint after a pause, which counts as a restart
-	GoesOn               // it goes on from its newest checkpoint
-	Retries              // it begins at another executor, which counts as a restart
-	Moves                // it begins at another executor of its device
-	Requeues             // it goes on at another device
-	Awaits               // it waits for an executor that has its checkpoint
-	Shrinks              // it goes on from its newest checkpoint, and all with less memory, which counts as a restart
+	Stays    Action = iota // it stays as it is
+	Finishes               // it is over, with all iterations done
+	Fails                  // it is over, with some trouble
+	Stops                  // it is over, as somebody wanted
+	Rests                  // it is parked, and has no executor any more
+	Waits                  // it stays in the queue, and has no executor any more
+	Restarts               // it goes on from its newest checkpoint after a pause, which counts as a restart
+	GoesOn                 // it goes on from its newest checkpoint
+	Retries                // it begins at another executor, which counts as a restart
+	Moves                  // it begins at another executor of its device
+	Requeues               // it goes on at another device
+	Awaits                 // it waits for an executor that has its checkpoint
+	Shrinks                // it goes on from its newest checkpoint, and all with less memory, which counts as a restart
 )
 
 // Pause is for how long a job waits before a restart, by the number of those since it last got on: a second at first,
@@ -46,7 +46,7 @@ func Pause(restarts int) time.Duration { return min(time.Minute, time.Second<<mi
 // MaxMoves is how many times in a row a job gets another executor before it has begun.
 const MaxMoves = 2
 
-// Job is what the fate of a job depends on. For a replica it is what is known of all replicas of its gang together.
+// Job is what the recovery of a job depends on. For a replica it is what is known of all replicas of its gang together.
 type Job struct {
 	State wire.JobState
 	// Script says that the user who joined it starts it again.
@@ -74,8 +74,8 @@ func (j *Job) rests() bool {
 	return j.State == wire.JobQueued || j.State == wire.JobParked || j.State == wire.JobParking
 }
 
-// FateAfter is what becomes of a job in some trouble.
-func (j *Job) FateAfter(t Trouble) Fate {
+// ActionAfter is what becomes of a job in some trouble.
+func (j *Job) ActionAfter(t Trouble) Action {
 	switch {
 	case t == Lacks && j.State != wire.JobStarting, // it was told to rest or to stop before it had begun
 		(t == Left || t == Broke) && (j.rests() || j.State == wire.JobStopping),
@@ -107,7 +107,7 @@ func (j *Job) FateAfter(t Trouble) Fate {
 
 // afterLoss is what becomes of a script whose process has ended, or of a job that did not train when its executor's
 // has.
-func (j *Job) afterLoss() Fate {
+func (j *Job) afterLoss() Action {
 	switch {
 	case j.State == wire.JobStopping:
 		return Stops
@@ -127,9 +127,9 @@ func (j *Job) RestartLimit() int {
 	return j.Limit
 }
 
-// GangFate is what becomes of a gang when there is some trouble with one of its replicas, and all are taken from their
-// executors. counts says that this is a restart if they train.
-func (j *Job) GangFate(counts bool) Fate {
+// GangAction is what becomes of a gang when there is some trouble with one of its replicas, and all are taken from
+// their executors. counts says that this is a restart if they train.
+func (j *Job) GangAction(counts bool) Action {
 	counts = counts && (j.State == wire.JobStarting || j.State == wire.JobRunning || j.State == wire.JobUnknown)
 	switch {
 	case j.State.Over():
