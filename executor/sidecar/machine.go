@@ -119,7 +119,7 @@ func (m *Machine) handleMessage(message external.Message) error {
 	switch s := message.(type) {
 	case external.Hello:
 		m.handleHello(&s)
-		m.sendPlan(external.Plan{}, nil)
+		m.sendPlan(external.Plan{Strict: m.limit > 0 && !m.terms.Anyway}, nil)
 		if m.ends {
 			m.emit(Output{Send: external.Stop{}})
 		}
@@ -259,7 +259,7 @@ func (m *Machine) handlePlanned(p *Planned) {
 		m.addNote("no plan for iterations of kind %d, which train WITHOUT A LIMIT: %s", p.Number, why)
 	case m.terms.Anyway:
 		m.addNote("no plan, so it trains on WITHOUT A LIMIT: %s", why)
-		m.sendPlan(external.Plan{Why: reasonLine(why)}, nil)
+		m.send(external.Plan{Why: reasonLine(why)}, sent{})
 	default:
 		m.summary.Unmet = reasonLine(why)
 		m.addNote("no plan, so the script ends before its next step (--anyway has it train on without a limit): %s",

@@ -175,6 +175,9 @@ func (p Plan) check() error {
 	if p.Graph == 0 && (p.Bytes != 0 || len(p.Entry) > 0 || len(p.Boundaries) > 0) {
 		c.fail("there is a plan for no graph")
 	}
+	if p.Strict && (p.Graph != 0 || p.Limit == 0) {
+		c.fail("it is strict, and no limit without a plan")
+	}
 	c.storages("entry", p.Entry)
 	c.atMost("boundaries", len(p.Boundaries), maxOps+1)
 	actions := 0

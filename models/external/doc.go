@@ -33,8 +33,8 @@
 //	stop       end at the next boundary of iterations
 //
 // The first plan follows hello, or the rest that a park asks for until there is memory for the script. It names graph
-// 0: there is no plan yet, the script trains as it is and keeps to limit_bytes. A script records some of its first
-// iterations and sends a graph; a plan for it follows, or one for graph 0 that says why there is none. Plans are
+// 0: there is no plan yet, and the script keeps to limit_bytes as far as it can by moving what is saved for the backward
+// pass. A script records some of its first iterations and sends a graph; a plan for it follows, or one for graph 0 that says why there is none. Plans are
 // numbered from 1, upwards. The script takes the newest of each graph at the next boundary of iterations, leaves those
 // in between, and answers with applied. It keeps the newest plan of each of its graphs until one for graph 0 comes;
 // which of them an iteration follows is its choice, and the limit is that of the newest of all. Shrinking and growing
@@ -65,6 +65,7 @@
 //	           graph         the number of a graph, or 0
 //	           limit_bytes   that its allocator may reserve on the device; 0: no limit
 //	           [why]         there is no plan for the newest graph
+//	           [strict]      of the first plan: the script ends where one of its ops works on more than limit_bytes
 //	         of a plan for a graph:
 //	           plan_bytes    the most that storages of the graph, held bytes and scratch have at a time
 //	           entry         storages on the device at the start of an iteration, ascending. The other parameters and

@@ -59,6 +59,8 @@ def start(parameters, optimizer, planner, why=None):
     if why:
         _session.stop(why)
         return
+    if hasattr(planner, "begin"):
+        planner.begin(_session)
     _session.find_lent()
     if not _session.off:
         _session.enter(hooks.install(_session))

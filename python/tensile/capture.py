@@ -7,6 +7,7 @@ what it allocates beside its outputs. What changes between two ops is written by
 """
 
 import copy
+import sys
 
 import torch
 
@@ -65,6 +66,10 @@ _KNOWN = ("aten.", "prims.", "prim.")
 _SEEDED = torch.Tag.nondeterministic_seeded
 
 
+class TooLarge(torch.OutOfMemoryError):
+    """An op works on more bytes than the limit: no plan can keep it."""
+
+
 LENT = 64  # storages beside those that live, at which the ones that are gone are forgotten
 
 
@@ -76,6 +81,9 @@ class Recorder:
         self.lent = {}  # id -> Weak, of storages that something else reads or writes by their address
         self.most = LENT  # of these, at which those that are gone are forgotten
         self.known = {}  # id -> Seen, of those that live
+        self.bytes = 0  # of these, as they were when they were first seen
+        self.most_bytes = 0  # that an op may work on; 0: any
+        self.room = None  # makes room for so many bytes, and reports whether it could; None: there is no limit
         self.awaited = {}  # and of those of ops that have played, until they are seen
         self.young = {}  # those of the last two cycles, which are polled before each op
         self.at = 0
@@ -188,7 +196,8 @@ class Recorder:
         gone = [s for s in among.values() if s.weak.expired()]
         for s in gone:
             s.died, s.weak = self.at, None
-            self.known.pop(s.id, None)
+            if self.known.pop(s.id, None) is not None and not s.elsewhere:
+                self.bytes -= s.bytes
             self.young.pop(s.id, None)
 
     def see(self, tensor, made):
@@ -204,6 +213,7 @@ class Recorder:
             if i in self.lent and not self.lent[i].expired():
                 s.stays = s.unseen = True
             self.known[i] = self.young[i] = s
+            self.bytes += 0 if s.elsewhere else s.bytes
         return s
 
     def run(self, func, args, kwargs, phase, probe, cut=None):
@@ -228,9 +238,18 @@ class Recorder:
         else:
             out = self.timed(r, func, args, kwargs)
             self.outputs(r, out)
+        if self.most_bytes and not r.aliases():
+            self._fits(r)
         self.records.append(r)
         self.at += 1
         return out
+
+    def _fits(self, r):
+        """Ends the script whose op can be in no plan within the limit."""
+        size = sum(s.bytes for s in dict.fromkeys(r.ins + r.outs) if not s.elsewhere)
+        if size > self.most_bytes:
+            raise TooLarge(f"{r.func} works on {size} bytes, and the limit is {self.most_bytes} ({caller()}): raise "
+                           "--memory, or take a smaller batch")
 
     def timed(self, r, func, args, kwargs):
         begun = self.times.begin()
@@ -265,7 +284,7 @@ class Recorder:
             return storage_of(tensor)
 
         storages = {s: s.weak.get() for s in dict.fromkeys(r.ins) if not s.elsewhere}
-        before = {s: view(storages[s]).clone() for s in storages if s.bytes}
+        before = self.copied(storages)
         own = generators(args, kwargs)
         try:
             random = random_state(self.device.type, own)
@@ -286,7 +305,7 @@ class Recorder:
         for s in before:
             if s.stays or storages[s].nbytes() != s.bytes:
                 r.once = True
-            elif not torch.equal(view(storages[s]), before[s]):
+            elif not _holds(storages[s], before[s]):
                 r.writes.add(s)
         if len(storages) < len(set(r.ins)):  # nobody tells when what is elsewhere is written
             r.once, r.looks = True, r.aliases() and bool(storages)
@@ -298,11 +317,29 @@ class Recorder:
             r.looks = looks(func, again)
             r.once = r.looks
             return out
-        if r.once or not (made or r.writes):
+        if r.once or not (made or r.writes) or not self._fits_twice(r, made, before):
             r.once = True
             return out
-        self.twice(r, func, again, before, storages, out, random, drawn)
+        try:
+            self.twice(r, func, again, before, storages, out, random, drawn)
+        except torch.OutOfMemoryError:
+            r.once = True
         return out
+
+    def copied(self, storages):
+        """Returns what is in the operands of an op: their bytes, or checksums of these where bytes would not fit."""
+        sizes = {s: s.bytes for s in storages if s.bytes}
+        if self.room is None or self.room(2 * sum(sizes.values())):  # the op makes something, too
+            try:
+                return {s: view(storages[s]).clone() for s in sizes}
+            except torch.OutOfMemoryError:
+                pass
+        return {s: checksum(storages[s]) for s in sizes}
+
+    def _fits_twice(self, r, made, before):
+        """Reports whether an op can run again beside what it has made and what was there before."""
+        return not any(type(b) is int for b in before.values()) and (self.room is None or self.room(
+            r.scratch + sum(s.bytes for s in (*before, *r.writes, *made))))
 
     def twice(self, r, func, again, before, storages, out, random, drawn):
         """Runs an op that has run once more, from what was there before, and compares bits."""
@@ -330,6 +367,24 @@ class Recorder:
             for s in after:
                 view(storages[s]).copy_(after[s])
             set_random_state(drawn)
+
+
+def _holds(storage, before):
+    """Reports whether a storage has the bytes, or the checksum, that it had before."""
+    return checksum(storage) == before if type(before) is int else torch.equal(view(storage), before)
+
+
+def caller():
+    """Returns the line of the script that runs: the innermost of its main module, or else outside of torch."""
+    frame, found = sys._getframe(1), None
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__"))
+        if name == "__main__" or found is None and name.split(".")[0] not in ("torch", "tensile"):
+            found = frame
+            if name == "__main__":
+                break
+        frame = frame.f_back
+    return "no line" if found is None else f"{found.f_code.co_filename}, line {found.f_lineno}"
 
 
 def looks(func, again):

@@ -67,8 +67,12 @@ class Events:
             return []
         for thread in threads:
             dropped, depth = None, 0  # bytes that playback takes away
+            hidden = 0  # how deep in moves that are not the script's
             for e in thread:
                 kind = e.kind()
+                if hidden or kind == "push" and e.name() == _MOVE:
+                    hidden += (kind == "push") - (kind == "pop")
+                    continue
                 depth += (kind == "push") - (kind == "pop")
                 if kind == "memory_alloc":
                     sizes.append(e.cpu_memory_usage())
@@ -233,12 +237,17 @@ class Times:
         self.taken = []
 
 
-_DROP, _BEGIN = "tensile.drop ", "tensile.begin"
+_DROP, _BEGIN, _MOVE = "tensile.drop ", "tensile.begin", "tensile.move"
 
 
 def marking():
     """Returns a context that is None among the sizes."""
     return torch.autograd.profiler.record_function(_BEGIN)
+
+
+def moving():
+    """Returns a context whose sizes do not count."""
+    return torch.autograd.profiler.record_function(_MOVE)
 
 
 def dropping(count):

@@ -56,13 +56,16 @@ def _ascending(value, what):
 
 
 def _plan(body):
-    _fields(body, "a plan", ("number", "graph", "limit_bytes"), ("why", "plan_bytes", "entry", "boundaries"))
+    _fields(body, "a plan", ("number", "graph", "limit_bytes"), ("why", "strict", "plan_bytes", "entry",
+                                                                   "boundaries"))
     _whole(body["number"], "number", 1)
     _whole(body["graph"], "graph", 0)
     _whole(body["limit_bytes"], "limit_bytes", 0)
     _whole(body.get("plan_bytes", 0), "plan_bytes", 0)
     if not isinstance(body.get("why", ""), str):
         raise ValueError("why is no text")
+    if type(body.get("strict", False)) is not bool:
+        raise ValueError(f"strict is {_short(body['strict'])}, not true or false")
     _ascending(body.get("entry", []), "entry")
     boundaries = body.get("boundaries", [])
     if type(boundaries) is not list:
@@ -76,6 +79,8 @@ def _plan(body):
     _ascending([b["before"] for b in boundaries], "before")
     if body["graph"] == 0 and (body.get("entry") or boundaries):
         raise ValueError("there is a plan for no graph")
+    if body.get("strict") and (body["graph"] or not body["limit_bytes"]):
+        raise ValueError("it is strict, and no limit without a plan")
 
 
 def _action(a):

@@ -15,6 +15,7 @@ from .copies import rates
 from .iteration import LEAST
 
 VARIABLE, ADDRESS = "TENSILE_SOCKET", "TENSILE_ADDRESS"
+PATIENCE = 60  # seconds, in which a sidecar answers
 HELD = socket.CMSG_SPACE(16 * array.array("i").itemsize)
 
 
@@ -157,6 +158,11 @@ class Link:
             return self.older.pop(min(self.older, key=lambda graph: self.older[graph]["number"]))
         plan, self.plan = self.plan, None
         return plan
+
+    def begin(self, session):
+        """Waits for the first plan, which has the limit, or for the order to rest until there is one."""
+        self._read(PATIENCE)
+        self.step(session)
 
     def step(self, session):
         """After a step of the optimizer: rests or ends if the sidecar says so."""

@@ -8,10 +8,13 @@ in between, whatever the script does: an iteration other than the recorded one c
     forward    op: pack 0 | op: pack 1 | op: pack 2, and only packs hold what 0 has: out, drop | ...
     backward   ... | op: unpack 2 | op: unpack 1 | op: unpack 0: in
 
+Before there is a plan, what packs alone hold goes in the same way, the oldest first, where a limit is near.
+
 A recording notes at which pack each storage is held by packs alone, and before which op it is needed again. Torch
 compares no versions of what hooks have saved, so unpack does.
 """
 
+import contextlib
 import sys
 import threading
 import weakref
@@ -20,8 +23,10 @@ import torch
 from torch._C import _autograd
 
 from . import modes
-from .away import Saves
-from .storages import emptied, identity, lies, storage_of
+from .away import LEAST_MOVED, Saves
+from .copies import One
+from .events import moving
+from .storages import emptied, identity, lies, resizable, storage_of
 
 # Whether torch says which hooks are there, and who holds a storage. Torch 2.6 does not: ops are looked at there.
 AVAILABLE = hasattr(_autograd, "_top_saved_tensors_default_hooks") and hasattr(torch._C, "_storage_Use_Count")
@@ -51,12 +56,13 @@ def only(tensors):
 class Pack:
     """A saved tensor, whose storage may be away."""
 
-    __slots__ = ("tensor", "version", "kept", "names", "theirs", "__weakref__")
+    __slots__ = ("tensor", "version", "seen", "kept", "names", "theirs", "__weakref__")
 
     def __init__(self, t):
         self.tensor = d = kept_as(t)
         self.version = version_of(t, d)
-        self.kept = None
+        self.seen = None  # the storage, where that is recorded
+        self.kept = None  # and what is kept of it, where it may go
         self.names = t.__dict__ if d is not t and t.__dict__ else None  # what the script has put on it
         self.theirs = None  # the script's own way to unpack, where it has registered one
 
@@ -113,12 +119,12 @@ def register_hooks(old):
 
 
 class Kept:
-    """A storage that the plan takes away, while packs have it."""
+    """A storage that may go to the host, while packs have it."""
 
-    __slots__ = ("moves", "number", "packs", "size", "away", "__weakref__")
+    __slots__ = ("copies", "number", "packs", "size", "away", "__weakref__")
 
-    def __init__(self, moves, number, size):
-        self.moves, self.number, self.size = moves, number, size
+    def __init__(self, copies, number, size):
+        self.copies, self.number, self.size = copies, number, size
         self.packs = []  # weak references
         self.away = False
 
@@ -128,7 +134,31 @@ class Kept:
         return only(tensors) if tensors else None
 
     def tensors(self):
-        return [p.tensor for p in (r() for r in self.packs) if p is not None and p.kept is not None]
+        return [p.tensor for p in (r() for r in self.packs) if p is not None and p.theirs is None]
+
+    def goes(self, recorder):
+        """Begins its copy to the host, if it may go now: packs alone hold it, and nothing knows its address."""
+        storage = self.storage()
+        if storage is None or storage.nbytes() != self.size or recorder.lends(storage) or not resizable(storage):
+            return False
+        self.copies.out(self.number, storage)
+        return True
+
+    def empty(self):
+        """Gives back the memory of what was copied."""
+        storage = self.storage()
+        if storage is not None:
+            self.copies.settle(self.number)
+            self.away = True  # before it is, should a signal come in between
+            self.away = emptied(storage)
+
+    def bring(self, t):
+        """Brings it back from the host, where one of its tensors is."""
+        storage = storage_of(t)
+        if storage.nbytes() != self.size:
+            storage.resize_(self.size)
+        self.copies.fetch(self.number, storage)
+        self.away = False
 
 
 def kept_as(t):
@@ -204,9 +234,11 @@ class Notes:
         p = Pack(t)
         try:
             if session.recording():
-                p.kept = self._note(t, p)
+                p.seen = self._note(t, p)
             else:
                 self.whole = False
+            if session.limit and session.unplanned():
+                session.room.take(t, p)
         except Exception as e:
             self.whole = False
             session.broken(e)
@@ -244,10 +276,12 @@ class Notes:
             return p.theirs(p.tensor)
         if self.session.recording():
             try:
-                self._needed(p.kept)
+                self._needed(p.seen)
             except Exception as e:
                 self.whole = False
                 self.session.broken(e)
+        if p.kept is not None:
+            self.session.room.bring(p)
         return p.unpacked()
 
     def _needed(self, s):
@@ -260,6 +294,164 @@ class Notes:
             self.needed[s] = len(self.unpacks)
             self.held.pop(s, None)
         self.unpacks.append(self.recorder.at)
+
+
+MARGIN = 8  # part of the limit that is left free for what ops make, if that is more than
+TIMES = 4  # as many times the largest storage that was saved: the backward pass of one op is some ops
+
+
+class Goes(Kept):
+    """What goes by no plan."""
+
+    __slots__ = ("room",)
+
+    def __init__(self, room, size):
+        super().__init__(One(), 0, size)
+        self.room = room
+
+    def __del__(self):
+        self.room.let_go(self)
+
+
+class Room:
+    """Keeps iterations that have no plan within the limit, as far as what autograd saves can: where bytes come near it, what
+    packs alone hold goes to the host, the oldest first."""
+
+    def __init__(self, session):
+        self.session, self.recorder = session, session.recorder
+        self.here = weakref.WeakValueDictionary()  # id of a storage -> what is kept of it, the oldest first
+        self.gone = weakref.WeakSet()
+        self.away = self.saved = 0  # bytes of these, and of those
+        self.lost = 0  # bytes that were let go while they were away
+        self.largest = 0  # bytes of a storage
+        self.lasting = {}  # id of a storage of what is trained -> bytes, as the iteration begins
+        self.unmet = {id(p): p for p in session.parameters}  # that no op has touched yet
+
+    def begin(self):
+        """An iteration begins."""
+        if self.session.limit:
+            self.lasting = {identity(t): storage_of(t).nbytes() for t in self.session.lasting()}
+
+    def let_go(self, kept):
+        if kept.away:
+            self.away -= kept.size
+            self.lost += kept.size
+        else:
+            self.saved -= kept.size
+
+    def live(self):
+        """Returns how many bytes there are; on a CPU by what is recorded, or else by what is trained and was saved."""
+        s = self.session
+        if s.figures is not None:
+            stats = s.figures.stats(s.figures.device)
+            if stats["reserved_bytes"]["all"]["current"] > s.limit:
+                torch.cuda.empty_cache()
+            return stats["allocated_bytes"]["all"]["current"]
+        if s.course != s._record:
+            return sum(self.lasting.values()) + self.saved
+        known = self.recorder.known
+        for i in [i for i, p in self.unmet.items() if p.layout != torch.strided or identity(p) in known]:
+            del self.unmet[i]
+        return self.recorder.bytes + sum(storage_of(p).nbytes() for p in self.unmet.values()) - self.away
+
+    def take(self, t, p):
+        """Takes a pack, and makes room for what the next op makes."""
+        if p.tensor is not t and t.layout == torch.strided:
+            self._keep(p)
+        self.make(0)
+
+    def _keep(self, p):
+        storage = storage_of(p.tensor)
+        i, size = storage._cdata, storage.nbytes()
+        device = self.session.device
+        if size < LEAST_MOVED[device.type] or i in self.lasting or not lies(storage, device):
+            return
+        kept = self.here.get(i)
+        if kept is None:
+            kept = self.here[i] = Goes(self, size)
+            self.saved += size
+            self.largest = max(self.largest, size)
+        p.kept = kept
+        kept.packs.append(weakref.ref(p))
+
+    def fits(self, size):
+        """Makes room for so many bytes that an op takes beside what it makes; reports whether they fit."""
+        return self.make(size + self.largest - self._margin())
+
+    def _margin(self):
+        return max(self.session.limit // MARGIN, TIMES * self.largest)
+
+    def make(self, size):
+        """Has what may go give back its memory until so many bytes more fit, and some beside; reports whether they do."""
+        with self.session.lock, modes.own():
+            over = self.live() + size + self._margin() - self.session.limit
+            for i, kept in list(self.here.items()) if over > 0 else ():
+                over -= self._go(i, kept)
+                if over <= 0:
+                    break
+        return over <= 0
+
+    def clear(self):
+        """Has all go that may, as the allocator has found no memory; reports whether anything has gone."""
+        with self.session.lock, modes.own():
+            gone = sum([self._go(i, kept) for i, kept in list(self.here.items())])
+            if gone and self.session.figures is not None:
+                torch.cuda.empty_cache()
+        return gone > 0
+
+    def _go(self, i, kept):
+        """Has a storage go, if it can; returns how many bytes that gave back."""
+        with self._aside():
+            if not kept.goes(self.recorder):
+                return 0
+            kept.empty()
+        if not kept.away:
+            return 0
+        del self.here[i]
+        self.gone.add(kept)
+        self.away += kept.size
+        self.saved -= kept.size
+        return kept.size
+
+    def bring(self, p):
+        """Brings back what a pack has, and makes room for that."""
+        kept, s = p.kept, self.session
+        if s.limit and s.unplanned():
+            self.make(kept.size if kept.away else 0)
+        if kept.away:
+            with s.lock, modes.own():
+                if kept.away:
+                    self._bring(kept, p.tensor)
+
+    def _bring(self, kept, t):
+        with self._aside():
+            try:
+                kept.bring(t)
+            except torch.OutOfMemoryError:
+                if not self.clear():
+                    raise
+                kept.bring(t)
+        self.gone.discard(kept)
+        self.away -= kept.size
+        self.here[identity(t)] = kept
+        self.saved += kept.size
+
+    def home(self):
+        """Brings all back, before a plan moves storages by what ops touch."""
+        for kept in list(self.gone):
+            self._bring(kept, kept.tensors()[0])
+
+    @contextlib.contextmanager
+    def _aside(self):
+        """Hides moves from what is measured of the script."""
+        s = self.session
+        if s.segments is None:
+            yield
+            return
+        with moving():
+            yield
+        if s.figures is not None:
+            s.figures.take()
 
 
 class Saver:
@@ -329,7 +521,7 @@ class Saver:
             size = storage.nbytes()
             if m.living(n) is not None or size > m.room[n] or not lies(storage, self.session.device):
                 return
-            kept = self.current[i] = Kept(m, n, size)
+            kept = self.current[i] = Kept(m.copies, n, size)
             m.kept[n] = weakref.ref(kept)
         p.kept = kept
         kept.packs.append(weakref.ref(p))
@@ -345,15 +537,12 @@ class Saver:
         with modes.own():
             self._settle()
             for kept in due:
-                storage = kept.storage()
-                if storage is None or storage.nbytes() != kept.size or self.session.recorder.lends(storage):
+                if not kept.goes(self.session.recorder):
                     if kept.tensors():
                         self.late.append(kept)
                     continue
-                self.current.pop(storage._cdata, None)
-                m.copies.out(kept.number, storage)
+                self.current.pop(identity(kept.tensors()[0]), None)
                 self.leaving.append(kept)
-                del storage
                 if m.copies.at_once:
                     self._settle()
 
@@ -361,11 +550,7 @@ class Saver:
         """Gives back the memory of what was copied."""
         leaving, self.leaving = self.leaving, []
         for kept in leaving:
-            storage = kept.storage()
-            if storage is not None:
-                kept.moves.copies.settle(kept.number)
-                kept.away = True  # before it is, should a signal come in between
-                kept.away = emptied(storage)
+            kept.empty()
 
     def unpack(self, p):
         if p.theirs is not None:
@@ -376,7 +561,7 @@ class Saver:
                 self._bring(kept, p.tensor)
             elif kept in self.leaving:
                 self.leaving.remove(kept)  # it may be written now
-            kept.moves.copies.use(kept.number)
+            kept.copies.use(kept.number)
         m = self.moves
         if m is not None and m.starts:
             for n in m.starts.get(self.u, ()):
@@ -386,13 +571,8 @@ class Saver:
 
     def _bring(self, kept, t):
         with self.session.lock, modes.own():  # several threads may ask for it
-            if not kept.away:
-                return
-            storage = storage_of(t)
-            if storage.nbytes() != kept.size:
-                storage.resize_(kept.size)
-            kept.moves.copies.fetch(kept.number, storage)
-            kept.away = False
+            if kept.away:
+                kept.bring(t)
 
     def _start(self, m, n):
         kept = m.living(n)

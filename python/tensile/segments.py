@@ -39,14 +39,16 @@ class Segments:
     def begin(self):
         """Begins a cycle at the end of a step."""
         s = self.session
-        self.ins, self.outs, self.peaks = [], [], []
+        self.ins, self.outs, self.peaks, self.lost = [], [], [], []
         self.lasting = {identity(p) for p in s.parameters}
         self.begun = time.perf_counter_ns()
         if s.figures is not None:
             s.figures.take()
             self.resident = 0
         else:
-            self.resident = all_bytes(s.device, [p.grad for p in s.parameters if p.grad is not None])
+            self.resident = s.room.away + all_bytes(s.device, [
+                p.grad for p in s.parameters if p.grad is not None])
+            self.lost.append(s.room.lost)
             self.events = Events().start()
 
     def stop(self):
@@ -59,6 +61,8 @@ class Segments:
             for size in self.events.stop() + [None]:
                 if size is None:
                     self.peaks.append(most)
+                    k = len(self.peaks)
+                    now -= self.lost[k] - self.lost[k - 1] if k < len(self.lost) else 0
                     most = now
                 else:
                     now += size
@@ -100,8 +104,9 @@ class Segments:
         recorder.at += 1
         recorder.poll(recorder.young)
         if s.figures is not None:
-            self.peaks.append(s.figures.take()["allocated_bytes"]["all"]["peak"])
+            self.peaks.append(s.figures.take()["allocated_bytes"]["all"]["peak"] + s.room.away)
         elif self.events is not None:
+            self.lost.append(s.room.lost)
             with marking():
                 pass
 

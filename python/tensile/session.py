@@ -11,7 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import modes, pieces, saved
-from .capture import Recorder, digest, first_difference, mark_fixed
+from .capture import Recorder, TooLarge, digest, first_difference, mark_fixed
 from .copies import on_host
 from .events import Figures, Peaks
 from .iteration import Iteration
@@ -20,8 +20,8 @@ from .load import load
 from .player import Changed, Differs, Lent, Player
 from .program import PlanError, Program
 from .segments import Segments
-from .storages import (Unsupported, Untyped, Weak, arguments, identity, lent_storages, resizable, storage_of, view,
-                       written)
+from .storages import (Unsupported, Untyped, Weak, arguments, identity, lent_storages, random_state, resizable,
+                       set_random_state, storage_of, view, written)
 
 
 TRIES = 2
@@ -96,7 +96,7 @@ class Session(TorchDispatchMode):
         self.tries = 0  # beginnings of an iteration that may still turn out to be none, until the step's end
         self.aside = frozenset()  # while a loader runs: ids of the storages that playback moves
         self.thread = threading.get_ident()
-        self.notes, self.saver = saved.Notes(self), saved.Saver(self)
+        self.notes, self.saver, self.room = saved.Notes(self), saved.Saver(self), saved.Room(self)
         self.segments = None  # what records iterations whose ops cannot be seen; None: they can
         self.peaks = Peaks()
         self.profiling = False  # the script has a profiler of torch
@@ -117,7 +117,7 @@ class Session(TorchDispatchMode):
         self.reading = 0  # functions of torch that read memory without an op are running
         self.lent = False  # it was said that a tensor stays where it is
         self.begun = time.perf_counter_ns()
-        self.wall = self.limit = 0  # nanoseconds of the newest iteration, and bytes of the newest plan
+        self.wall = self.limit = 0  # nanoseconds of the newest iteration, and bytes that the newest plan may have
         os.register_at_fork(before=self._forks, after_in_child=self._forked)
 
     @property
@@ -151,13 +151,35 @@ class Session(TorchDispatchMode):
         if modes.below():  # a mode of torch's own, which traces: no op of an iteration
             self.home()
             return func(*args, **(kwargs or {}))
-        return self.course(func, args, kwargs or {})
+        return self._within(func, args, kwargs or {}) if self.limit else self.course(func, args, kwargs or {})
+
+    def _within(self, func, args, kwargs):
+        """Runs an op. One that has found no memory, and has written none, runs again once what packs alone hold has gone."""
+        before = random_state(self.device.type) if torch.Tag.nondeterministic_seeded in getattr(func, "tags", ()) and self.unplanned() else ()
+        try:
+            return self.course(func, args, kwargs)
+        except torch.OutOfMemoryError as e:
+            if isinstance(e, TooLarge) or not self.unplanned() or written(func, args, kwargs) or not self.room.clear():
+                raise
+        set_random_state(before)
+        return self.course(func, args, kwargs)
 
     def enter(self, hooks):
         """Begins to see ops."""
         self.hooks, self.sees = hooks, True
         modes.enter(self)
+        self._take()
+        self.room.begin()
         self.look_at_saved()
+
+    def unplanned(self):
+        """Reports whether the iteration that runs, or comes, has no plan."""
+        if self.off or self.unseen or self.course == self._saved:
+            return False
+        p = None
+        if self.course == self._play or self.course == self._pass and self.count >= 0:
+            p = self.coming or self.player
+        return p is None or p.program is None or self.segments is not None
 
     def find_lent(self):
         """Looks which storages something else than ops reads or writes already: these stay where they are."""
@@ -198,7 +220,8 @@ class Session(TorchDispatchMode):
     def look_at_saved(self, on=True):
         """Has this session told of what autograd saves while that is recorded, or played back."""
         if threading.get_ident() == self.thread:
-            hooks = self.notes if self.recording() else self.saver if self.course == self._saved else None
+            notes = self.recording() or self.limit and self.unplanned()
+            hooks = self.notes if notes else self.saver if self.course == self._saved else None
             saved.enter(hooks if on and self.sees and not self.off else None)
 
     def _choose_way(self):
@@ -214,6 +237,7 @@ class Session(TorchDispatchMode):
             if self.segments is None and not modes.entered(self):
                 modes.enter(self)
             self.notes.begin()
+            self.room.begin()
             self.look_at_saved()
             if self.segments is not None and self.course in (self._segment, self._unlooked):
                 self.segments.begin()
@@ -257,6 +281,7 @@ class Session(TorchDispatchMode):
                 self.kinds, self.order, self.player, self.coming = [], Kinds(), None, None
                 self.cycles, self.before, self.unlike, self.pause = {}, None, 0, 0
                 self.course, self.count, self.unseen, self.unknown = self._unlooked, -1, 0, True
+                self.room.begin()
             modes.leave(self)
         except Exception as e:
             self.broken(e)
@@ -321,7 +346,7 @@ class Session(TorchDispatchMode):
                 self._look(func, args, kwargs)
                 return recorder.run(func, args, kwargs, self.phase, self.probes, self.cut)
         except Exception as e:
-            if recorder.running:
+            if recorder.running or isinstance(e, TooLarge):
                 raise
             if isinstance(e, Unsupported):
                 self.stop(str(e))
@@ -508,6 +533,7 @@ class Session(TorchDispatchMode):
             self.touched = self.reserved = q.touched
         self._measure(q, q.resident())
         if q.program is not None:
+            self.room.home()
             q.followed += 1
             q.clock(q.followed % self.samples == CLOCKED)
 
@@ -579,7 +605,7 @@ class Session(TorchDispatchMode):
         """Takes a plan, and returns the player that has another one in force now than before; 0 is a graph of all."""
         of = plan["graph"]
         p = next((p for p in self.kinds if of in p.sizes), None) if of else self.player
-        if p is None:
+        if of and p is None:
             self.planner.applied(plan, self.iterations, f"no iteration is of graph {of} any more")
             return None
         try:
@@ -595,7 +621,10 @@ class Session(TorchDispatchMode):
                 q.leave()
             q.load(program if q is p else None, plan)
         self.limit = limit
-        self._wall(limit)
+        self.recorder.room = self.room.fits if limit else None
+        self.recorder.most_bytes = limit if plan.get("strict") else 0
+        if self.kinds:  # before that, what cannot go has to fit, too
+            self._wall(limit)
         self.planner.applied(plan, self.iterations, None)
         return p
 
@@ -958,26 +987,28 @@ class Session(TorchDispatchMode):
             say(f"{self._called(tensor)} stays where it is, as {why}, and so do others like it; kernels that are ops "
                 "by torch.library (triton_op, custom_op) let a plan move them; this is said once")
 
+    def lasting(self):
+        """Returns what is trained, with gradients and what the optimizer keeps, where it can move."""
+        found = {id(p): p for g in self.optimizer.param_groups for p in g["params"]}
+        found.update((id(p), p) for p in self.parameters)
+        kept = [(p, p.grad, *self.optimizer.state.get(p, {}).values()) for p in found.values()]
+        return [t for ts in kept for t in ts if isinstance(t, torch.Tensor) and t.layout == torch.strided
+                and t.device == self.device]
+
     def rest(self):
         """Takes from the device what is trained, with gradients and what the optimizer keeps; returns the copies. Other
         threads that compute on what is known wait until it wakes."""
         self.lock.acquire()
         self.home()
         away = {}
-        trained = {id(p): p for g in self.optimizer.param_groups for p in g["params"]}
-        trained.update((id(p), p) for p in self.parameters)
         try:
             with modes.own():
-                for p in trained.values():
-                    kept = self.optimizer.state.get(p, {}).values()
-                    for t in (p, p.grad, *(v for v in kept if isinstance(v, torch.Tensor))):
-                        if t is None or t.layout != torch.strided or t.device != self.device:
-                            continue
-                        s = storage_of(t)
-                        if identity(t) in away or not s.nbytes() or not resizable(s):
-                            continue
-                        away[identity(t)] = s, on_host(s.nbytes()).copy_(view(s))
-                        s.resize_(0)
+                for t in self.lasting():
+                    s = storage_of(t)
+                    if identity(t) in away or not s.nbytes() or not resizable(s):
+                        continue
+                    away[identity(t)] = s, on_host(s.nbytes()).copy_(view(s))
+                    s.resize_(0)
         except BaseException:
             self.wake(away)
             raise

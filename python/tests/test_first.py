@@ -1,0 +1,317 @@
+"""A limit before there is a plan: the first iterations are within it, to the bits of the script alone."""
+
+import contextlib
+import gc
+import random
+import unittest
+from unittest import mock
+
+import scripts
+import test_saved
+import torch
+from plans import random_plan
+from scripts import LONG, Planner, Run, differs, execute
+from test_programs import program
+from torch import nn
+
+from tensile import modes, saved
+from tensile.capture import TooLarge
+from tensile.events import Events, marking
+from tensile.session import Session
+
+
+class Limited(Planner):
+    """Has a limit, and no plan, or those of make after some steps."""
+
+    def __init__(self, limit, strict=False, make=None):
+        super().__init__(make)
+        if limit:
+            self.plans.append({"number": 1, "graph": 0, "limit_bytes": limit, "strict": strict})
+            self.next.append(self.plans[0])
+
+
+class Deep(nn.Module):
+    """Most of its memory is what autograd saves."""
+
+    def __init__(self, depth=24, width=64):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return x
+
+
+def deep(run, forward=lambda i, model, x: model(x), backward=lambda i, loss: loss.backward(), iterations=5, rows=2048, depth=24,
+         compiles=None, after=None):
+    torch.manual_seed(0)
+    model = Deep(depth)
+    if compiles:
+        torch._dynamo.reset()
+        for layer in model.layers:
+            layer.compile(backend=compiles)
+    o = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    run.join(model, o)
+    for i in range(iterations):
+        o.zero_grad(set_to_none=True)
+        loss = forward(i, model, torch.randn(rows, 64)).pow(2).mean()
+        backward(i, loss)
+        o.step()
+        yield loss.item()
+        if after:
+            after(i)
+
+
+def peaks(script, planner=None, **options):
+    """Runs a script; returns the most that the allocator has in each iteration, and what execute returns."""
+    torch.manual_seed(7)
+    run, losses = Run(planner), []
+    events = Events().start()
+    try:
+        for loss in script(run, **options):
+            losses.append(loss)
+            with marking():
+                pass
+    finally:
+        sizes = events.stop()
+    run.leave()
+    now, most, found = 0, 0, []
+    for size in sizes:
+        if size is None:
+            found.append(most)
+            most = now
+        else:
+            now += size
+            most = max(most, now)
+    return found, (losses, run.state())
+
+
+def noted(iteration):
+    """Returns what was noted of the packs of a cycle, with storages by first appearance."""
+    numbers, saves = {}, iteration.saves
+
+    def of(s):
+        return None if s is None else numbers.setdefault(s, len(numbers))
+    return ([(of(s), shape, dtype) for s, shape, dtype in saves.packs], {of(s): k for s, k in saves.needed.items()},
+            {of(s): (k, at - iteration.made_of[2]) for s, (k, at) in saves.alone.items()},
+            [at - iteration.made_of[2] for at in saves.unpacks])
+
+
+class First(test_saved.Base):
+    @contextlib.contextmanager
+    def within(self, limit):
+        """Has sessions begin with a limit, and counts what goes."""
+        with self.watched():
+            yield Limited(limit)
+
+    def test_a_third(self):
+        """What needs three times its limit has no more than that from its first iteration on."""
+        for name, options in ("ops", {}), ("compiled", {"compiles": "aot_eager"}):
+            with self.subTest(name=name):
+                alone, want = peaks(deep, **options)
+                limit = max(alone) // 3
+                with self.within(limit) as p, mock.patch.object(saved, "moving", contextlib.nullcontext):
+                    found, got = peaks(deep, p, **options)
+                self.assertEqual((differs(want, got), p.errors), ("", []))
+                self.assertGreater(self.moved, 0)
+                self.assertLessEqual(max(found), limit, (alone, found))
+
+    def test_no_limit(self):
+        """Nothing goes where there is no limit, or what is needed is far below it."""
+        for limit in 0, 1 << 30:
+            with self.within(limit) as p:
+                execute(deep, p)
+            self.assertEqual((self.moved, len(p.graphs)), (0, 1))
+
+    def test_recorded(self):
+        """What is recorded within a limit is what is recorded without one."""
+        for name, script, options in (
+                ("cnn", scripts.plain, {}), ("encoder", scripts.plain, {"network": "encoder"}), ("deep", deep, {}),
+                ("compiled", deep, {"compiles": "aot_eager", "iterations": 8})):
+            with self.subTest(name=name):
+                found = []
+                for limit in 0, 1:
+                    with self.within(limit) as p:
+                        execute(script, p, **options)
+                    found.append(p.graphs[0])
+                self.assertGreater(self.moved, 0)
+                a, b = found
+                self.assertEqual(noted(a), noted(b))
+                self.assertEqual([(t.bytes, t.persistent, t.fixed, t.until) for t in a.slots],
+                                 [(t.bytes, t.persistent, t.fixed, t.until) for t in b.slots])
+                if "compiles" in options:
+                    # what else lives in this process counts as needed
+                    self.assertEqual(a.saves.resident, b.saves.resident)
+                    self.assertEqual([g.scratch for g in a.groups], [g.scratch for g in b.groups])
+                else:
+                    self.assertEqual(str(a.key), str(b.key))
+
+    def test_probed(self):
+        """An op that does not fit twice is compared by checksums, and runs once in an iteration; one that fits may run again."""
+        for limit, once in (1, True), (1 << 30, False):
+            with self.within(limit) as p:
+                execute(deep, p)
+            found = [g.once for g in p.graphs[0].groups if "aten.tanh.default" in g.name]
+            self.assertEqual(found, [once] * len(found))
+            self.assertEqual([g.name for g in p.graphs[0].groups if "add_" in g.name and not g.updates], [])
+
+    def test_then_a_plan(self):
+        """A plan comes after iterations of which something went, and may be played in both ways."""
+        for part, by in (0, 0), (-2, 1):
+            stacks = []
+            with self.subTest(part=part):
+                want = execute(deep, iterations=12)
+                with self.watched():
+                    p = Limited(1 << 20, make=test_saved.within(part))
+                    got = execute(deep, p, iterations=12, after=lambda i, stacks=stacks: stacks.append(
+                        modes._len_torch_dispatch_stack()))
+                self.assertEqual((differs(want, got), p.errors), ("", []))
+                self.assertEqual(stacks, [1] * 2 + [by] * 10)
+                self.assertEqual([bool(plan) for _, plan, _ in p.iterations[3:]], [True] * 9)
+
+    def test_too_large(self):
+        """An op that no plan can have within the limit ends the script, and says which it is and where."""
+        alone, _ = peaks(deep)
+        with self.within(64 * 64 * 4 + 2 * 2048 * 64 * 4) as p:
+            p.plans[0]["strict"] = True
+            execute(deep, p)  # the largest op has just this
+        with self.within(64 * 64 * 4 + 2 * 2048 * 64 * 4 - 1) as p, self.assertRaises(TooLarge) as caught:
+            p.plans[0]["strict"] = True
+            execute(deep, p)
+        self.assertRegex(str(caught.exception), r"aten\.addmm\.default works on \d+ bytes, and the limit is 1064959 "
+                         r"\(.*test_first\.py, line \d+\): raise --memory, or take a smaller batch")
+
+    def test_no_memory(self):
+        """An op for which there is no memory runs again, once, when something has gone; not one that writes, and none where
+        nothing can go."""
+        tanh = torch.ops.aten.tanh.default
+
+        def forward(i, model, x):
+            y = model(x)
+            if i in at:
+                with torch.no_grad():
+                    failing.append(2 if i == 3 else 1)
+                    y = y + y.detach().tanh() * 0
+            return y
+
+        def run(session, func, args, kwargs):
+            if func is tanh and failing:
+                failing[-1] -= 1
+                if not failing[-1]:
+                    failing.pop()
+                failed.append(func)
+                raise torch.OutOfMemoryError("no room")
+            return course(session, func, args, kwargs)
+        failing, failed, course = [], [], Session._record
+        for limit, at, ends in (1 << 30, (0,), False), (1 << 30, (3,), True), (0, (0,), True):
+            at = set(at)
+            failed.clear()
+            failing.clear()
+            with self.subTest(limit=limit, at=at), mock.patch.object(Session, "_record", run), mock.patch.object(
+                    Session, "_play", run), mock.patch.object(Session, "_pass", run):
+                want = execute(deep, iterations=2)
+                with self.within(limit) as p, contextlib.ExitStack() as stack:
+                    if ends:
+                        stack.enter_context(self.assertRaises(torch.OutOfMemoryError))
+                    self.assertEqual(differs(want, execute(deep, p, forward=forward, iterations=2 + 2 * (3 in at))), "")
+                self.assertEqual(len(failed), 2 if 3 in at else 1)
+
+
+class Unplanned(test_saved.Traps):
+    """What plans of saved tensors must not fall into, where there is a limit that nothing can keep, and no plan."""
+
+    def run_both(self, script, make=None, want=None, **options):
+        want = want or execute(script, **options)
+        p = Limited(1)
+        with self.watched():
+            self.assertEqual(differs(want, execute(script, p, **options)), "", p.lines)
+        self.assertEqual(p.errors, [])
+        self.assertEqual(modes._len_torch_dispatch_stack(), 0)
+        self.assertIsNone(torch._C._autograd._top_saved_tensors_default_hooks(True))
+        return p
+
+    def trains(self, script, planned=None, lines=0, seeds=0, **options):
+        p = self.run_both(script, **options)
+        self.assertGreater(self.moved, 0)
+        return p
+
+    test_another_way = test_late = test_resized = test_shapes = test_versions_of_their_own = None
+
+    def test_step_in_backward(self):
+        """Hooks cannot be changed there."""
+        with contextlib.suppress(AssertionError):
+            super().test_step_in_backward()
+
+    def test_scripts(self):
+        for name, script, options in (
+                ("cnn", scripts.plain, {}), ("encoder", scripts.plain, {"network": "encoder"}),
+                ("lstm", scripts.plain, {"network": "lstm"}), ("fused", scripts.plain, {"optimizer": "foreach"}),
+                ("accumulation", scripts.accumulation, {}), ("custom", scripts.custom, {}),
+                ("checkpoint", scripts.checkpointed, {}), ("bfloat16", scripts.autocast, {}),
+                ("epochs", scripts.epochs, {}), ("saving", scripts.saving, {"into": []}),
+                ("compiled", test_saved.compiled, {}), ("compiled as a whole", test_saved.compiled, {"how": "model"})):
+            with self.subTest(script=name):
+                self.moved = 0
+                self.trains(script, **options)
+
+    def test_programs(self):
+        """At random, with a plan that comes or none."""
+        for seed in range(40 if LONG else 8):
+            with self.subTest(seed=seed):
+                want, draw = execute(program, seed=seed), random.Random(seed)
+                p = Limited(draw.choice((1, 8000, 16000)), make=draw.choice((
+                    None, lambda number, iteration, draw=draw: random_plan(iteration, draw, 0.5)[0])))
+                with self.watched(), mock.patch.dict(saved.LEAST_MOVED, cpu=1):
+                    self.assertEqual(differs(want, execute(program, p, seed=seed)), "")
+                self.assertEqual(p.errors, [])
+
+    def test_exception(self):
+        """In the forward pass and in the backward pass, with something away."""
+        def forward(i, model, x):
+            if i % 3 == 1:
+                with contextlib.suppress(ValueError):
+                    y = model(x)
+                    raise ValueError
+                del y
+            if i % 3 == 2:
+                y = model(x)
+                y.register_hook(self.fails)
+                with contextlib.suppress(ValueError):
+                    y.sum().backward()
+                model.zero_grad(set_to_none=True)
+                del y
+            return model(x)
+        self.trains(test_saved.script, forward=forward)
+
+    def fails(self, grad):
+        raise ValueError
+
+    def test_counts(self):
+        """What lives and what is away adds up, at the end of each iteration, whether it was recorded or not."""
+        def after(i, model):
+            room = sessions[0].room
+            gc.collect()
+            self.assertEqual((room.away, sum(k.size for k in room.gone)), (0, 0))
+            self.assertEqual(room.saved, sum(k.size for k in room.here.values()))
+            if sessions[0].course == sessions[0]._record:
+                recorder = sessions[0].recorder
+                self.assertEqual(recorder.bytes, sum(s.bytes for s in recorder.known.values() if not s.elsewhere))
+        sessions, enter = [], Session.enter
+
+        def entered(session, hooks):
+            sessions[:] = [session]
+            enter(session, hooks)
+
+        def backward(i, loss):
+            if i % 4 != 3:  # else the graph is let go while something of it is away
+                loss.backward()
+        with mock.patch.object(Session, "enter", entered):
+            p = Limited(1)
+            with self.watched():
+                execute(test_saved.script, p, backward=backward, after=after)
+        self.assertGreater(self.moved, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
