@@ -1,5 +1,5 @@
-"""Python runs this at its start in a script that tensile has started: once torch is imported, the first optimizer that makes
-a step joins. Nothing else happens, and the sitecustomize that this one hides runs as well."""
+"""Python runs this at its start in a script that tensile has started: once torch is imported, the first optimizer whose model
+is trained joins. Nothing else happens, and the sitecustomize that this one hides runs as well."""
 
 import importlib.machinery
 import os
@@ -40,16 +40,16 @@ class Torch:
 
 
 def wait():
-    """Has the package wait for a step. Its faults are not the script's."""
+    """Has the package wait for training. Its faults are not the script's."""
     try:
         import tensile
         if "TENSILE_OBSERVE" in os.environ:
             from tensile import observe
             observe.begin()
         if "TENSILE_SOCKET" in os.environ:
-            tensile.wait_for_a_step()
+            tensile.wait_for_training()
     except Exception as e:
-        print(f"tensile: it cannot wait for a step ({type(e).__name__}: {e}): the script trains without a plan; say "
+        print(f"tensile: it cannot wait for training ({type(e).__name__}: {e}): the script trains without a plan; say "
               "tensile.join(model, optimizer) in it", file=sys.stderr)
 
 

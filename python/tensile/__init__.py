@@ -10,6 +10,7 @@ it imports, too.
 import atexit
 import os
 import sys
+import weakref
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["join", "home", "leave", "figures"]
 
 _OLDEST = 2, 6  # PyTorch that it works with
+UNMET = 75  # the status of a script that cannot keep its limit
 
 _session = None
 _left = False  # it has left, for good
+_waiting = None  # what is wrapped until something joins
 
 
 def join(model: "torch.nn.Module", optimizer: "torch.optim.Optimizer") -> None:
@@ -54,6 +57,8 @@ def start(parameters, optimizer, planner, why=None):
     from .session import Session
 
     global _session
+    if _waiting is not None:
+        _waiting.undo()
     _session = Session(parameters, optimizer, planner)
     _at_the_end(_session)
     if why:
@@ -77,22 +82,74 @@ def _too_old():
     return True
 
 
-def wait_for_a_step():
-    """Has the first optimizer that makes a step in this process join, unless the script has said join before."""
+def wait_for_training():
+    """Has the first optimizer whose model is trained in this process join, unless the script has said join before: when a module
+    of its parameters is called that is to be trained, or else when it makes a step."""
     if _too_old():
         return
-    from . import hooks, link, session  # all that join imports: if that fails, it fails here, and not in the script's step
+    import torch
 
-    process = os.getpid()
+    # all that join imports: if that fails, it fails here, and not in the script's step
+    from . import hooks, link, session
 
-    def stepped(optimizer, args, kwargs):
-        handle.remove()
-        if _session is None and not _left and os.getpid() == process:
+    global _waiting
+    _waiting, process = hooks.Hooks(), os.getpid()
+    made = []  # weak references to optimizers, in their order
+    joined = []  # the optimizer that has joined before its step
+
+    def begins(optimizer):
+        _waiting.undo()
+        made.clear()
+        if optimizer is not None and _session is None and not _left and os.getpid() == process:
             try:
                 join(_model_of(optimizer), optimizer)
             except Exception as e:
                 session.say(f"{session.fault(e)}; it trains without a plan")
 
+    def trains(module):
+        """Returns the first optimizer of a module's parameters."""
+        mine = {id(p): p for p in module.parameters()}
+        if any(isinstance(p, torch.nn.parameter.UninitializedTensorMixin) for p in mine.values()):
+            return None  # which get their sizes by this very call
+        return next((o for o in (r() for r in made)
+                     if o is not None and any(id(p) in mine for g in o.param_groups for p in g["params"])), None)
+
+    def called(old):
+        def run(module, *args, **kwargs):
+            if made and torch.is_grad_enabled() and (optimizer := trains(module)) is not None:
+                joined.append(optimizer)
+                begins(optimizer)
+            return old(module, *args, **kwargs)
+        return run
+
+    def compiled(old):
+        def run(callback):
+            if not callback:
+                return old(callback)
+            # what is compiled must not see what is wrapped here
+            optimizer = next((o for o in (r() for r in made) if o is not None), None)
+            if torch.is_grad_enabled() and optimizer is not None:
+                joined.append(optimizer)
+            begins(*joined or (None,))
+            return hooks.eval_frame()._maybe_set_eval_frame(callback)
+        return run
+
+    def init(old):
+        def run(optimizer, *args, **kwargs):
+            old(optimizer, *args, **kwargs)
+            made.append(weakref.ref(optimizer))
+            _waiting.wrap(torch.nn.Module, "__call__", called)
+            _waiting.wrap(hooks.eval_frame(), "_maybe_set_eval_frame", compiled)
+        return run
+
+    def stepped(optimizer, args, kwargs):
+        handle.remove()
+        if not joined:
+            begins(optimizer)
+        elif _session is not None and not _session.off:
+            _session.hooks.first(optimizer)
+
+    _waiting.wrap(torch.optim.Optimizer, "__init__", init)
     handle = sys.modules["torch.optim.optimizer"].register_optimizer_step_post_hook(stepped)
 
 
@@ -116,6 +173,9 @@ def _model_of(optimizer):
 
 def _at_the_end(session):
     """Has the planner told how the script ends."""
+    from .capture import TooLarge
+    from .session import say
+
     planner = session.planner
     if not hasattr(planner, "end"):
         return
@@ -124,6 +184,9 @@ def _at_the_end(session):
 
     def hook(kind, value, trace):
         failed.append(f"{kind.__name__}: {value}")
+        if issubclass(kind, TooLarge):
+            say(value)
+            raise SystemExit(UNMET)
         old(kind, value, trace)
 
     sys.excepthook = hook

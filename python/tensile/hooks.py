@@ -32,6 +32,13 @@ def be_skipped():
     trace_rules.add("tensile")
 
 
+def eval_frame():
+    """Returns the module by which torch runs what is compiled. Torch imports it with the first optimizer or the first op that a
+    mode sees."""
+    from torch._dynamo import eval_frame
+    return eval_frame
+
+
 class Hooks:
     """Wraps functions of torch until undo."""
 
@@ -76,6 +83,8 @@ def install(session):
                 out = step(*args, **kwargs)
             finally:
                 session.phase, session.stepping = "forward", False
+            if id(self) not in restores:  # likewise, in this step
+                return out
             if session.optimizer is not self:
                 before, session.optimizer = session.optimizer, self
                 restore = restores.pop(id(before), None)  # it is nothing to us any more: its state may go
@@ -106,6 +115,21 @@ def install(session):
             if session.trained_by(self):
                 follow(self)
         return init
+
+    def first(optimizer):
+        """The first step of all ends, of an optimizer that may be another than the one whose model was called."""
+        if optimizer is not session.optimizer:
+            if not session.trained_by(optimizer):
+                return
+            restore = restores.pop(id(session.optimizer), None)
+            if restore is not None:
+                hooks.undoing.remove(restore)
+                restore()
+            session.optimizer = optimizer
+            follow(optimizer)
+        elif session.stepping:  # it has joined before its step, which ends by itself
+            return
+        mark()
 
     watched = []  # of optimizers, while the script is passive
 
@@ -248,9 +272,8 @@ def install(session):
     hooks.wrap(torch._C._autograd, "_saved_tensors_hooks_enable", enabled)
     hooks.wrap(torch.nn.parallel.DistributedDataParallel, "__init__", split)
     hooks.wrap(threading.Thread, "_bootstrap_inner", threaded)
-    from torch._dynamo import eval_frame  # torch imports it with the first op that a mode sees
     be_skipped()
-    hooks.wrap(eval_frame, "_maybe_set_eval_frame", compiled)
+    hooks.wrap(eval_frame(), "_maybe_set_eval_frame", compiled)
     for name in "item", "__float__":
         hooks.wrap(torch.Tensor, name, told)
     hooks.wrap(torch.utils.data.DataLoader, "__iter__", beside)
@@ -266,5 +289,5 @@ def install(session):
         hooks.wrap(owner, name, lent)
     follow(session.optimizer)
     hooks.wrap(torch.optim.Optimizer, "__init__", made)
-    hooks.rest = rests
+    hooks.rest, hooks.first = rests, first
     return hooks

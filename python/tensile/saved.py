@@ -26,7 +26,7 @@ from . import modes
 from .away import LEAST_MOVED, Saves
 from .copies import One
 from .events import moving
-from .storages import emptied, identity, lies, resizable, storage_of
+from .storages import Weak, emptied, identity, lies, resizable, storage_of
 
 # Whether torch says which hooks are there, and who holds a storage. Torch 2.6 does not: ops are looked at there.
 AVAILABLE = hasattr(_autograd, "_top_saved_tensors_default_hooks") and hasattr(torch._C, "_storage_Use_Count")
@@ -280,9 +280,10 @@ class Notes:
             except Exception as e:
                 self.whole = False
                 self.session.broken(e)
-        if p.kept is not None:
-            self.session.room.bring(p)
-        return p.unpacked()
+        if p.kept is None:
+            return p.unpacked()
+        self.session.room.bring(p)
+        return kept_as(p.unpacked())  # by an alias, for as long as which it does not go: else torch takes the tensor itself
 
     def _needed(self, s):
         segments = self.session.segments
@@ -324,13 +325,14 @@ class Room:
         self.away = self.saved = 0  # bytes of these, and of those
         self.lost = 0  # bytes that were let go while they were away
         self.largest = 0  # bytes of a storage
-        self.lasting = {}  # id of a storage of what is trained -> bytes, as the iteration begins
+        self.lasting = {}  # id of a storage of what is trained as the iteration begins -> bytes, and what keeps others from its id
         self.unmet = {id(p): p for p in session.parameters}  # that no op has touched yet
 
     def begin(self):
         """An iteration begins."""
         if self.session.limit:
-            self.lasting = {identity(t): storage_of(t).nbytes() for t in self.session.lasting()}
+            storages = map(storage_of, self.session.lasting())
+            self.lasting = {s._cdata: (s.nbytes(), Weak(s)) for s in storages}
 
     def let_go(self, kept):
         if kept.away:
@@ -348,7 +350,7 @@ class Room:
                 torch.cuda.empty_cache()
             return stats["allocated_bytes"]["all"]["current"]
         if s.course != s._record:
-            return sum(self.lasting.values()) + self.saved
+            return sum(size for size, _ in self.lasting.values()) + self.saved
         known = self.recorder.known
         for i in [i for i, p in self.unmet.items() if p.layout != torch.strided or identity(p) in known]:
             del self.unmet[i]

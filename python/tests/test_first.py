@@ -117,6 +117,13 @@ class First(test_saved.Base):
                 self.assertGreater(self.moved, 0)
                 self.assertLessEqual(max(found), limit, (alone, found))
 
+    def test_ids(self):
+        """Storages that get the ids of gradients of the iteration before go like others."""
+        counts = []
+        with self.within(1) as p:
+            execute(deep, p, iterations=12, depth=4, after=lambda i: counts.append(self.moved))
+        self.assertEqual({b - a for a, b in zip(counts, counts[1:])}, {counts[0]})
+
     def test_no_limit(self):
         """Nothing goes where there is no limit, or what is needed is far below it."""
         for limit in 0, 1 << 30:
@@ -132,7 +139,8 @@ class First(test_saved.Base):
             with self.subTest(name=name):
                 found = []
                 for limit in 0, 1:
-                    with self.within(limit) as p:
+                    gc.collect()
+                    with self.within(limit) as p, mock.patch.object(saved.Room, "fits", lambda room, size: True):
                         execute(script, p, **options)
                     found.append(p.graphs[0])
                 self.assertGreater(self.moved, 0)
@@ -172,15 +180,14 @@ class First(test_saved.Base):
 
     def test_too_large(self):
         """An op that no plan can have within the limit ends the script, and says which it is and where."""
-        alone, _ = peaks(deep)
-        with self.within(64 * 64 * 4 + 2 * 2048 * 64 * 4) as p:
+        with self.within(3 * 4 * 2048 * 64) as p:
             p.plans[0]["strict"] = True
             execute(deep, p)  # the largest op has just this
-        with self.within(64 * 64 * 4 + 2 * 2048 * 64 * 4 - 1) as p, self.assertRaises(TooLarge) as caught:
+        with self.within(4 * (64 + 64 * 64 + 2 * 2048 * 64) - 1) as p, self.assertRaises(TooLarge) as caught:
             p.plans[0]["strict"] = True
             execute(deep, p)
-        self.assertRegex(str(caught.exception), r"aten\.addmm\.default works on \d+ bytes, and the limit is 1064959 "
-                         r"\(.*test_first\.py, line \d+\): raise --memory, or take a smaller batch")
+        self.assertRegex(str(caught.exception), r"aten\.addmm\.default works on \d+ bytes, and the limit is 1065215 "
+                         r"\(\S+, line \d+\): raise --memory, or take a smaller batch")
 
     def test_no_memory(self):
         """An op for which there is no memory runs again, once, when something has gone; not one that writes, and none where
@@ -191,31 +198,25 @@ class First(test_saved.Base):
             y = model(x)
             if i in at:
                 with torch.no_grad():
-                    failing.append(2 if i == 3 else 1)
-                    y = y + y.detach().tanh() * 0
+                    failing.append(True)
+                    y.tanh()
             return y
 
         def run(session, func, args, kwargs):
             if func is tanh and failing:
-                failing[-1] -= 1
-                if not failing[-1]:
-                    failing.pop()
+                failing.pop()
                 failed.append(func)
                 raise torch.OutOfMemoryError("no room")
             return course(session, func, args, kwargs)
-        failing, failed, course = [], [], Session._record
-        for limit, at, ends in (1 << 30, (0,), False), (1 << 30, (3,), True), (0, (0,), True):
-            at = set(at)
+        failing, failed, course, at = [], [], Session._record, {0}
+        for limit in 1 << 30, 0:
             failed.clear()
-            failing.clear()
-            with self.subTest(limit=limit, at=at), mock.patch.object(Session, "_record", run), mock.patch.object(
-                    Session, "_play", run), mock.patch.object(Session, "_pass", run):
+            with self.subTest(limit=limit), mock.patch.object(Session, "_record", run):
                 want = execute(deep, iterations=2)
-                with self.within(limit) as p, contextlib.ExitStack() as stack:
-                    if ends:
-                        stack.enter_context(self.assertRaises(torch.OutOfMemoryError))
-                    self.assertEqual(differs(want, execute(deep, p, forward=forward, iterations=2 + 2 * (3 in at))), "")
-                self.assertEqual(len(failed), 2 if 3 in at else 1)
+                with self.within(limit) as p, contextlib.nullcontext() if limit else self.assertRaises(torch.OutOfMemoryError):
+                    self.assertEqual(differs(want, execute(deep, p, forward=forward, iterations=2)), "")
+                self.assertEqual((len(failed), self.moved > 0), (1, bool(limit)))
+                self.moved = 0
 
 
 class Unplanned(test_saved.Traps):
@@ -292,7 +293,7 @@ class Unplanned(test_saved.Traps):
         def after(i, model):
             room = sessions[0].room
             gc.collect()
-            self.assertEqual((room.away, sum(k.size for k in room.gone)), (0, 0))
+            self.assertEqual(room.away, sum(k.size for k in room.gone))
             self.assertEqual(room.saved, sum(k.size for k in room.here.values()))
             if sessions[0].course == sessions[0]._record:
                 recorder = sessions[0].recorder

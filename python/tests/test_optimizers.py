@@ -219,12 +219,13 @@ def sharp(run, iterations=14):
 
 
 class First(unittest.TestCase):
-    """The first optimizer that makes a step joins, with the largest module that has all of what it trains."""
+    """The first optimizer whose model is called joins, or that makes a step, with the largest module that has all of what it
+    trains."""
 
-    def joined(self, train):
-        found = []
+    def joined(self, train, found=None):
+        found = [] if found is None else found
         with mock.patch.object(tensile, "join", lambda model, optimizer: found.append((model, optimizer))):
-            tensile.wait_for_a_step()
+            tensile.wait_for_training()
             train()
         self.assertEqual(len(found), 1)
         return found[0]
@@ -257,6 +258,76 @@ class First(unittest.TestCase):
         alone = torch.nn.Parameter(torch.ones(3))
         alone.sum().backward()
         self.assertEqual([p is alone for p in self.joined(torch.optim.SGD([alone], 0.1).step)[0].parameters()], [True])
+
+    def test_joins_before_its_step(self):
+        """The first that was made of what is called for training, if that has its sizes."""
+        def called(alone):
+            torch.optim.SGD(other.parameters(), 0.1)
+            optimizer = torch.optim.SGD(model.parameters(), 0.1)
+            torch.optim.Adam(model.parameters())
+            with torch.no_grad():
+                model(torch.ones(1, 2))
+            torch.nn.ReLU()(torch.ones(2))
+            self.assertEqual(len(found), 0)
+            model[0](torch.ones(1, 2)) if alone else model(torch.ones(1, 2))
+            self.assertEqual(found, [(model, optimizer)])
+            self.assertNotIn("__wrapped__", dir(torch.nn.Module.__call__))
+            optimizer.step()
+
+        def lazy():
+            optimizer = torch.optim.SGD(model.parameters(), 0.1)
+            model(torch.ones(1, 2))
+            self.assertEqual(len(found), 0)
+            model(torch.ones(1, 2)).sum().backward()
+            self.assertEqual(found, [(model, optimizer)])
+            optimizer.step()
+
+        def compiled():
+            optimizer = torch.optim.SGD(model.parameters(), 0.1)
+            step = torch.compile(lambda x: model(x).sum(), backend="eager", fullgraph=True)
+            step(torch.ones(1, 2)).backward()
+            self.assertEqual(found, [(model, optimizer)])
+            optimizer.step()
+        for train, layer in ((lambda: called(False), torch.nn.Linear(2, 3)), (lambda: called(True), torch.nn.Linear(2, 3)),
+                             (lazy, torch.nn.LazyLinear(3)), (compiled, torch.nn.Linear(2, 3))):
+            other, model, found = torch.nn.Linear(2, 2), torch.nn.Sequential(layer), []
+            self.joined(train, found)
+
+    def test_first_step(self):
+        """The first step of all ends the first iteration, also where another optimizer has joined by its model, or in the middle
+        of this very step; later steps are those of that optimizer."""
+        def sharp():
+            sam = SAM(model.parameters(), torch.optim.SGD, lr=0.1)
+            return lambda: (closure(), sam.step(closure), sam.zero_grad()), sam.base
+
+        def closed():
+            o = torch.optim.SGD(model.parameters(), 0.1)
+            return lambda: o.step(closure), o
+
+        def second():
+            a, b = (torch.optim.SGD(model.parameters(), 0.1) for _ in range(2))
+            return lambda: (closure(), b.step(), a.step()), b
+
+        def closure():
+            loss = model(torch.ones(1, 2)).sum()
+            loss.backward()
+            return loss
+        for make in sharp, closed, second:
+            with self.subTest(make.__name__):
+                model, p = torch.nn.Sequential(torch.nn.Linear(2, 3)), Planner()
+
+                def join(model, optimizer, p=p):
+                    tensile.start(list(model.parameters()), optimizer, p)
+                with mock.patch.object(tensile, "join", join):
+                    tensile.wait_for_training()
+                    train, optimizer = make()
+                    for n in range(1, 7):
+                        train()
+                        self.assertEqual(len(p.iterations), n)
+                    self.assertIs(tensile._session.optimizer, optimizer)
+                    tensile.leave()
+                    tensile._left = False
+                self.assertEqual(len(p.graphs), 1, p.lines)
 
     def test_sharp(self):
         """An optimizer that has another one step trains within a plan by the steps of that."""
