@@ -61,7 +61,7 @@ func samples() map[Side][]Message {
 					{Do: Again, Op: to(graph.OpID(0)), Outputs: []int{0}},
 					{Do: In, Storage: to(graph.StorageID(0))}}},
 				{Before: 2, Do: []Action{{Do: Again, Op: to(graph.OpID(0))}}}}},
-			Park{Number: 1}, Resume{Number: 2}, Stop{},
+			Plan{Number: 3, Limit: 100, Strict: true}, Park{Number: 1}, Resume{Number: 2}, Stop{},
 		},
 	}
 }
@@ -157,6 +157,8 @@ func TestRefusesLines(t *testing.T) {
 		{Sidecar, body("plan", `{"number":0,"graph":0,"limit_bytes":0}`), "number is 0"},
 		{Sidecar, body("plan", `{"number":1,"graph":0,"limit_bytes":0,"entry":[1]}`), "for no graph"},
 		{Sidecar, body("plan", `{"number":1,"graph":1,"limit_bytes":9,"entry":[2,2]}`), "do not ascend"},
+		{Sidecar, body("plan", `{"number":1,"graph":1,"limit_bytes":9,"strict":true}`), "it is strict"},
+		{Sidecar, body("plan", `{"number":1,"graph":0,"limit_bytes":0,"strict":true}`), "it is strict"},
 		{Sidecar, body("plan", `{"number":1,"graph":1,"limit_bytes":0,"boundaries":[{"before":1,"do":[]}]}`),
 			"nothing to do"},
 		{Sidecar, body("plan", `{"number":1,"graph":1,"limit_bytes":0,"boundaries":[`+

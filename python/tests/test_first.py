@@ -122,7 +122,7 @@ class First(test_saved.Base):
         counts = []
         with self.within(1) as p:
             execute(deep, p, iterations=12, depth=4, after=lambda i: counts.append(self.moved))
-        self.assertEqual({b - a for a, b in zip(counts, counts[1:])}, {counts[0]})
+        self.assertEqual({b - a for a, b in zip(counts[4:], counts[5:])}, {counts[5] - counts[4]})
 
     def test_no_limit(self):
         """Nothing goes where there is no limit, or what is needed is far below it."""
@@ -149,9 +149,9 @@ class First(test_saved.Base):
                 self.assertEqual([(t.bytes, t.persistent, t.fixed, t.until) for t in a.slots],
                                  [(t.bytes, t.persistent, t.fixed, t.until) for t in b.slots])
                 if "compiles" in options:
-                    # what else lives in this process counts as needed
-                    self.assertEqual(a.saves.resident, b.saves.resident)
-                    self.assertEqual([g.scratch for g in a.groups], [g.scratch for g in b.groups])
+                    # what else lives in this process, as of the run before, counts as needed
+                    self.assertEqual({b.scratch - a.scratch for a, b in zip(a.groups, b.groups)},
+                                     {b.saves.resident - a.saves.resident})
                 else:
                     self.assertEqual(str(a.key), str(b.key))
 
