@@ -29,7 +29,7 @@ func joinCommand() *cobra.Command {
 		Use:   "join [flags] -- COMMAND...",
 		Short: "Train a PyTorch script as a job of a controller, or alone within a memory limit",
 		Long: `Start a PyTorch script (2.6 or later) and plan the memory of its training. The script needs no change:
-the first optimizer that makes a step joins. To choose another one, the script imports tensile and calls
+the first optimizer whose model is trained joins. To choose another one, the script imports tensile and calls
 tensile.join(model, optimizer). It trains with its own ops, in its own process, with bit-identical
 results. Its first iterations are captured; later iterations run with a plan that is carried out between
 the ops.
@@ -48,7 +48,8 @@ fragments) is measured, and the plan is reduced if both together do not fit.
 
 The script uses this terminal. If this process dies, the script keeps training with its current plan.
 The exit status is the script's, or 128 plus the number of the signal that ended it or this process. If no
-plan fits into --memory, the script ends before its next step with status 75, unless --anyway is given.`,
+plan fits into --memory, the script ends before its next step with status 75, unless --anyway is given.
+A --memory in bytes is a limit from the first iteration on.`,
 		Example: "  tensile join --memory 4GiB -- python train.py\n" +
 			"  tensile join --name encoder --priority 2 -- python train.py",
 		Args: func(c *cobra.Command, args []string) error {

@@ -115,3 +115,57 @@ if sys.modules["tensile"]._session is not None:
 		t.Errorf("one bit of nested state: %v\n%s", err, errs)
 	}
 }
+
+// TestFirstIteration trains a script whose activations need three times its limit. It moves some of them before there is a
+// plan, to the same bits, and one that works on more by an op than the limit ends with a line that says so.
+func TestFirstIteration(t *testing.T) {
+	long.Only(t)
+	t.Parallel()
+	python := needs.Torch(t)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "train.py"), `
+import hashlib, os, sys, torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(*[l for _ in range(24) for l in (torch.nn.Linear(64, 64), torch.nn.Tanh())])
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for i in range(4):
+    optimizer.zero_grad()
+    loss = model(torch.randn(2048, 64)).square().mean()
+    session = getattr(sys.modules.get("tensile"), "_session", None)
+    if session is not None and i == 0:
+        print(session.room.away > 8 << 20, file=sys.stderr)
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+print(hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest())
+`)
+	run := func(words ...string) (string, string, int) {
+		c := exec.Command(words[0], words[1:]...)
+		c.Dir = dir
+		c.Env = append(os.Environ(), "PATH="+filepath.Dir(python)+string(os.PathListSeparator)+os.Getenv("PATH"),
+			"PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", "XDG_CACHE_HOME="+filepath.Join(dir, "cache"))
+		var out, errs strings.Builder
+		c.Stdout, c.Stderr = &out, &errs
+		if err := c.Run(); err != nil && c.ProcessState == nil {
+			t.Fatal(err)
+		}
+		return out.String(), errs.String(), c.ProcessState.ExitCode()
+	}
+	want, errs, status := run(python, "train.py")
+	if status != 0 {
+		t.Fatalf("alone: status %d\n%s", status, errs)
+	}
+	out, errs, status := run("tensile", "run", "train.py", "--memory", "5MiB")
+	if status != 0 || !strings.HasPrefix(out, want) || !strings.Contains(errs, "True\n") {
+		t.Errorf("within 5 MiB: status %d\n%s\n%s\nwant\n%s", status, out, errs, want)
+	}
+	_, errs, status = run("tensile", "run", "train.py", "--memory", "1MiB")
+	line := regexp.MustCompile(`(?m)^tensile: aten\.\S+ works on \d+ bytes, and the limit is 1048576 \(\S+train\.py, line 8\)`)
+	if status != 75 || !line.MatchString(errs) || strings.Contains(errs, "Traceback") {
+		t.Errorf("within 1 MiB: status %d\n%s", status, errs)
+	}
+	if out, errs, status = run("tensile", "run", "train.py", "--memory", "1MiB", "--anyway"); status != 0 ||
+		!strings.HasPrefix(out, want) {
+		t.Errorf("anyway: status %d\n%s\n%s", status, out, errs)
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tensile/models/external"
 	"tensile/models/graphtest"
 )
@@ -204,14 +206,31 @@ func TestRefused(t *testing.T) {
 	}
 	m = NewMachine(Terms{Limit: 1, Anyway: true})
 	sent, fail := talk(m, hello, recorded(1, 1))
-	if fail != nil || len(sent) != 2 || sent[1].Graph != 0 || !strings.Contains(sent[1].Why, "too small") ||
-		strings.Contains(sent[1].Why, "\n") {
+	if fail != nil || len(sent) != 2 || sent[0].Limit != 1 || sent[0].Strict || sent[1].Graph != 0 ||
+		sent[1].Limit != 0 || !strings.Contains(sent[1].Why, "too small") || strings.Contains(sent[1].Why, "\n") {
 		t.Fatalf("sent %v, failed with %v", sent, fail)
 	}
 	talk(m, external.Passive{Why: "compiled", Always: true}, external.End{Iteration: 9, Error: "ValueError"})
 	s := m.Summary()
 	if s.Unmet != "" || s.Passive != "compiled" || s.Error != "ValueError" || !s.Ended || s.Claim != 0 {
 		t.Errorf("summary %+v", s)
+	}
+}
+
+// TestStrict shows that the first plan is a strict limit, where there is one that is kept to.
+func TestStrict(t *testing.T) {
+	for _, c := range []struct {
+		terms Terms
+		want  external.Plan
+	}{
+		{Terms{}, external.Plan{Number: 1}},
+		{Terms{Share: 0.6}, external.Plan{Number: 1}},
+		{Terms{Limit: 9}, external.Plan{Number: 1, Limit: 9, Strict: true}},
+	} {
+		sent, fail := talk(NewMachine(c.terms), hello)
+		if diff := cmp.Diff([]external.Plan{c.want}, sent); fail != nil || diff != "" {
+			t.Errorf("%+v (-want +got): %v\n%s", c.terms, fail, diff)
+		}
 	}
 }
 

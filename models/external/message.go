@@ -50,7 +50,7 @@ type Plan struct {
 	Graph      int               `json:"graph"`       // the number of a Recorded; 0: none
 	Limit      graph.Bytes       `json:"limit_bytes"` // Limit for what its allocator reserves; 0: none.
 	Why        string            `json:"why,omitzero"`
-	Strict     bool              `json:"strict,omitzero"` // No plan can be above Limit, and none is wanted there.
+	Strict     bool              `json:"strict,omitzero"` // An op on more than Limit ends the script.
 	Bytes      graph.Bytes       `json:"plan_bytes,omitzero"`
 	Entry      []graph.StorageID `json:"entry,omitempty"`      // ascending
 	Boundaries []Boundary        `json:"boundaries,omitempty"` // ascending

@@ -185,7 +185,7 @@ def _at_the_end(session):
     def hook(kind, value, trace):
         failed.append(f"{kind.__name__}: {value}")
         if issubclass(kind, TooLarge):
-            say(value)
+            say(str(value))
             raise SystemExit(UNMET)
         old(kind, value, trace)
 

@@ -56,8 +56,7 @@ def _ascending(value, what):
 
 
 def _plan(body):
-    _fields(body, "a plan", ("number", "graph", "limit_bytes"), ("why", "strict", "plan_bytes", "entry",
-                                                                   "boundaries"))
+    _fields(body, "a plan", ("number", "graph", "limit_bytes"), ("why", "strict", "plan_bytes", "entry", "boundaries"))
     _whole(body["number"], "number", 1)
     _whole(body["graph"], "graph", 0)
     _whole(body["limit_bytes"], "limit_bytes", 0)

@@ -46,7 +46,7 @@ class Join(test_link.Sidecar):
     @scripts.long
     def test_twice(self):
         alone, _ = self.run_script(script=SCRIPT)
-        done, said = self.run_script(lambda kind, body: [], SCRIPT.replace(JOIN, f"{JOIN}\n{JOIN}"))
+        done, said = self.run_script(test_link.greeting(lambda kind, body: []), SCRIPT.replace(JOIN, f"{JOIN}\n{JOIN}"))
         self.assertEqual((done.returncode, done.stdout), (0, alone.stdout), done.stderr)
         self.assertRegex(done.stderr, r"\Atensile: joined already: [^\n]*join once[^\n]*\n\Z")
         self.assertEqual([k for k, _ in said].count("hello"), 1)

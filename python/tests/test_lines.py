@@ -115,6 +115,8 @@ class Lines(unittest.TestCase):
                 (lambda m: m["body"]["boundaries"][0].pop("do"), "a boundary has no do"),
                 (lambda m: m["body"]["boundaries"][0]["do"].append({"do": "fly"}), "'fly' is nothing to do"),
                 (lambda m: m["body"]["boundaries"][0]["do"].append({"do": "drop"}), "drop has no storage"),
+                (lambda m: m["body"].update(strict=1), "strict is 1, not true or false"),
+                (lambda m: m["body"].update(strict=True), "it is strict, and no limit without a plan"),
                 (lambda m: m.update(version=2), "version 2, this package knows version 1"),
                 (lambda m: m.update(kind="plans"), "kind 'plans' is not known"),
                 (lambda m: m["body"].update(number=True), "number is True, not a whole number from 1 on")):

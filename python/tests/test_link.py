@@ -54,6 +54,15 @@ def waiting(script, *until):
     return script
 
 
+def greeting(answer):
+    """Returns a function that answers hello as well, for which a script waits."""
+    def run(kind, body):
+        if kind == "hello":
+            yield "plan", {"number": 1, "graph": 0, "limit_bytes": 0}
+        yield from answer(kind, body)
+    return run
+
+
 class Sidecar(unittest.TestCase):
     def run_script(self, answer=None, script=SCRIPT):
         """Runs a script with a sidecar that answers messages; returns its output, stderr and what it has said."""
@@ -122,7 +131,7 @@ class Link(Sidecar):
             if kind == "iteration" and body["iteration"] == 2:
                 yield "stop", {}
 
-        stopped, said = self.run_script(stopping, waiting(SCRIPT, (4, "planner.stopping")))
+        stopped, said = self.run_script(greeting(stopping), waiting(SCRIPT, (4, "planner.stopping")))
         self.assertEqual(stopped.returncode, 0, stopped.stderr)
         self.assertTrue(said[-1][1]["stopped"])
         self.assertTrue(alone.stdout.startswith(stopped.stdout))
@@ -131,7 +140,7 @@ class Link(Sidecar):
             if kind == "iteration" and body["iteration"] == 3:
                 yield "gone", {}
 
-        left, _ = self.run_script(dying, waiting(SCRIPT, (4, "False")))
+        left, _ = self.run_script(greeting(dying), waiting(SCRIPT, (4, "False")))
         self.assertEqual((left.returncode, left.stdout), (0, alone.stdout), left.stderr)
         self.assertEqual(left.stderr.count("the sidecar is gone"), 1)
 
@@ -176,7 +185,7 @@ class Link(Sidecar):
                 yield "resume", {"number": 2}
                 yield "stop", {}
 
-        stopped, said = self.run_script(planner, sparse)
+        stopped, said = self.run_script(greeting(planner), sparse)
         self.assertEqual(stopped.returncode, 0, stopped.stderr)
         self.assertTrue([b["always"] for k, b in said if k == "passive"][0])
         self.assertEqual([b["number"] for k, b in said if k == "parked"], [1])

@@ -8,7 +8,7 @@ from unittest import mock
 import torch
 from scripts import Planner, differs, execute
 from test_bits import at_random
-from test_link import SCRIPT, Sidecar
+from test_link import SCRIPT, Sidecar, greeting
 
 from tensile import saved
 
@@ -84,11 +84,11 @@ class Compiled(Sidecar):
     def test_compiled_in_place(self):
         """A module that compiles itself keeps its class. It is recorded by what it saves: of what lasts, nothing may move."""
         compiled = SCRIPT.replace("tensile.join", "model.compile(backend='eager')\ntensile.join")
-        done, said = self.run_script(lambda kind, body: [], compiled)
+        done, said = self.run_script(greeting(lambda kind, body: []), compiled)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("tensile: ", done.stderr)  # torch says what it thinks of a Python
-        self.assertEqual([k for k, _ in said], ["hello", *["iteration"] * 4, "graph", *["iteration"] * 4, "end"])
-        graph = said[5][1]["graph"]
+        self.assertEqual([k for k, _ in said], ["hello", "applied", *["iteration"] * 4, "graph", *["iteration"] * 4, "end"])
+        graph = said[6][1]["graph"]
         self.assertTrue(graph["storages"] and all(s["role"] not in ("parameter", "state") for s in graph["storages"]))
 
 
