@@ -116,8 +116,8 @@ if sys.modules["tensile"]._session is not None:
 	}
 }
 
-// TestFirstIteration trains a script whose activations need three times its limit. It moves some of them before there is a
-// plan, to the same bits, and one that works on more by an op than the limit ends with a line that says so.
+// TestFirstIteration trains a script whose activations need three times its limit. It moves some of them before there
+// is a plan, to the same bits, and one that works on more by an op than the limit ends with a line that says so.
 func TestFirstIteration(t *testing.T) {
 	long.Only(t)
 	t.Parallel()
@@ -160,7 +160,8 @@ print(hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parame
 		t.Errorf("within 5 MiB: status %d\n%s\n%s\nwant\n%s", status, out, errs, want)
 	}
 	_, errs, status = run("tensile", "run", "train.py", "--memory", "1MiB")
-	line := regexp.MustCompile(`(?m)^tensile: aten\.\S+ works on \d+ bytes, and the limit is 1048576 \(\S+train\.py, line 8\)`)
+	line := regexp.MustCompile(`(?m)^tensile: aten\.\S+ works on \d+ bytes, and the limit is 1048576 ` +
+		`\(\S+train\.py, line 8\)`)
 	if status != 75 || !line.MatchString(errs) || strings.Contains(errs, "Traceback") {
 		t.Errorf("within 1 MiB: status %d\n%s", status, errs)
 	}

@@ -33,14 +33,15 @@
 //	stop       end at the next boundary of iterations
 //
 // The first plan follows hello, or the rest that a park asks for until there is memory for the script. It names graph
-// 0: there is no plan yet, and the script keeps to limit_bytes as far as it can by moving what is saved for the backward
-// pass. A script records some of its first iterations and sends a graph; a plan for it follows, or one for graph 0 that says why there is none. Plans are
-// numbered from 1, upwards. The script takes the newest of each graph at the next boundary of iterations, leaves those
-// in between, and answers with applied. It keeps the newest plan of each of its graphs until one for graph 0 comes;
-// which of them an iteration follows is its choice, and the limit is that of the newest of all. Shrinking and growing
-// are plans: the answer to one with a smaller limit_bytes means that what was above it is back with the device (in
-// PyTorch after empty_cache), as reserved_bytes shows. A plan that cannot be carried out is refused with an error, and
-// the one before stays in force. So does the plan of another graph, unless it has more bytes than the newest limit.
+// 0: there is no plan yet, and the script keeps to limit_bytes as far as it can by moving what is saved for the
+// backward pass. A script records some of its first iterations and sends a graph; a plan for it follows, or one for
+// graph 0 that says why there is none. Plans are numbered from 1, upwards. The script takes the newest of each graph at
+// the next boundary of iterations, leaves those in between, and answers with applied. It keeps the newest plan of each
+// of its graphs until one for graph 0 comes; which of them an iteration follows is its choice, and the limit is that of
+// the newest of all. Shrinking and growing are plans: the answer to one with a smaller limit_bytes means that what was
+// above it is back with the device (in PyTorch after empty_cache), as reserved_bytes shows. A plan that cannot be
+// carried out is refused with an error, and the one before stays in force. So does the plan of another graph, unless it
+// has more bytes than the newest limit.
 //
 // park and resume are numbered by one counter, from 1, upwards; what is not newer is left. The script answers park with
 // parked. After resume it answers applied, with the newest plan, before it trains: also if that was in force before.

@@ -83,7 +83,7 @@ def install(session):
                 out = step(*args, **kwargs)
             finally:
                 session.phase, session.stepping = "forward", False
-            if id(self) not in restores:  # likewise, in this step
+            if id(self) not in restores:  # another has, in this step
                 return out
             if session.optimizer is not self:
                 before, session.optimizer = session.optimizer, self

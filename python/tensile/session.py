@@ -155,7 +155,8 @@ class Session(TorchDispatchMode):
 
     def _within(self, func, args, kwargs):
         """Runs an op. One that has found no memory, and has written none, runs again once what packs alone hold has gone."""
-        before = random_state(self.device.type) if torch.Tag.nondeterministic_seeded in getattr(func, "tags", ()) and self.unplanned() else ()
+        draws = torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
+        before = random_state(self.device.type) if draws else ()
         try:
             return self.course(func, args, kwargs)
         except torch.OutOfMemoryError as e:
