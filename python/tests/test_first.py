@@ -313,6 +313,7 @@ class Unplanned(test_saved.Traps):
             with self.watched():
                 execute(test_saved.script, p, backward=backward, after=after)
         self.assertGreater(self.moved, 0)
+        self.assertGreater(sessions[0].room.lost, 0)
 
 
 if __name__ == "__main__":
