@@ -44,7 +44,7 @@ demo: build ## two networks at once, in 60 % of the memory they need, compared w
 demo-page: build ## two controllers with jobs, a simulated a6000 and the cpu, and the URLs of their pages; Ctrl-C ends them
 	@scripts/demo-page.sh bin/tensile
 
-test: ## everything in short form, seven minutes on two cores; its last lines say what was left out and why
+test: ## everything in short form, seven to ten minutes on two cores; its last lines say what was left out and why
 	$(if $(GPU),$(MAKE) --no-print-directory test-gpu-fake)
 	$(WITH) $(GO) run ./internal/testrun -count=1 -timeout 60m ./...
 
