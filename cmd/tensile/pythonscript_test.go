@@ -14,6 +14,24 @@ import (
 	"tensile/internal/needs"
 )
 
+// pythonIn returns what runs a command in a folder, with an interpreter of Python first in PATH, and returns its stdout,
+// stderr and exit status.
+func pythonIn(t *testing.T, dir, python string) func(words ...string) (stdout, stderr string, status int) {
+	return func(words ...string) (string, string, int) {
+		t.Helper()
+		c := exec.Command(words[0], words[1:]...)
+		c.Dir = dir
+		c.Env = append(os.Environ(), "PATH="+filepath.Dir(python)+string(os.PathListSeparator)+os.Getenv("PATH"),
+			"PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", "XDG_CACHE_HOME="+filepath.Join(dir, "cache"))
+		var out, errs strings.Builder
+		c.Stdout, c.Stderr = &out, &errs
+		if err := c.Run(); err != nil && c.ProcessState == nil {
+			t.Fatal(err)
+		}
+		return out.String(), errs.String(), c.ProcessState.ExitCode()
+	}
+}
+
 // A script of PyTorch as a source of work, for real: it is compared with itself without a plan, planned, and found out
 // where it does not repeat itself.
 func TestRunScript(t *testing.T) {
@@ -41,31 +59,22 @@ train(64)  # another optimizer, which takes part in the comparison
 gc.collect()
 `)
 	}
-	run := func(words ...string) (string, string, error) {
-		c := exec.Command(words[0], words[1:]...)
-		c.Dir = dir
-		c.Env = append(os.Environ(), "PATH="+filepath.Dir(python)+string(os.PathListSeparator)+os.Getenv("PATH"),
-			"PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", "XDG_CACHE_HOME="+filepath.Join(dir, "cache"))
-		var out, errs strings.Builder
-		c.Stdout, c.Stderr = &out, &errs
-		err := c.Run()
-		return out.String(), errs.String(), err
-	}
+	run := pythonIn(t, dir, python)
 	script("train.py", "0")
-	out, errs, err := run("tensile", "run", "train.py", "--compare", "--memory", "60%", "--", "--steps", "24")
+	out, errs, status := run("tensile", "run", "train.py", "--compare", "--memory", "60%", "--", "--steps", "24")
 	// Two optimizers of 12 parameters, each with two moments and a count of steps.
-	if err != nil || !strings.Contains(out, "identical: 48 losses and 96 parameters and tensors of optimizer state") ||
+	if status != 0 || !strings.Contains(out, "identical: 48 losses and 96 parameters and tensors of optimizer state") ||
 		!regexp.MustCompile(`train +24 +(19|20) `).MatchString(out) || strings.Contains(errs, "data_ptr") {
-		t.Errorf("compared: %v\n%s\n%s", err, out, errs)
+		t.Errorf("compared: %v\n%s\n%s", status, out, errs)
 	}
-	out, errs, err = run("tensile", "plan", "train.py", "--memory", "60%", "--", "--steps", "24")
-	if err != nil || !regexp.MustCompile(`(?m)^train +\d`).MatchString(out) {
-		t.Errorf("planned: %v\n%s\n%s", err, out, errs)
+	out, errs, status = run("tensile", "plan", "train.py", "--memory", "60%", "--", "--steps", "24")
+	if status != 0 || !regexp.MustCompile(`(?m)^train +\d`).MatchString(out) {
+		t.Errorf("planned: %v\n%s\n%s", status, out, errs)
 	}
 	script("unseeded.py", "time.time_ns()")
-	_, errs, err = run("tensile", "run", "unseeded.py", "--compare", "--", "--steps", "12")
-	if err == nil || !strings.Contains(errs, "unseeded.py does not repeat itself without a plan either: loss 1 of 24") {
-		t.Errorf("of other bits in each run: %v\n%s", err, errs)
+	_, errs, status = run("tensile", "run", "unseeded.py", "--compare", "--", "--steps", "12")
+	if status == 0 || !strings.Contains(errs, "unseeded.py does not repeat itself without a plan either: loss 1 of 24") {
+		t.Errorf("of other bits in each run: %v\n%s", status, errs)
 	}
 	// An optimizer that goes in the middle is digested with all that it has trained at home: a plan has some of that
 	// elsewhere then.
@@ -85,9 +94,9 @@ for i in range(40):
         second.step()
     second = second if i < 15 else None
 `)
-	out, errs, err = run("tensile", "run", "gone.py", "--compare", "--memory", "60%")
-	if err != nil || !strings.Contains(out, "identical: 40 losses and 96 parameters and tensors of optimizer state") {
-		t.Errorf("with an optimizer that goes: %v\n%s\n%s", err, out, errs)
+	out, errs, status = run("tensile", "run", "gone.py", "--compare", "--memory", "60%")
+	if status != 0 || !strings.Contains(out, "identical: 40 losses and 96 parameters and tensors of optimizer state") {
+		t.Errorf("with an optimizer that goes: %v\n%s\n%s", status, out, errs)
 	}
 	write(t, filepath.Join(dir, "nested.py"), `
 import sys, torch
@@ -109,10 +118,10 @@ for _ in range(12):
 if sys.modules["tensile"]._session is not None:
     optimizer.state[model[2].weight]["last"][0].view(torch.int32)[3, 5] ^= 1
 `)
-	_, errs, err = run("tensile", "run", "nested.py", "--compare")
-	if err == nil || !strings.Contains(errs, "nested.py has other bits by plans: at the end 1 of 24 parameters and "+
+	_, errs, status = run("tensile", "run", "nested.py", "--compare")
+	if status == 0 || !strings.Contains(errs, "nested.py has other bits by plans: at the end 1 of 24 parameters and "+
 		"tensors of optimizer state have other bytes, such as 2.weight, last of Optimizer; please report") {
-		t.Errorf("one bit of nested state: %v\n%s", err, errs)
+		t.Errorf("one bit of nested state: %v\n%s", status, errs)
 	}
 }
 
@@ -139,18 +148,7 @@ for i in range(4):
     print(loss.item())
 print(hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest())
 `)
-	run := func(words ...string) (string, string, int) {
-		c := exec.Command(words[0], words[1:]...)
-		c.Dir = dir
-		c.Env = append(os.Environ(), "PATH="+filepath.Dir(python)+string(os.PathListSeparator)+os.Getenv("PATH"),
-			"PYTHONDONTWRITEBYTECODE=1", "OMP_NUM_THREADS=1", "XDG_CACHE_HOME="+filepath.Join(dir, "cache"))
-		var out, errs strings.Builder
-		c.Stdout, c.Stderr = &out, &errs
-		if err := c.Run(); err != nil && c.ProcessState == nil {
-			t.Fatal(err)
-		}
-		return out.String(), errs.String(), c.ProcessState.ExitCode()
-	}
+	run := pythonIn(t, dir, python)
 	want, errs, status := run(python, "train.py")
 	if status != 0 {
 		t.Fatalf("alone: status %d\n%s", status, errs)
