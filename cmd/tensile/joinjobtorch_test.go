@@ -207,7 +207,7 @@ func TestJoinTorchRanks(t *testing.T) {
 		c.in(wire.JobFinished, kind)
 		if kind == "alone" {
 			for _, job := range []string{"alone", "alone-1"} {
-				if r := c.in(wire.JobFinished, job); r.Iteration != 29 || r.Script == nil || r.Script.Plan <= 0 {
+				if r := c.in(wire.JobFinished, job); r.Iteration != 30 || r.Script == nil || r.Script.Plan <= 0 {
 					t.Errorf("%s is not planned: %+v; stderr:\n%s", job, r, &p.stderr)
 				}
 			}
