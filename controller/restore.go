@@ -11,6 +11,7 @@ import (
 	"tensile/controller/fleet"
 	"tensile/controller/learn"
 	"tensile/controller/plans"
+	"tensile/controller/recovery"
 	"tensile/graph"
 	"tensile/peak"
 	"tensile/plan/compile"
@@ -202,6 +203,9 @@ func (m *Machine) Resume(now time.Duration) []Output {
 	m.announceBudget()
 	for _, j := range m.jobs {
 		j.trainingSince = now
+		// The times in a record are by the wall clock of the controller before this one, which may have been ahead.
+		r := &j.record
+		r.Waiting, r.Wait.Until = min(r.Waiting, now), min(r.Wait.Until, now+recovery.Pause(r.Restarts))
 	}
 	for _, x := range m.executors {
 		x.LastHeard = now

@@ -120,6 +120,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	case "restart":
 		s.budget(t, d)
 		delete(s.records, word(t, d, "torn"))
+		s.now -= duration(t, d, "behind")
 		s.restart(t)
 	case "jobs":
 		if c := s.m.Contexts(); c.Sum() > 0 {
@@ -245,16 +246,20 @@ func (s *script) profile() *planner.Profile {
 	return &p
 }
 
-// ticks has the machine told the time, every second until so much has passed; or only once, after it stood still.
-func (s *script) ticks(t *testing.T, d *datadriven.TestData) {
-	after := time.Duration(0)
-	if text := word(t, d, "after"); text != "" {
+// duration is an argument that may be absent.
+func duration(t *testing.T, d *datadriven.TestData, of string) (span time.Duration) {
+	if text := word(t, d, of); text != "" {
 		var err error
-		if after, err = time.ParseDuration(text); err != nil {
+		if span, err = time.ParseDuration(text); err != nil {
 			d.Fatalf(t, "%v", err)
 		}
 	}
-	until := s.now + after
+	return span
+}
+
+// ticks has the machine told the time, every second until so much has passed; or only once, after it stood still.
+func (s *script) ticks(t *testing.T, d *datadriven.TestData) {
+	until := s.now + duration(t, d, "after")
 	if d.HasArg("asleep") {
 		s.now = until
 	}

@@ -41,7 +41,9 @@ const (
 
 // Pause is for how long a job waits before a restart, by the number of those since it last got on: a second at first,
 // each time twice as long, and a minute at most.
-func Pause(restarts int) time.Duration { return min(time.Minute, time.Second<<min(10, restarts-1)) }
+func Pause(restarts int) time.Duration {
+	return min(time.Minute, time.Second<<max(0, min(10, restarts-1)))
+}
 
 // MaxMoves is how many times in a row a job gets another executor before it has begun.
 const MaxMoves = 2

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tensile/controller"
 	"tensile/controller/plans"
@@ -158,10 +159,11 @@ func (w *world) order(o wire.Orders) {
 	}
 }
 
-// restart kills the controller, and starts another with what is stored.
+// restart kills the controller, and starts another with what is stored, perhaps with another wall clock.
 func (w *world) restart() {
+	w.ahead = time.Duration(w.rng.IntN(3)) * time.Hour
 	w.controller = w.restored()
-	w.carryOut(w.controller.Resume(w.clock))
+	w.carryOut(w.controller.Resume(w.clock + w.ahead))
 }
 
 // restored is the machine of a controller that has read what is stored.
