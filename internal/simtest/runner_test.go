@@ -164,6 +164,11 @@ func (w *world) restart() {
 	w.ahead = time.Duration(w.rng.IntN(3)) * time.Hour
 	w.controller = w.restored()
 	w.carryOut(w.controller.Resume(w.clock + w.ahead))
+	for _, r := range w.controller.Records() {
+		if wait := r.Wait.Until - w.clock - w.ahead; wait > time.Minute {
+			w.t.Errorf("job %s waits for %v after the wall clock has changed", r.Spec.Name, wait)
+		}
+	}
 }
 
 // restored is the machine of a controller that has read what is stored.
