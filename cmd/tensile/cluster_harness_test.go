@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tensile/graph"
+	"tensile/internal/long"
 	"tensile/wire"
 	"tensile/wire/bus"
 )
@@ -37,13 +38,21 @@ type cluster struct {
 const forever = "16777216"
 
 // apart has a controller give each job an arena of its own, unless its flags say how jobs share memory: the networks of
-// these tests take less than a page, and most tests are about what arenas add up to.
+// these tests take less than a page, and most tests are about what arenas add up to. It also has the link of its device
+// slow.
 func apart(args []string) []string {
-	if slices.Contains(args, "--memory-sharing") {
-		return args
+	if !slices.Contains(args, "--memory-sharing") {
+		args = append([]string{"--memory-sharing", "none"}, args...)
 	}
-	return append([]string{"--memory-sharing", "none"}, args...)
+	if !slices.Contains(args, "--link") && !slices.Contains(args, "--device") {
+		args = append([]string{"--link", slow("10MB/s")}, args...)
+	}
+	return args
 }
+
+// slow is the --link of jobs that train while a test does something else: in short form they sleep most of the time, in
+// which the processors are for other tests.
+func slow(link string) string { return long.Or(link, "none") }
 
 // startCluster starts a controller and waits until it takes requests.
 func startCluster(t *testing.T, budget graph.Bytes, args ...string) *cluster {

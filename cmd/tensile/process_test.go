@@ -205,7 +205,8 @@ func kill(t *testing.T, pid int) {
 func startRun(t *testing.T, args ...string) (*family, map[string]int) {
 	t.Helper()
 	dir := t.TempDir()
-	p := start(t, dir, append([]string{"run", "lenet:2", "--batch", "2", "--image", "12"}, args...)...)
+	p := start(t, dir, append([]string{"run", "lenet:2", "--batch", "2", "--image", "12",
+		"--link", slow("1MB/s")}, args...)...)
 	for first := ""; ; {
 		lines := p.line(`^  lenet\.[12] .* it/s `)
 		name := strings.Fields(lines[len(lines)-1])[0]
