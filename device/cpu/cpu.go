@@ -73,7 +73,9 @@ func New(o Options) (*Device, error) {
 		return nil, fmt.Errorf("open the cpu device with pages of %d bytes: not a multiple of the system's %d", d.page,
 			system)
 	}
-	d.facts = measure(engine)
+	if d.facts, err = measure(engine); err != nil {
+		return nil, fmt.Errorf("open the cpu device: %w", err)
+	}
 	d.facts.Memory = d.memory
 	d.LimitLink(o.Link)
 	return d, nil
