@@ -40,6 +40,9 @@ func everyNetworkTrains(t *testing.T, name, engine string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(g.Ops) > 2000 {
+		long.Only(t)
+	}
 	if raceEnabled && len(g.Ops) > 700 {
 		t.Skip("the race detector makes deep networks slow, and shallower ones go the same ways")
 	}
