@@ -190,10 +190,23 @@ func TestFunctions(t *testing.T) {
 		}},
 		{"HardSwish", nil, func(x float64) float64 { return x * max(0, min(1, x/6+0.5)) }},
 		{"Gelu", nil, func(x float64) float64 { return x * 0.5 * math.Erfc(-x/math.Sqrt2) }},
+		{"Sin", nil, math.Sin}, {"Cos", nil, math.Cos}, {"Floor", nil, math.Floor}, {"Ceil", nil, math.Ceil},
+		{"Round", nil, math.RoundToEven}, {"Cast", []onnx.Attribute{is("to", int(onnx.Int64))}, math.Trunc},
+		{"Sign", nil, func(x float64) float64 { return math.Copysign(min(1, math.Ceil(math.Abs(x))), x) }},
 	} {
+		x := of(x.dims, x.v...)
+		if slices.Contains([]string{"Sin", "Cos", "Floor", "Ceil", "Round", "Cast"}, c.op) {
+			x = of([]int64{17}, append(x.v, 0.5, -0.5, 1.5, 2.75, -2.75, math.Pi/2, 12345.5, -9999)...)
+		}
+		// Halves end with 1 << 23, and not all whole numbers are floats from 1 << 24 on.
+		if slices.Contains([]string{"Floor", "Ceil", "Round", "Cast"}, c.op) {
+			x.v = append(x.v, 1<<22+0.5, 1<<23-0.5, -(1<<23 + 1), 1<<24-1, 1<<40)
+			x.dims = []int64{int64(len(x.v))}
+		}
 		want := of(x.dims)
-		for _, v := range x.v {
-			want.v = append(want.v, c.want(v))
+		for i, v := range x.v {
+			x.v[i] = float64(float32(v))
+			want.v = append(want.v, c.want(x.v[i]))
 		}
 		one{op: c.op, version: 22, inputs: []numbers{x}, attrs: c.attrs}.check(t, d, want)
 	}

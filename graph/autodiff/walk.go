@@ -28,7 +28,8 @@ type walk struct {
 type content struct {
 	base   graph.TensorID // the tensor that it was made as; others with it are views
 	maker  graph.OpID     // NoOp: it is there before the first op
-	needed bool           // it depends on a parameter
+	needed bool           // it depends on a parameter, and a gradient goes through it
+	stops  bool           // none goes through it
 	sum    sum            // its gradient, as far as it has arrived
 }
 
@@ -39,7 +40,7 @@ type sum struct {
 	own    bool // its storage was made for this sum and nothing else reads it: more may be added in place
 }
 
-func newWalk(b *graph.Builder) *walk {
+func newWalk(b *graph.Builder, stops []graph.TensorID) *walk {
 	w := &walk{b: b, g: b.Peek()}
 	count := 0
 	for _, last := range w.g.LastVersions() {
@@ -60,12 +61,15 @@ func newWalk(b *graph.Builder) *walk {
 			c.needed = true
 		}
 	}
+	for _, t := range stops {
+		w.contentOf(t).stops = true
+	}
 	for i := range w.g.Ops {
 		op := &w.g.Ops[i]
 		needed := slices.ContainsFunc(op.Inputs, w.needsGradient)
 		for _, t := range op.Outputs {
 			c := w.contentOf(t)
-			c.maker, c.needed = op.ID, needed
+			c.maker, c.needed = op.ID, needed && !c.stops
 		}
 	}
 	return w

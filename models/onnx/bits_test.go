@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,6 +52,47 @@ func TestOrderBits(t *testing.T) {
 	}
 }
 
+// A row for padding is used as it is and, as in PyTorch, no lookup moves it; what else reads the table does.
+func TestPadding(t *testing.T) {
+	d, err := cpu.New(cpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for _, tied := range []bool{false, true} {
+		var bits [2]map[string]string
+		for i, row := range []int{2, 4} { // of ids 0 to 2, which are fed
+			g, contents, err := onnx.Job(onnx.WithPadding(row, tied), "padded", onnx.Training{Batch: 6})
+			if err != nil {
+				t.Fatal(err)
+			}
+			bits[i] = train(t, d, g, contents)
+			first := ""
+			for _, v := range contents["table"] {
+				first += fmt.Sprintf(" %x", math.Float32bits(v))
+			}
+			of := func(text string, row int) []string { return strings.Fields(text)[row*4 : row*4+4] }
+			for k := range 5 {
+				stays := slices.Equal(of(bits[i]["table"], k), of(first, k))
+				if want := !tied && (k == row || k > 2); stays != want {
+					t.Errorf("tied %v, row %d of padding: row %d stays: %v", tied, row, k, stays)
+				}
+			}
+		}
+		losses := 0
+		for name, first := range bits[0] {
+			if strings.HasSuffix(name, " of iteration 0") {
+				if losses++; first != bits[1][name] {
+					t.Errorf("tied %v: %s is %s and %s", tied, name, first, bits[1][name])
+				}
+			}
+		}
+		if losses != 1 {
+			t.Errorf("%d losses", losses)
+		}
+	}
+}
+
 // operations count the ops of a graph by what they compute: kind, attributes, and what computed their inputs. An
 // addition reads two in any order.
 func operations(g *graph.Graph) map[string]int {
@@ -93,6 +135,12 @@ func train(t *testing.T, d device.Device, g *graph.Graph, contents map[string][]
 			}
 		},
 		Input: func(iteration int, s graph.StorageID, to device.Memory) {
+			if g.DTypes()[s] == graph.Int64 {
+				for i := range to.Int64() {
+					to.Int64()[i] = int64(i % 3)
+				}
+				return
+			}
 			for i := range to.Float32() {
 				to.Float32()[i] = float32((i*7+iteration)%5) / 2
 				if g.Storages[s].Name == "labels" {

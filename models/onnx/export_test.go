@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -9,6 +10,23 @@ import (
 
 // RandomModel is for tests that train on a device.
 var RandomModel = randomModel
+
+// WithPadding is a model of words whose table, which is the last layer too if it is tied, has a row for padding.
+func WithPadding(row int, tied bool) *Model {
+	m := &Model{IR: 8, Opsets: []Opset{{Version: 17}}}
+	lookup := node("Gather", list("table", "x"), list("e"))
+	lookup.fx = fmt.Sprintf("%%e : [num_users=1] = call_function[target=torch.ops.aten.embedding.default](args = "+
+		"(%%p_table, %%x, %d), kwargs = {})", row)
+	last := "head"
+	if tied {
+		last = "table"
+	}
+	m.Graph = Graph{Nodes: []Node{lookup, node("Tanh", list("e"), list("h")),
+		node("Gemm", list("h", last), list("y"), "transB", 1)},
+		Initializers: []Tensor{floats("table", sequence(5*4), 5, 4), floats("head", sequence(5*4), 5, 4)},
+		Inputs:       []Value{typed("x", Int64, -1)}, Outputs: []Value{typed("y", Float32, -1, 5)}}
+	return m
+}
 
 // A weight keeps the type that it has in the file, so that what reads it finds operands of one type still. What was
 // trained is rounded to the nearest number of the type; the file loads again and has those numbers.

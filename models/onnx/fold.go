@@ -21,7 +21,7 @@ func init() {
 		"ReduceProd": foldReduce, "ReduceSum": foldReduce, "ReduceMean": foldReduce, "ReduceMax": foldReduce,
 		"ReduceMin": foldReduce, "Shape": foldShape, "Tile": foldTile, "CastLike": foldCastLike, "Mod": foldMod,
 		"GatherElements": foldGatherElements, "GatherND": foldGatherND, "ScatterND": foldScatterND,
-		"CumSum": foldCumSum,
+		"CumSum": foldCumSum, "Clip": foldClip,
 	}
 	for op, of := range map[string]func(a, b float64) float64{
 		"Add": func(a, b float64) float64 { return a + b }, "Sub": func(a, b float64) float64 { return a - b },
@@ -47,6 +47,23 @@ func init() {
 	} {
 		folds[op] = foldUnary(of)
 	}
+}
+
+// foldClip keeps numbers between limits that are inputs or, in older operator sets, attributes.
+func foldClip(c *call, in []*constant) (x *constant, err error) {
+	x, in = in[0], in[1:]
+	for k, limit := range []struct{ name, op string }{{"min", "Max"}, {"max", "Min"}} {
+		to := &constant{floats: []float64{c.float(limit.name, math.NaN())}}
+		if c.hasInput(k + 1) {
+			to, in = in[0], in[1:]
+		} else if math.IsNaN(to.floats[0]) {
+			continue
+		}
+		if x, err = folds[limit.op](c, []*constant{x, to}); err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
 }
 
 func oneIf(b bool) float64 {

@@ -96,10 +96,11 @@ type importer struct {
 	loss     bool             // a node made the loss
 	maker    map[string]*Node // of each value
 	readers  map[string][]*Node
-	fed      map[string]bool // values that depend on what is fed
-	counts   map[string]bool // inputs of whole numbers that are fed as floats
-	passed   map[*Node]bool  // casts of such
-	held     []string        // outputs of Constant nodes that may be weights, and are no parameters
+	fed      map[string]bool  // values that depend on what is fed
+	counts   map[string]bool  // inputs of whole numbers that are fed as floats
+	passed   map[*Node]bool   // casts of such
+	stops    []graph.TensorID // what no gradient goes through
+	held     []string         // outputs of Constant nodes that may be weights, and are no parameters
 }
 
 // Import makes the forward ops of a model. Errors: operators and forms of them that are not supported, all at once,

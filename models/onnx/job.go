@@ -113,7 +113,7 @@ func train(m *Model, name string, nodes []*Node, t Training) (*graph.Graph, *Net
 	if !slices.ContainsFunc(b.Peek().Storages, func(s graph.Storage) bool { return s.Role == graph.Parameter }) {
 		return nil, nil, net.errNoParameters()
 	}
-	grads, err := autodiff.Backward(b, loss)
+	grads, err := autodiff.Backward(b, loss, net.importer.stops...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -108,32 +108,29 @@ func (c *call) tableOf(name string) int {
 }
 
 // gatherNumbers takes the rows of a table that floats name, which hold whole numbers.
-func (c *call) gatherNumbers(table graph.TensorID, s graph.Shape, ids *value) error {
+func (c *call) gatherNumbers(table graph.TensorID, s graph.Shape, ids *value) (graph.TensorID, error) {
 	rows, width, count := s[0], s[1:].Elements(), ids.shape.Elements()
 	if rows > maxFolded/max(1, count) {
-		return fmt.Errorf("its indices %.80q are computed of what is fed: %d of a table of %d rows are more than is "+
-			"supported", ids.name, count, rows)
+		return missing, fmt.Errorf("its indices %.80q are computed of what is fed: %d of a table of %d rows are more "+
+			"than is supported", ids.name, count, rows)
 	}
 	numbers, err := c.numbers(rows)
 	if err != nil {
-		return err
+		return missing, err
 	}
 	for i := range numbers {
 		numbers[i] = float64(i)
 	}
 	places, err := c.constant(graph.Shape{1, rows}, numbers)
 	if err != nil {
-		return err
+		return missing, err
 	}
 	to := graph.Shape{count, rows}
 	d := c.add(c.expand(c.withShape(ids.tensor, count, 1), to), c.affine(places, -1, 0), to)
 	square := c.product(d, d)
 	is, err := c.positive(c.affine(square, -1, 0.25), to) // half a row away at most
 	if err != nil {
-		return err
+		return missing, err
 	}
-	y := c.op(graph.MatMul, graph.Attrs{}, c.withShape(is, 1, count, rows), c.withShape(table, 1, rows, width))
-	shape := slices.Concat(ids.shape, s[1:])
-	c.give(0, c.withShape(y, shape...), shape)
-	return nil
+	return c.op(graph.MatMul, graph.Attrs{}, c.withShape(is, 1, count, rows), c.withShape(table, 1, rows, width)), nil
 }

@@ -3,6 +3,7 @@ package onnx
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"tensile/graph"
 )
@@ -36,8 +37,11 @@ func (c *call) identity() error {
 			}
 			return err
 		case !to.float() && !v.whole && !c.passed[c.node]:
-			return fmt.Errorf("it casts to %v what is trained or fed as floats: export the network without what "+
-				"needs that", to)
+			x, err := c.tensorOf(v)
+			if err == nil {
+				c.set(0, &value{shape: v.shape, tensor: c.withShape(c.truncated(x), full(v.shape)...), numbers: true})
+			}
+			return err
 		}
 	}
 	same := *v
@@ -229,48 +233,83 @@ func (c *call) gather() error {
 		return err
 	}
 	shape := slices.Concat(table.shape[:axis], ids.shape, table.shape[axis+1:])
+	y, err := c.gathered(c.withShape(x, table.shape...), axis, ids)
+	if err != nil {
+		return err
+	}
+	y = c.withShape(y, shape...)
+	if at := padded.FindStringSubmatch(c.node.fx); at != nil && axis == 0 && c.options.Train {
+		if y, err = c.keepRow(y, shape, table.shape[0], at[2], ids); err != nil {
+			return err
+		}
+	}
+	c.give(0, y, shape)
+	return nil
+}
+
+// gathered takes elements of a dimension of x, those that ids name.
+func (c *call) gathered(x graph.TensorID, axis int, ids *value) (graph.TensorID, error) {
+	s := c.b.Shape(x)
 	if ids.known == nil {
 		if axis != 0 {
-			return fmt.Errorf("its indices %.80q are fed, and its axis is %d: a table along axis 0 is supported",
-				ids.name, axis)
+			return missing, fmt.Errorf("its indices %.80q are fed, and its axis is %d: a table along axis 0 is "+
+				"supported", ids.name, axis)
 		}
 		at, err := c.tensorOf(ids)
 		if err != nil {
-			return err
+			return missing, err
 		}
 		if ids.numbers || ids.truth || ids.counts {
-			return c.gatherNumbers(c.withShape(x, table.shape...), table.shape, ids)
+			return c.gatherNumbers(x, s, ids)
 		}
 		if c.b.Peek().Tensors[at].DType != graph.Int64 {
-			return fmt.Errorf("its indices %.80q are floats: export the network with an input of whole numbers there",
-				ids.name)
+			return missing, fmt.Errorf("its indices %.80q are floats: export the network with an input of whole "+
+				"numbers there", ids.name)
 		}
-		y := c.op(graph.Embedding, graph.Attrs{}, c.withShape(x, table.shape[0], table.shape[1:].Elements()),
-			c.withShape(at, ids.shape.Elements()))
-		c.give(0, c.withShape(y, shape...), shape)
-		return nil
+		return c.op(graph.Embedding, graph.Attrs{}, c.withShape(x, s[0], s[1:].Elements()),
+			c.withShape(at, ids.shape.Elements())), nil
 	}
-	extent := int64(table.shape[axis])
+	extent := int64(s[axis])
 	numbers, err := ids.known.allInts()
 	if err == nil && len(numbers) == 0 {
 		err = fmt.Errorf("it takes no element")
 	}
 	if err != nil {
-		return err
+		return missing, err
 	}
 	places := make([]int, len(numbers))
 	for i, n := range numbers {
 		if n < -extent || n >= extent {
-			return fmt.Errorf("index %d is outside of %d", n, extent)
+			return missing, fmt.Errorf("index %d is outside of %d", n, extent)
 		}
 		places[i] = int((n + extent) % extent)
 	}
-	y, err := c.take(c.withShape(x, table.shape...), axis, places)
+	return c.take(x, axis, places)
+}
+
+// keepRow is y, rows of a table, with no gradient through those that are its row for padding.
+func (c *call) keepRow(y graph.TensorID, shape graph.Shape, rows int, padding string,
+	ids *value) (graph.TensorID, error) {
+	moves, err := c.numbers(rows)
 	if err != nil {
-		return err
+		return missing, err
 	}
-	c.give(0, c.withShape(y, shape...), shape)
-	return nil
+	for i := range moves {
+		moves[i] = oneIf(strconv.Itoa(i) != padding)
+	}
+	table, err := c.constant(graph.Shape{rows, 1}, moves)
+	if err != nil {
+		return missing, err
+	}
+	takes, err := c.gathered(table, 0, ids)
+	if err != nil {
+		return missing, err
+	}
+	n := ids.shape.Elements()
+	width := shape.Elements() / max(1, n)
+	y = c.withShape(y, n, width)
+	y = c.op(graph.Blend, graph.Attrs{}, c.expand(c.withShape(takes, n, 1), graph.Shape{n, width}), y, c.stop(y))
+	return c.withShape(y, shape...), nil
 }
 
 // take joins elements of a dimension at known places, those that follow one another at once; where those are many, by a

@@ -83,26 +83,11 @@ func (m *Model) separateSigned() {
 	for _, r := range s.compute(all) {
 		s.give(r)
 	}
-	s.notePadding()
 	s.finish()
 }
 
 // padded is the text of a lookup in a table that has a row for padding.
 var padded = regexp.MustCompile(`aten\.embedding\.default\]\(args = \(%(\w+), %\w+, (\d+)`)
-
-// notePadding says of which tables PyTorch does not train a row that the training here moves.
-func (s *signer) notePadding() {
-	var rows []string
-	for i := range s.Graph.Nodes {
-		if at := padded.FindStringSubmatch(s.Graph.Nodes[i].fx); at != nil && s.parameters[s.names[at[1]]] {
-			rows = append(rows, fmt.Sprintf("%s[%s]", s.names[at[1]], at[2]))
-		}
-	}
-	if slices.Sort(rows); len(rows) > 0 {
-		s.notes = append(s.notes, fmt.Sprintf("%s: rows of padding (padding_idx), which PyTorch leaves as they are, "+
-			"and this training moves where data names them", listed(slices.Compact(rows))))
-	}
-}
 
 // argument is a name in the text of a call.
 var argument = regexp.MustCompile(`%(\w+)`)
