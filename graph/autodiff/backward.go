@@ -15,8 +15,8 @@ type Gradient struct {
 // Backward appends the ops that make the gradient of the loss in every parameter it depends on, and returns those in
 // the order of the parameters' storages. The loss is the first output of an op that makes one (softmax_xent,
 // sigmoid_xent, mean_square), or a sum of several; any other op on the way to a parameter that has no gradient, a view
-// of a part of a tensor for one, is an error that names it. Stops are outputs of ops that are taken as given: no gradient
-// goes through them.
+// of a part of a tensor for one, is an error that names it. Stops are outputs of ops that are taken as given: no
+// gradient goes through them.
 func Backward(b *graph.Builder, loss graph.TensorID, stops ...graph.TensorID) ([]Gradient, error) {
 	if err := b.Err(); err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 	"tensile/graph"
 )
 
-// Functions with steps, through which no gradient goes, and those that are the same in each period, of what graphs have.
+// Functions with steps, through which no gradient goes, and those with periods, of what graphs have.
 
 // stop is x, through which no gradient goes.
 func (c *call) stop(x graph.TensorID) graph.TensorID {
