@@ -124,7 +124,7 @@ func (t *Tensor) extent(root *os.Root) (extent, error) {
 	for key, to := range map[string]*int64{"offset": &e.offset, "length": &length} {
 		if text, ok := t.external[key]; ok {
 			if *to, err = strconv.ParseInt(text, 10, 64); err != nil || *to < 0 {
-				return e, fmt.Errorf("%s %.40q is no number of bytes", key, text)
+				return e, fmt.Errorf("%s %.40q is no number of bytes: export the model again", key, text)
 			}
 		}
 	}
@@ -134,11 +134,13 @@ func (t *Tensor) extent(root *os.Root) (extent, error) {
 	e.info, err = root.Stat(e.location)
 	switch {
 	case err != nil:
-		return e, fmt.Errorf("it cannot be opened in the folder of the model: %w", errors.Unwrap(err))
+		return e, fmt.Errorf("it cannot be opened in the folder of the model: %w: copy it there, too",
+			errors.Unwrap(err))
 	case !e.info.Mode().IsRegular():
 		return e, errors.New("it is no regular file")
 	case e.size > e.info.Size() || e.offset > e.info.Size()-e.size:
-		return e, fmt.Errorf("truncated: %d bytes from %d on, and the file has %d", e.size, e.offset, e.info.Size())
+		return e, fmt.Errorf("truncated: %d bytes from %d on, and the file has %d: copy it again", e.size, e.offset,
+			e.info.Size())
 	}
 	return e, nil
 }
@@ -147,7 +149,8 @@ func (t *Tensor) extent(root *os.Root) (extent, error) {
 func (e extent) read(root *os.Root) ([]byte, error) {
 	file, err := root.Open(e.location)
 	if err != nil {
-		return nil, fmt.Errorf("it cannot be opened in the folder of the model: %w", errors.Unwrap(err))
+		return nil, fmt.Errorf("it cannot be opened in the folder of the model: %w: copy it there, too",
+			errors.Unwrap(err))
 	}
 	defer file.Close()
 	raw := make([]byte, e.size)

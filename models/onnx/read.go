@@ -126,11 +126,12 @@ func forEachField(message []byte, rest *[]byte, take func(f field) error) error 
 	for at := 0; at < len(message); {
 		number, kind, n := protowire.ConsumeTag(message[at:])
 		if n < 0 {
-			return fmt.Errorf("byte %d: %w", at, protowire.ParseError(n))
+			return fmt.Errorf("byte %d: %w: copy or export the file again", at, protowire.ParseError(n))
 		}
 		size := protowire.ConsumeFieldValue(number, kind, message[at+n:])
 		if size < 0 {
-			return fmt.Errorf("byte %d, field %d: %w", at, number, protowire.ParseError(size))
+			return fmt.Errorf("byte %d, field %d: %w: copy or export the file again", at, number,
+				protowire.ParseError(size))
 		}
 		f := field{number: number, kind: kind, at: at}
 		value := message[at+n : at+n+size]
