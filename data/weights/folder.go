@@ -2,8 +2,10 @@ package weights
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -69,8 +71,13 @@ func loadIndex(in *rooted.Files, path string) (File, error) {
 	var all File
 	for _, file := range slices.Sorted(maps.Keys(wanted)) {
 		listed := filepath.Join(filepath.Dir(path), file)
-		if info, err := in.Stat(listed); strings.HasSuffix(file, ".index.json") || err == nil && info.IsDir() {
+		info, err := in.Stat(listed)
+		switch {
+		case strings.HasSuffix(file, ".index.json") || err == nil && info.IsDir():
 			return File{}, fmt.Errorf("read weights %s: it lists another index or a folder, %s: save the model again",
+				path, quote(file))
+		case errors.Is(err, fs.ErrNotExist):
+			return File{}, fmt.Errorf("read weights %s: it lists %s, which is not there: copy it beside the index",
 				path, quote(file))
 		}
 		part, err := Load(in, listed)

@@ -40,7 +40,7 @@ func TestLoadFolders(t *testing.T) {
 	}
 	for content, want := range map[string]string{
 		`{"weight_map": {"a": "../a.safetensors"}}`:         `which is not in the folder of the index`,
-		`{"weight_map": {"a": "none.safetensors"}}`:         `none.safetensors`,
+		`{"weight_map": {"a": "none.safetensors"}}`:         `it lists "none.safetensors", which is not there: copy it`,
 		`{"weight_map": {"a": "b.safetensors.index.json"}}`: `it lists another index`,
 		`{"weight_map": {"a": "."}}`:                        `it lists another index or a folder, "."`,
 		`{"weight_map": {}}`:                                `has no weight_map`,
