@@ -31,8 +31,8 @@ func (c *call) rounded(x graph.TensorID) graph.TensorID {
 	})
 }
 
-// above is 1 where a is above b, and 0 elsewhere.
-func (c *call) above(a, b graph.TensorID) graph.TensorID {
+// greater is 1 where a is above b, and 0 elsewhere.
+func (c *call) greater(a, b graph.TensorID) graph.TensorID {
 	is, err := c.positive(c.sumOf(a, c.affine(b, -1, 0)), c.b.Shape(a))
 	if err != nil {
 		c.b.Fail(err)
@@ -42,12 +42,12 @@ func (c *call) above(a, b graph.TensorID) graph.TensorID {
 
 func (c *call) floor(x graph.TensorID) graph.TensorID {
 	n := c.rounded(x)
-	return c.sumOf(n, c.affine(c.above(n, x), -1, 0))
+	return c.sumOf(n, c.affine(c.greater(n, x), -1, 0))
 }
 
 func (c *call) ceiling(x graph.TensorID) graph.TensorID {
 	n := c.rounded(x)
-	return c.sumOf(n, c.above(x, n))
+	return c.sumOf(n, c.greater(x, n))
 }
 
 // truncated is x without what is behind its point.
@@ -55,7 +55,7 @@ func (c *call) truncated(x graph.TensorID) graph.TensorID { return c.parts(x, c.
 
 func (c *call) sign(x graph.TensorID) graph.TensorID {
 	zero := c.affine(x, 0, 0)
-	return c.sumOf(c.above(x, zero), c.affine(c.above(zero, x), -1, 0))
+	return c.sumOf(c.greater(x, zero), c.affine(c.greater(zero, x), -1, 0))
 }
 
 func (c *call) sine(x graph.TensorID) graph.TensorID { return c.wave(x, 0) }
