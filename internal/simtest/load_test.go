@@ -58,7 +58,7 @@ func stall(reports []wire.Report) time.Duration {
 func TestLoadChanges(t *testing.T) {
 	const iterations = 40
 	var changed, better, jobs int
-	for seed := range long.Rounds(12, 40) {
+	for seed := range long.Rounds(6, 40) {
 		load := 1.0
 		w := loaded(t, seed, 0, &load)
 		need := w.controller.Records()[0].Claim

@@ -35,6 +35,10 @@ func TestWords(t *testing.T) {
 		}
 		return false
 	}
+	var patterns []*regexp.Regexp
+	for _, phrase := range phrases {
+		patterns = append(patterns, regexp.MustCompile(phrase))
+	}
 	packages := map[string][]string{} // of each exported type, by its name
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		name := entry.Name()
@@ -52,8 +56,8 @@ func TestWords(t *testing.T) {
 		}
 		file, _ := filepath.Rel(root, path)
 		folder := filepath.Dir(file)
-		for _, phrase := range phrases {
-			if at := regexp.MustCompile(phrase).FindIndex(text); at != nil && !isAllowed(folder, phrase) {
+		for i, phrase := range phrases {
+			if at := patterns[i].FindIndex(text); at != nil && !isAllowed(folder, phrase) {
 				t.Errorf("%s:%d: %q: say it in other words", file, 1+strings.Count(string(text[:at[0]]), "\n"),
 					text[at[0]:at[1]])
 			}
