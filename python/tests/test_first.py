@@ -30,10 +30,13 @@ class Limited(Planner):
             self.next.append(self.plans[0])
 
 
+DEPTH = 24 if LONG else 12
+
+
 class Deep(nn.Module):
     """Most of its memory is what autograd saves."""
 
-    def __init__(self, depth=24, width=64):
+    def __init__(self, depth, width=64):
         super().__init__()
         self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
 
@@ -43,7 +46,7 @@ class Deep(nn.Module):
         return x
 
 
-def deep(run, forward=lambda i, model, x: model(x), backward=lambda i, loss: loss.backward(), iterations=5, rows=2048, depth=24,
+def deep(run, forward=lambda i, model, x: model(x), backward=lambda i, loss: loss.backward(), iterations=5, rows=2048, depth=DEPTH,
          compiles=None, after=None):
     torch.manual_seed(0)
     model = Deep(depth)
@@ -107,7 +110,8 @@ class First(test_saved.Base):
 
     def test_a_third(self):
         """What needs three times its limit has no more than that from its first iteration on."""
-        for name, options in ("ops", {}), ("compiled", {"compiles": "aot_eager"}):
+        cases = ("ops", {"depth": 24}), ("compiled", {"depth": 24, "compiles": "aot_eager"})
+        for name, options in cases if LONG else cases[:1]:
             with self.subTest(name=name):
                 alone, want = peaks(deep, **options)
                 limit = max(alone) // 3
@@ -150,7 +154,7 @@ class First(test_saved.Base):
                                  [(t.bytes, t.persistent, t.fixed, t.until) for t in b.slots])
                 if "compiles" in options:
                     # what else lives in this process, as the parameters of the run before, counts as needed
-                    trained = 4 * 24 * (64 * 64 + 64)
+                    trained = 4 * DEPTH * (64 * 64 + 64)
                     for x, y in zip(a.groups, b.groups):
                         self.assertLess((y.scratch - x.scratch + 64) % trained, 128)
                 else:
@@ -259,7 +263,7 @@ class Unplanned(test_saved.Traps):
 
     def test_programs(self):
         """At random, with a plan that comes or none."""
-        for seed in range(40 if LONG else 8):
+        for seed in range(40 if LONG else 4):
             with self.subTest(seed=seed):
                 want, draw = execute(program, seed=seed), random.Random(seed)
                 p = Limited(draw.choice((1, 8000, 16000)), make=draw.choice((
