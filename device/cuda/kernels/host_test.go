@@ -2,9 +2,11 @@ package kernels
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,12 +26,13 @@ type host struct {
 	out io.Reader
 }
 
-// hostProgram compiles the program once for all tests.
+// hostProgram compiles the program, unless an earlier run of the tests has done so with the same sources and compiler.
 var hostProgram = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "tensile-kernels")
 	if err != nil {
 		return "", err
 	}
+	defer os.RemoveAll(dir)
 	table := filepath.Join(dir, "table.c")
 	if err := os.WriteFile(table, []byte(tableOf(Texts())), 0o600); err != nil {
 		return "", err
@@ -39,30 +42,51 @@ var hostProgram = sync.OnceValues(func() (string, error) {
 			return "", err
 		}
 	}
+	flags := []string{"-std=gnu11", "-O1", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing",
+		"-fno-builtin", "-Wall", "-Werror"}
+	digest := sha256.New()
+	version, err := exec.Command("gcc", "-v").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("gcc: %w\n%s", err, version)
+	}
+	fmt.Fprintf(digest, "%q %s", flags, version)
+	if err := digestFolder(digest, dir); err != nil {
+		return "", err
+	}
+	bin, err := filepath.Abs(filepath.Join("..", "..", "..", "bin", "kernels"))
+	if err != nil {
+		return "", err
+	}
+	program := filepath.Join(bin, fmt.Sprintf("%x", digest.Sum(nil)[:8]))
+	if _, err := os.Stat(program); err == nil {
+		return program, nil
+	}
+	if err := os.MkdirAll(bin, 0o777); err != nil {
+		return "", err
+	}
 	sources, err := filepath.Glob(filepath.Join(dir, "*.c"))
 	if err != nil {
 		return "", err
 	}
-	program := filepath.Join(dir, "host")
-	args := append([]string{"-std=gnu11", "-O1", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing",
-		"-fno-builtin", "-Wall", "-Werror", "-I", dir, "-o", program}, sources...)
-	if out, err := exec.Command("gcc", append(args, "-lm")...).CombinedOutput(); err != nil {
+	part := fmt.Sprintf("%s.%d", program, os.Getpid()) // renamed when it is whole
+	args := slices.Concat(flags, []string{"-I", dir, "-o", part}, sources, []string{"-lm"})
+	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("gcc: %w\n%s", err, out)
 	}
-	return program, nil
+	return program, os.Rename(part, program)
 })
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if hostCompiled {
-		if program, err := hostProgram(); err == nil {
-			os.RemoveAll(filepath.Dir(program))
+// digestFolder writes names and contents of all files of a folder.
+func digestFolder(digest io.Writer, dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
 		}
-	}
-	os.Exit(code)
+		content, err := os.ReadFile(path)
+		fmt.Fprintf(digest, "%q %q\n", strings.TrimPrefix(path, dir), content)
+		return err
+	})
 }
-
-var hostCompiled bool
 
 // hasHost reports whether there is what the program needs: gcc, and Linux, which maps memory where it is told.
 func hasHost() bool {
@@ -77,7 +101,6 @@ func startHost(t *testing.T) *host {
 	if !hasHost() {
 		t.Skip("needs Linux: the kernels' host program maps memory at given addresses")
 	}
-	hostCompiled = true
 	program, err := hostProgram()
 	if err != nil {
 		t.Fatal(err)
