@@ -278,7 +278,7 @@ def install(session):
         hooks.wrap(torch.Tensor, name, told)
     hooks.wrap(torch.utils.data.DataLoader, "__iter__", beside)
     hooks.wrap(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", loading)
-    for owner, names in ((torch, ("save",)), (torch.nn.Module, ("state_dict",)),
+    for owner, names in ((torch, ("save",)), (torch.nn.Module, ("state_dict",)), (torch._tensor_str, ("_str",)),
                          (torch.Tensor, ("tolist", "__deepcopy__", "__reduce_ex__", "share_memory_"))):
         for name in names:
             hooks.wrap(owner, name, at_home)

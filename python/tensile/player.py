@@ -303,9 +303,10 @@ class Player:
         self.checks = self.clocked if on else self.usual
         self.took = [0] * self.steps if on else None
 
-    def begin(self, first, before=None):
+    def begin(self, first, before=None, back=lambda i: None):
         """Starts an iteration; first says that the one before was not played to its end with this program. What the player
-        before has away comes back only when this one needs it on the device, or is about to take it away itself."""
+        before has away, or what back brings by its id, comes back only when this one needs it on the device, or is about to
+        take it away itself."""
         self.asleep, self.grows = self.moves is not None, False
         self.size[:] = self.room
         self.written.clear()
@@ -320,6 +321,7 @@ class Player:
                 n = t.number
                 if before is not None:
                     before.home(self.bound[n])
+                back(self.bound[n])
                 if not stays:
                     self.drop(n, False)
                 elif t in self.program.copied:

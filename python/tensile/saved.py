@@ -27,6 +27,7 @@ from .away import LEAST_MOVED, Saves
 from .copies import One
 from .events import moving
 from .storages import Weak, emptied, identity, lies, resizable, storage_of
+from .used import Used
 
 # Whether torch says which hooks are there, and who holds a storage. Torch 2.6 does not: ops are looked at there.
 AVAILABLE = hasattr(_autograd, "_top_saved_tensors_default_hooks") and hasattr(torch._C, "_storage_Use_Count")
@@ -327,12 +328,15 @@ class Room:
         self.largest = 0  # bytes of a storage
         self.lasting = {}  # id of a storage of what is trained as the iteration begins -> bytes, and what keeps others from its id
         self.unmet = {id(p): p for p in session.parameters}  # that no op has touched yet
+        self.used = Used(session)
 
     def begin(self):
         """An iteration begins."""
         if self.session.limit:
             storages = map(storage_of, self.session.lasting())
-            self.lasting = {s._cdata: (s.nbytes(), Weak(s)) for s in storages}
+            gone = self.used.gone
+            self.lasting = {s._cdata: ((gone[s._cdata].bytes if s._cdata in gone else s.nbytes()), Weak(s))
+                            for s in storages}
 
     def let_go(self, kept):
         if kept.away:
@@ -349,12 +353,13 @@ class Room:
             if stats["reserved_bytes"]["all"]["current"] > s.limit:
                 torch.cuda.empty_cache()
             return stats["allocated_bytes"]["all"]["current"]
+        self.used.forget()
         if s.course != s._record:
-            return sum(size for size, _ in self.lasting.values()) + self.saved
+            return sum(size for size, _ in self.lasting.values()) + self.saved + self.used.beside(self.lasting)
         known = self.recorder.known
         for i in [i for i, p in self.unmet.items() if p.layout != torch.strided or identity(p) in known]:
             del self.unmet[i]
-        return self.recorder.bytes + sum(storage_of(p).nbytes() for p in self.unmet.values()) - self.away
+        return self.recorder.bytes + sum(storage_of(p).nbytes() for p in self.unmet.values()) - self.away - self.used.away
 
     def take(self, t, p):
         """Takes a pack, and makes room for what the next op makes."""
@@ -391,12 +396,16 @@ class Room:
                 over -= self._go(i, kept)
                 if over <= 0:
                     break
+            if self.used.steps():
+                over -= self.used.go(over)
         return over <= 0
 
     def clear(self):
         """Has all go that may, as the allocator has found no memory; reports whether anything has gone."""
         with self.session.lock, modes.own():
             gone = sum([self._go(i, kept) for i, kept in list(self.here.items())])
+            if self.used.steps():
+                gone += self.used.go(sys.maxsize)
             if gone and self.session.figures is not None:
                 torch.cuda.empty_cache()
         return gone > 0
@@ -440,6 +449,7 @@ class Room:
 
     def home(self):
         """Brings all back, before a plan moves storages by what ops touch."""
+        self.used.home()
         for kept in list(self.gone):
             self._bring(kept, kept.tensors()[0])
 
@@ -569,7 +579,8 @@ class Saver:
             for n in m.starts.get(self.u, ()):
                 self._start(m, n)
             self.u += 1
-        return p.unpacked()
+        # by an alias, as in Notes: a node that has unpacked one tensor may pack others before it reads it
+        return p.unpacked() if kept is None else kept_as(p.unpacked())
 
     def _bring(self, kept, t):
         with self.session.lock, modes.own():  # several threads may ask for it

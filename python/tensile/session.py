@@ -151,19 +151,44 @@ class Session(TorchDispatchMode):
         if modes.below():  # a mode of torch's own, which traces: no op of an iteration
             self.home()
             return func(*args, **(kwargs or {}))
-        return self._within(func, args, kwargs or {}) if self.limit else self.course(func, args, kwargs or {})
+        return self._run(func, args, kwargs or {})
+
+    def _run(self, func, args, kwargs):
+        return self._within(func, args, kwargs) if self.limit else self.course(func, args, kwargs)
 
     def _within(self, func, args, kwargs):
-        """Runs an op. One that has found no memory, and has written none, runs again once what packs alone hold has gone."""
+        """Runs an op. One that has found no memory runs again, once, when all that may has gone; not one that writes, which may
+        have written by half."""
+        if not self._makes_room():
+            return self.course(func, args, kwargs)
         draws = torch.Tag.nondeterministic_seeded in getattr(func, "tags", ())
         before = random_state(self.device.type) if draws else ()
+        failed = False
         try:
-            return self.course(func, args, kwargs)
+            out = self.course(func, args, kwargs)
         except torch.OutOfMemoryError as e:
             if isinstance(e, TooLarge) or not self.unplanned() or written(func, args, kwargs) or not self.room.clear():
                 raise
-        set_random_state(before)
-        return self.course(func, args, kwargs)
+            failed = True
+        if failed:  # out here, where nothing holds what the op has made before it failed
+            set_random_state(before)
+            out = self.course(func, args, kwargs)
+        self.room.used.made(out)
+        return out
+
+    def _makes_room(self):
+        return bool(self.limit) and self.unplanned() or bool(self.room.used.gone)
+
+    def _ready(self, func, args, kwargs):
+        """An op is about to run: what it uses is brought back, if it is away where there is no plan."""
+        if not self._makes_room():
+            return
+        try:
+            self.room.used.ready(func, args, kwargs)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as e:
+            self.broken(e)
 
     def enter(self, hooks):
         """Begins to see ops."""
@@ -246,6 +271,7 @@ class Session(TorchDispatchMode):
         with self.lock, modes.own():
             if plays:
                 self.player.leave()
+            self.room.used.home()
             self.player, self.coming, self.course, self.marked = p, None, self._saved, False
             self.tried.clear()
             if self.figures is not None:
@@ -276,6 +302,7 @@ class Session(TorchDispatchMode):
             with self.lock, modes.own():
                 self.segments = Segments(self)
                 self._events(False)
+                self.room.used.home()
                 if self.player is not None:
                     self.player.leave()
                     self.saver.moves = None
@@ -326,7 +353,7 @@ class Session(TorchDispatchMode):
         self.cut, outs = cut, []
         try:
             for part in cut.parts(args):
-                outs.append(func(*part, **kwargs) if self.off else self.course(func, part, kwargs))
+                outs.append(func(*part, **kwargs) if self.off else self._run(func, part, kwargs))
         finally:
             self.cut = None
         return pieces.joined(outs)
@@ -345,6 +372,9 @@ class Session(TorchDispatchMode):
                 cut = pieces.cut(func, args, kwargs, self.device)
             if cut is None and self.course == self._record:
                 self._look(func, args, kwargs)
+                recorder.running = True
+                self._ready(func, args, kwargs)
+                recorder.running = False
                 return recorder.run(func, args, kwargs, self.phase, self.probes, self.cut)
         except Exception as e:
             if recorder.running or isinstance(e, TooLarge):
@@ -372,6 +402,10 @@ class Session(TorchDispatchMode):
                     elif c.cut.fits(func, args):
                         cut = c.cut
                 if cut is None:
+                    if p.program is None or self.room.used.gone:
+                        p.calling = True
+                        self._ready(func, args, kwargs)
+                        p.calling = False
                     out = p.run(c, func, args, kwargs)
                     if p.broke is not None or p.other is not None:
                         self._amiss(p)
@@ -452,6 +486,11 @@ class Session(TorchDispatchMode):
             self.broken(e)
         if not self.off and self.course == self._play:
             return self._play(func, args, kwargs)
+        if self.stepping and self.cut is None and self._makes_room():
+            cut = pieces.cut(func, args, kwargs, self.device)
+            if cut is not None:
+                return self._pieces(cut, func, args, kwargs)
+        self._ready(func, args, kwargs)
         out = func(*args, **kwargs)
         try:
             if not self.off and self.count >= 0:
@@ -472,6 +511,7 @@ class Session(TorchDispatchMode):
                 s.stays = True
             if i in self.aside:
                 self.stop("a data loader uses memory that the plan moves")
+        self._ready(func, args, kwargs)
         return func(*args, **kwargs)
 
     def beside(self, run, args, kwargs):
@@ -527,9 +567,11 @@ class Session(TorchDispatchMode):
         q, self.coming = self.coming or p, None
         if q is not p:
             self.player = q
-            q.begin(True, p)
+            q.begin(True, p, self.room.used.back)
         else:
-            q.begin(first)
+            q.begin(first, None, self.room.used.back)
+        if q.program is None:
+            q.checks = q.pieces if self.room.used.gone else q.usual
         if self.figures is None:
             self.touched = self.reserved = q.touched
         self._measure(q, q.resident())
@@ -621,6 +663,8 @@ class Session(TorchDispatchMode):
             if q is self.player:
                 q.leave()
             q.load(program if q is p else None, plan)
+        if not limit:
+            self.room.used.home()
         self.limit = limit
         self.recorder.room = self.room.fits if limit else None
         self.recorder.most_bytes = limit if plan.get("strict") else 0
@@ -917,7 +961,7 @@ class Session(TorchDispatchMode):
     def home(self, reads=None, writes=False):
         """Brings back what is away: what reads memory without an op, or writes it, finds it there. It may tell which tensor or
         storage."""
-        if self.off or self.course != self._play:
+        if self.off or self.course != self._play and not self.room.used.gone:
             return
         if isinstance(reads, Untyped):
             one = reads._cdata
@@ -927,13 +971,20 @@ class Session(TorchDispatchMode):
             one = None
         try:
             with self.lock, modes.own():
-                self.player.home(one, writes)
+                if one is None:
+                    self.room.used.home()
+                else:
+                    self.room.used.back(one)
+                if self.course == self._play:
+                    self.player.home(one, writes)
         except Exception as e:
             self.broken(e)
 
     def read(self):
         """Brings all back for something else than torch that reads addresses, and has it stay until the next step or
         the next iteration: ops in between would move it."""
+        if threading.get_ident() == self.thread and self.room.used.gone:
+            self.home()
         if not self.off and self.course == self._play and threading.get_ident() == self.thread:
             try:
                 with modes.own():
@@ -1081,6 +1132,8 @@ class Session(TorchDispatchMode):
 
     def _end(self):
         try:
+            with self.lock, modes.own():
+                self.room.used.home()
             if self.player is not None:
                 self.peaks.forget()
                 with self.lock, modes.own():

@@ -2,22 +2,25 @@
 
 import contextlib
 import gc
+import io
 import random
 import unittest
 from unittest import mock
 
 import scripts
+import test_pieces
 import test_saved
 import torch
-from plans import random_plan
+from plans import random_plan, shelved
 from scripts import LONG, Planner, Run, differs, execute
 from test_programs import program
 from torch import nn
 
-from tensile import modes, saved
+from tensile import modes, saved, used
 from tensile.capture import TooLarge
 from tensile.events import Events, marking
 from tensile.session import Session
+from tensile.storages import checksum
 
 
 class Limited(Planner):
@@ -101,13 +104,15 @@ def noted(iteration):
             [at - iteration.made_of[2] for at in saves.unpacks])
 
 
-class First(test_saved.Base):
+class Within(test_saved.Base):
     @contextlib.contextmanager
     def within(self, limit):
         """Has sessions begin with a limit, and counts what goes."""
         with self.watched():
             yield Limited(limit)
 
+
+class First(Within):
     def test_a_third(self):
         """What needs three times its limit has no more than that from its first iteration on."""
         cases = ("ops", {"depth": 24}), ("compiled", {"depth": 24, "compiles": "aot_eager"})
@@ -194,6 +199,27 @@ class First(test_saved.Base):
         self.assertRegex(str(caught.exception), r"aten\.addmm\.default works on \d+ bytes, and the limit is 1065215 "
                          r"\(\S+, line \d+\): raise --memory, or take a smaller batch")
 
+    def test_brought(self):
+        """What is brought back has room made for it before."""
+        def made(room, size):
+            fits.append(make(room, size))
+            return fits[-1]
+
+        def brought(room, p):
+            was, session = p.kept.away, room.session
+            with mock.patch.object(session, "limit", room.live() + 1 if was else session.limit):
+                fits.clear()
+                bring(room, p)
+                if was and fits[0]:
+                    over.append(room.live() - session.limit)
+        make, bring, fits, over = saved.Room.make, saved.Room.bring, [], []
+        limit = 4 << 20
+        with self.within(limit) as p, mock.patch.multiple(saved, TIMES=0, MARGIN=2 * limit), \
+                mock.patch.object(saved.Room, "make", made), mock.patch.object(saved.Room, "bring", brought):
+            execute(deep, p, iterations=1, depth=12, backward=lambda i, loss: loss.backward(retain_graph=True))
+        self.assertGreater(len(over), 0)
+        self.assertLessEqual(max(over), 0)
+
     def test_no_memory(self):
         """An op for which there is no memory runs again, once, when something has gone; not one that writes, and none where
         nothing can go."""
@@ -222,6 +248,90 @@ class First(test_saved.Base):
                     self.assertEqual(differs(want, execute(deep, p, forward=forward, iterations=2)), "")
                 self.assertEqual((len(failed), self.moved > 0), (1, bool(limit)))
                 self.moved = 0
+
+
+def wide(run, optimizer=lambda p: torch.optim.AdamW(p, foreach=True), iterations=3):
+    """Most of its memory is what the optimizer keeps."""
+    torch.manual_seed(0)
+    model = Deep(12)
+    o = optimizer(model.parameters())
+    run.join(model, o)
+    for _ in range(iterations):
+        o.zero_grad(set_to_none=True)
+        loss = model(torch.randn(16, 64)).pow(2).mean()
+        loss.backward()
+        o.step()
+        yield loss.item()
+
+
+class Steps(Within):
+    """What a step uses goes to the host by least recent use."""
+
+    @contextlib.contextmanager
+    def watched(self):
+        def counted(storage):
+            self.moved += 1
+            return emptied(storage)
+        emptied = used.emptied
+        with mock.patch.object(used, "emptied", counted), super().watched():
+            yield
+
+    def test_a_part(self):
+        """The optimizer's first step makes what it keeps, and the next ones use it, in less than all that would take."""
+        for way, part in ({"foreach": True}, 0.5), ({"fused": True}, 0.62):
+            def optimizer(p, way=way):
+                return torch.optim.AdamW(p, **way)
+            with self.subTest(**way):
+                alone, want = peaks(wide, optimizer=optimizer)
+                limit = int(max(alone) * part)
+                checksum(torch.zeros(8).untyped_storage())  # which keeps some memory from its first time on
+                with self.within(limit) as p:
+                    found, got = peaks(wide, p, optimizer=optimizer)
+                self.assertEqual((differs(want, got), p.errors), ("", []))
+                self.assertGreater(self.moved, 0)
+                self.assertLessEqual(max(found), limit + (16 << 10), (alone, found))
+
+    def test_optimizers(self):
+        """Of all optimizers, with all options, the bits are those of the script alone."""
+        every = list(test_pieces.options())
+        for name, options in every if LONG else random.Random(1).sample(every, 3):
+            with self.subTest(optimizer=name, options=options), test_pieces.small(), test_pieces.capturable(), \
+                    mock.patch.dict(used.LEAST_MOVED, cpu=1):
+                try:
+                    want = execute(test_pieces.trains, name=name, options=options, iterations=4)
+                except (AssertionError, RuntimeError, ValueError, TypeError):
+                    continue  # torch does not take these together
+                with self.within(1) as p:
+                    got = execute(test_pieces.trains, p, name=name, options=options, iterations=4)
+                self.assertEqual((differs(want, got), p.errors, p.lines, self.said), ("", [], [], []))
+                self.assertGreater(self.moved, 0)
+
+    def test_read(self):
+        """What is away is there for whatever reads it: ops, torch.save, numpy, print, an address; and for a plan of any way."""
+        def script(run):
+            for i, loss in enumerate(wide(run)):
+                yield loss
+                p = next(run.model.parameters())
+                state = run.optimizer.state[p]["exp_avg"]
+                yield (str(state), state.numpy().sum().item(), state.tolist(), p.data_ptr() != 0,
+                       torch.load(io.BytesIO(saving(run.optimizer)))["state"][3]["exp_avg_sq"].sum().item())
+        want = execute(script)
+        with self.within(1) as p:
+            self.assertEqual(differs(want, execute(script, p)), "")
+        self.assertEqual(p.errors, [])
+        self.assertGreater(self.moved, 0)
+        want = execute(wide, iterations=7)
+        for make in (lambda number, it: shelved(it)), test_saved.within(0):
+            with self.watched():
+                p = Limited(1, make=make)
+                self.assertEqual(differs(want, execute(wide, p, iterations=7)), "")
+            self.assertEqual((p.errors, [bool(plan) for _, plan, _ in p.iterations[-2:]]), ([], [True] * 2))
+
+
+def saving(optimizer):
+    with io.BytesIO() as f:
+        torch.save(optimizer.state_dict(), f)
+        return f.getvalue()
 
 
 class Unplanned(test_saved.Traps):

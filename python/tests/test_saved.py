@@ -168,6 +168,19 @@ class Saved(Base):
             else:
                 self.assertEqual((sorted(set(ahead)), late), (sorted(set(foreseen)), []))
 
+    def test_unpacked(self):
+        """What a node has unpacked does not go while the node has it: one that is differentiated packs others before it reads
+        that."""
+        def unpacked(saver, p):
+            t = unpack(saver, p)
+            if type(p.kept) is saved.Kept:
+                alone.append(p.kept.storage() is not None)
+            return t
+        unpack, alone = saved.Saver.unpack, []
+        with mock.patch.object(saved.Saver, "unpack", unpacked):
+            self.run_both(script, iterations=8)
+        self.assertEqual(set(alone), {False})
+
     def test_ops_are_not_looked_at(self):
         """The mode is off torch's stack in iterations that are played so, and takes the place of hooks where these cannot keep
         the plan's bytes."""
