@@ -3,44 +3,13 @@
 import contextlib
 import io
 import unittest
-from types import SimpleNamespace
 from unittest import mock
 
 import torch
 from plans import shelved
-from scripts import Planner, Run, differs, execute
-from test_streams import Cuda, Late
-from tensile import hooks, player
-from tensile.events import Times
-from tensile.session import CLOCKED, Session
-
-
-class Device:
-    """A device that calls itself CUDA and has the storages of the CPU."""
-    type, index = "cuda", 0
-
-    def __eq__(self, other):
-        return other == torch.device("cpu")
-
-
-class Event:
-    """An event with a time; each record is a tick."""
-    made, now, waits = 0, 0.0, 0
-
-    def __init__(self, enable_timing):
-        assert enable_timing
-        Event.made += 1
-
-    def record(self):
-        Event.now += 0.001
-        self.at, self.waited = Event.now, False
-
-    def synchronize(self):
-        Event.waits, self.waited = Event.waits + 1, True
-
-    def elapsed_time(self, end):
-        assert end.waited, "it is asked for before it has happened"
-        return end.at - self.at
+from fakecuda import Event, OnCuda, patched
+from scripts import Planner, differs, execute
+from tensile.session import CLOCKED
 
 
 class Allocator:
@@ -63,15 +32,6 @@ class Allocator:
     def reset(self, device):
         assert device == 0
         self.peak = self.current
-
-
-class OnCuda(Run):
-    def join(self, model, optimizer):
-        self.model, self.optimizer = model, optimizer
-        if self.planner is not None:
-            self.session = Session([SimpleNamespace(device=Device())], optimizer, self.planner)
-            self.session.parameters = list(model.parameters())
-            self.session.enter(hooks.install(self.session))
 
 
 def script(run, each=None, iterations=12):
@@ -106,19 +66,10 @@ class Told(Planner):
 class Figures(unittest.TestCase):
     def setUp(self):
         torch.set_num_threads(1)
-        self.allocator, streams = Allocator(), Cuda(1, 0.5)
-        Event.made, Event.now, Event.waits = 0, 0.0, 0
-        for owner, name, new in (
-                (torch._C, "_cuda_memoryStats", self.allocator.stats),
-                (torch._C, "_cuda_resetPeakMemoryStats", self.allocator.reset),
-                (torch.cuda, "Event", Event), (torch.cuda, "current_device", lambda: 0),
-                (torch.cuda, "default_generators", (torch.Generator(),)), (torch.cuda, "synchronize", self.wall),
-                (torch.cuda, "empty_cache", lambda: None), (torch.cuda, "set_per_process_memory_fraction", lambda _: None),
-                (torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=1 << 30)),
-                (Times, "pool", []), (player, "Streams", lambda slots: Late(slots, streams))):
-            patched = mock.patch.object(owner, name, new, create=True)
-            patched.start()
-            self.addCleanup(patched.stop)
+        self.allocator = Allocator()
+        fake = patched(self.allocator.stats, self.allocator.reset, self.wall)
+        fake.__enter__()
+        self.addCleanup(fake.__exit__, None, None, None)
         self.walls = 0
 
     def wall(self):
