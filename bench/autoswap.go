@@ -15,7 +15,7 @@ import (
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
 	"tensile/scheduler/planner"
-	"tensile/scheduler/policies/autoswap"
+	"tensile/scheduler/rivals/autoswap"
 )
 
 // swapNetwork is one of the networks of the SmartPool and AutoSwap paper, or what stands for it.

@@ -3,7 +3,7 @@ package bench
 import (
 	"tensile/graph"
 	"tensile/models/passes"
-	"tensile/scheduler/policies/autoswap"
+	"tensile/scheduler/rivals/autoswap"
 )
 
 // free is table II.

@@ -7,7 +7,7 @@ import (
 	"tensile/plan/pool"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
-	"tensile/scheduler/policies/autoswap"
+	"tensile/scheduler/rivals/autoswap"
 )
 
 // footprints is figure 10.

@@ -8,6 +8,8 @@ import (
 	"tensile/models/task"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
+
+	_ "tensile/scheduler/rivals" // their policies and methods of a lease
 )
 
 // request asks for plans of tasks on a device by policy tensile, with roofline latencies. It returns an error if the

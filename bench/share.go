@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"tensile/device/lease"
-	"tensile/device/lease/method"
 	"tensile/device/sim"
 	"tensile/executor"
 	"tensile/graph"
@@ -268,7 +267,7 @@ func (m *shared) unplanned() error {
 // gates trains the jobs together by gates, and by the method that sharing names, if it names one.
 func (m *shared) gates(sharing string, programs []proof.Proven, capacity, least graph.Bytes) error {
 	by := executor.Sharing{Lease: newRecorder(lease.Options{Still: -1})}
-	if method.New(sharing) != nil {
+	if lease.NewMethod(sharing) != nil {
 		by.Method = sharing
 	}
 	run, err := m.train(programs, m.tasks, by, capacity)

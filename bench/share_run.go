@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"tensile/device/lease"
-	"tensile/device/lease/method"
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/models/task"
@@ -26,7 +25,6 @@ type hold struct {
 }
 
 func newRecorder(o lease.Options) *recorder {
-	o.Methods = method.New
 	return &recorder{lease.NewMachine(o), make(map[lease.Job][]hold)}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"tensile/device"
 	"tensile/device/lease"
-	"tensile/device/lease/method"
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/graph/autodiff"
@@ -142,7 +141,7 @@ func (m *realSharing) measure(copies int, progress func(float64)) (rows []RealSh
 		}
 		for k, way := range realWays {
 			capacity := bases + spread
-			sharing := executor.Sharing{Lease: lease.NewMachine(lease.Options{Still: -1, Methods: method.New})}
+			sharing := executor.Sharing{Lease: lease.NewMachine(lease.Options{Still: -1})}
 			switch way {
 			case ownArenas:
 				sharing, capacity = executor.Sharing{}, 0

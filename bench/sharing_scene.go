@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"tensile/device/lease"
-	"tensile/device/lease/method"
 	"tensile/device/sim"
 	"tensile/executor"
 	"tensile/graph"
@@ -133,7 +132,7 @@ func (n trained) settings() task.Settings {
 
 // sharing returns how a way shares memory on a host.
 func (s *scene) sharing(way string) executor.Sharing {
-	sharing := executor.Sharing{Lease: newRecorder(lease.Options{Still: -1, Methods: method.New})}
+	sharing := executor.Sharing{Lease: newRecorder(lease.Options{Still: -1})}
 	if way != byGates {
 		sharing.Method = way
 	}

@@ -3,11 +3,11 @@ package bench
 import (
 	"time"
 
-	"tensile/device/lease/waterwave"
 	"tensile/graph"
 	"tensile/plan"
 	"tensile/plan/compile"
 	"tensile/plan/pool"
+	"tensile/scheduler/rivals/waterwave"
 )
 
 // The replays here are of Waterwave's allocator (pool.Streams), as it would serve plans that move nothing: an

@@ -9,7 +9,7 @@ import (
 	"tensile/graph/cost"
 	"tensile/plan"
 	"tensile/scheduler"
-	"tensile/scheduler/policies/superneurons"
+	"tensile/scheduler/rivals/superneurons"
 )
 
 // snCurve is what a plan has on the device of data: bytes and tensors per step, without parameters, optimizer states

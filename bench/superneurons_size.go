@@ -8,7 +8,7 @@ import (
 	"tensile/graph/cost"
 	"tensile/peak"
 	"tensile/scheduler"
-	"tensile/scheduler/policies/superneurons"
+	"tensile/scheduler/rivals/superneurons"
 )
 
 // snAll is what a network needs if nothing is freed within an iteration, snFreed if everything is after its last use,

@@ -13,7 +13,7 @@ import (
 	"tensile/plan/pool"
 	"tensile/plan/program"
 	"tensile/scheduler"
-	"tensile/scheduler/policies/superneurons"
+	"tensile/scheduler/rivals/superneurons"
 )
 
 // snTimed is an iteration of a plan in the steady state, and what it copies.

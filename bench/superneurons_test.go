@@ -11,7 +11,7 @@ import (
 
 	"tensile/internal/long"
 	"tensile/plan/proof"
-	"tensile/scheduler/policies/superneurons"
+	"tensile/scheduler/rivals/superneurons"
 )
 
 // TestSuperNeuronsTable1 counts on the paper's layers what its table 1 says is executed again, to the layer, and for

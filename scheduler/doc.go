@@ -2,16 +2,14 @@
 //
 // A policy decides, for all jobs of a device at once, what is kept, swapped and recomputed. It turns a [Request]
 // (graphs, latencies, budget, link) into a [Result] (a plan, its layout and what was decided, per job). It is a pure
-// function: equal requests give equal results. Three storeys of packages stand on each other:
+// function: equal requests give equal results. Four storeys of packages stand on each other:
 //
 //	scheduler           Request, Job, Options, Result, Decision, errors; this package
 //	scheduler/draft     what policies work with: sessions, drafts, gaps, copy lanes, packing
 //	scheduler/policies  the table of policies by name, Schedule, shares of the link
 //	    none            none-all, none-live: nothing is moved
 //	    tensile         tensile: swaps and recomputations until the packed plans fit the budget
-//	    paper           tensile-paper: the method as the TENSILE paper has it, on our slots
-//	    checkpoint      checkpoint, sublinear: segments of the forward pass are computed again
-//	    dtr             dtr, dtr-eq: dynamic tensor rematerialization
+//	scheduler/rivals    the policies of others, to compare with
 //
 // Callers use policies.Schedule. A policy of another package is a row of a policies.Table.
 //

@@ -19,11 +19,13 @@ import (
 	"tensile/models/task"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
-	"tensile/scheduler/policies/capuchin"
-	"tensile/scheduler/policies/paper"
-	"tensile/scheduler/policies/superneurons"
 	tensilepolicy "tensile/scheduler/policies/tensile"
+	"tensile/scheduler/rivals/capuchin"
+	"tensile/scheduler/rivals/paper"
+	"tensile/scheduler/rivals/superneurons"
 	"tensile/wire"
+
+	_ "tensile/scheduler/rivals" // their policies and methods of a lease
 )
 
 // workloadFlags describe the networks.

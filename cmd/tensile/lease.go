@@ -8,8 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tensile/device/lease"
-	"tensile/device/lease/method"
 	"tensile/device/lease/process"
 )
 
@@ -33,8 +31,7 @@ func leaseCommand() *cobra.Command {
 			} else if err != nil {
 				return err
 			}
-			process.Serve(c.Context(), name, listener, process.ServeOptions{Lease: lease.Options{Methods: method.New},
-				Linger: linger, Log: lines(log.logger(os.Stderr), slog.LevelWarn)})
+			process.Serve(c.Context(), name, listener, process.ServeOptions{Linger: linger, Log: lines(log.logger(os.Stderr), slog.LevelWarn)})
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 				return os.Remove(path)
 			}

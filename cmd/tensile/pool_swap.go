@@ -14,7 +14,7 @@ import (
 	"tensile/observe/report"
 	"tensile/plan/pool"
 	"tensile/plan/pool/trace"
-	"tensile/scheduler/policies/autoswap"
+	"tensile/scheduler/rivals/autoswap"
 )
 
 // swapFlags say how AutoSwap swaps blocks of a trace before they are packed.

@@ -22,8 +22,6 @@ import (
 	"testing"
 	"time"
 
-	"tensile/device/lease"
-	"tensile/device/lease/method"
 	"tensile/device/lease/process"
 	"tensile/graph"
 	"tensile/internal/long"
@@ -85,8 +83,7 @@ func watchLease(path string) {
 		_ = json.Unmarshal(text, &w.seen)
 		w.seen.Each = nil
 	}
-	process.Serve(context.Background(), name, w, process.ServeOptions{Linger: linger,
-		Lease: lease.Options{Methods: method.New}})
+	process.Serve(context.Background(), name, w, process.ServeOptions{Linger: linger})
 }
 
 // orDie ends the process of a lease that cannot go on.

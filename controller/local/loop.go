@@ -12,7 +12,6 @@ import (
 	"tensile/controller/plans"
 	"tensile/device"
 	"tensile/device/lease"
-	"tensile/device/lease/method"
 	"tensile/executor"
 	"tensile/executor/agent"
 	"tensile/models/task"
@@ -70,7 +69,7 @@ func newLoop(ctx context.Context, d device.Device, on planner.Device, tasks []ta
 	l := &loop{ctx: ctx, options: o, spec: spec, device: d, controller: controller.NewMachine(o.Config),
 		byName: make(map[string]*job), layouts: make(map[string]*wire.Layout), results: make(map[string]*wire.Result)}
 	l.host, l.lease = executor.NewHost(d, l.observe),
-		lease.NewMachine(lease.Options{Still: -1, Methods: method.New})
+		lease.NewMachine(lease.Options{Still: -1})
 	for i, t := range tasks {
 		j := &job{index: i, task: t, losses: make([]*wire.Loss, o.Iterations)}
 		l.jobs, l.byName[t.Name] = append(l.jobs, j), j

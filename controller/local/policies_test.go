@@ -14,7 +14,9 @@ import (
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 	"tensile/scheduler/policies"
-	"tensile/scheduler/policies/autoswap"
+	"tensile/scheduler/rivals/autoswap"
+
+	_ "tensile/scheduler/rivals"
 )
 
 // TestEveryPolicyTrains trains small networks on the cpu device by every policy of the table, within as small a part

@@ -10,7 +10,6 @@ import (
 	"tensile/controller"
 	"tensile/controller/plans"
 	"tensile/device/lease"
-	"tensile/device/lease/method"
 	"tensile/executor"
 	"tensile/executor/agent"
 	"tensile/plan/program"
@@ -79,7 +78,7 @@ func newCluster(w *world) (*cluster, error) {
 // start has the executor of a device join.
 func (c *cluster) start(n *node) {
 	on := c.world.planner
-	p := &process{cluster: c, node: n, lease: lease.NewMachine(lease.Options{Methods: method.New})}
+	p := &process{cluster: c, node: n, lease: lease.NewMachine(lease.Options{})}
 	p.agent = agent.NewMachine(agent.Process{Executor: n.name, Life: n.name, Device: on.Identity, Host: lab,
 		Folder: lab, Brings: &wire.Device{Name: n.name, Model: on.Identity, Identity: on.Identity, Host: lab,
 			Align: on.Align, Page: on.Page, Budget: c.Budget, Facts: c.Facts}})

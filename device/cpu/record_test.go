@@ -16,6 +16,8 @@ import (
 	"tensile/plan/proof"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
+
+	_ "tensile/scheduler/rivals"
 )
 
 // recorded trains a model under a policy for some iterations and returns what was planned and the trace of it.

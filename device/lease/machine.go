@@ -17,8 +17,7 @@ type Options struct {
 	// 0: 10 s; negative: for ever. Where a job holds all of its memory for a turn of many iterations
 	// it is the length of a turn.
 	Still time.Duration
-	// Methods returns a new method by the word of a Capacity, nil if there is none by that word. It may be nil: then
-	// there are none.
+	// Methods returns a new method by the word of a Capacity, nil if there is none by that word; nil: NewMethod.
 	Methods func(word string) Method
 }
 
@@ -87,7 +86,7 @@ func NewMachine(o Options) *Machine {
 		o.Still = defaultStill
 	}
 	if o.Methods == nil {
-		o.Methods = func(string) Method { return nil }
+		o.Methods = NewMethod
 	}
 	return &Machine{options: o, jobs: make(map[Job]*holder), left: make(map[Job]int64)}
 }

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"maps"
 	"math"
 	"time"
 )
@@ -15,6 +16,19 @@ type Method interface {
 	// the machine is to ask again then, or when it is told something before; [Never], only the latter. It changes
 	// nothing.
 	When(now time.Duration, w *Want) time.Duration
+}
+
+var registered = map[string]func() Method{}
+
+// Register makes methods known by their words. It is called when a program begins (package rivals).
+func Register(methods map[string]func() Method) { maps.Copy(registered, methods) }
+
+// NewMethod returns a new method by its word, nil if none is registered by that.
+func NewMethod(word string) Method {
+	if create := registered[word]; create != nil {
+		return create()
+	}
+	return nil
 }
 
 // Never is a time that does not come.

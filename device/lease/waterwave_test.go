@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"tensile/device/lease"
-	"tensile/device/lease/waterwave"
+	"tensile/scheduler/rivals/waterwave"
 )
 
 // Random worlds end under Waterwave's pairs, whatever the node groups are.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"tensile/device/lease"
-	"tensile/device/lease/zico"
+	"tensile/scheduler/rivals/zico"
 )
 
 // Random worlds end under Zico's scheduler.

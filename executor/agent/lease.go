@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"tensile/device/lease"
-	"tensile/device/lease/method"
 	"tensile/executor"
 	"tensile/graph"
 	"tensile/wire"
@@ -48,7 +47,7 @@ func (r *runner) lend(l *wire.Lease) {
 	switch {
 	case r.lease != nil || l.Sharing == wire.NoSharing:
 	case r.Lease == nil:
-		r.lease = own{lease.NewMachine(lease.Options{Methods: method.New})}
+		r.lease = own{lease.NewMachine(lease.Options{})}
 	default:
 		r.lease, err = r.Lease(l, r.host.Answer)
 	}

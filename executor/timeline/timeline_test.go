@@ -22,6 +22,8 @@ import (
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
 	"tensile/wire"
+
+	_ "tensile/scheduler/rivals"
 )
 
 // run is what two networks did on a simulated device, and what was told of it.

@@ -125,6 +125,9 @@ type place struct {
 
 func placeOf(pkg string) place {
 	folder, _, _ := strings.Cut(pkg, "/")
+	if below(pkg, "scheduler/rivals") {
+		folder = "scheduler/rivals" // the one folder that is not on the floor of the folder that it is in
+	}
 	floor := slices.IndexFunc(house, func(folders []string) bool { return slices.Contains(folders, folder) })
 	rows := rooms[folder]
 	row := slices.IndexFunc(rows, func(row []string) bool { return slices.Contains(row, pkg) })

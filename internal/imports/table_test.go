@@ -13,8 +13,9 @@ var house = [][]string{
 	{"wire"},
 	{"executor"},
 	{"controller"},
-	{"observe"}, // what people see of all that
-	{"bench"},   // measures the product, which does not know it
+	{"observe"},          // what people see of all that
+	{"scheduler/rivals"}, // methods of others, to compare with, which the product does not know
+	{"bench"},            // measures the product, which does not know it
 	{"cmd"},
 }
 
@@ -27,9 +28,9 @@ var rooms = map[string][][]string{
 	"device": {
 		{"device", "device/lease", "device/lifelock", "device/nvml", "device/ptx", "device/cpu/gemm",
 			"device/cuda/cudaabi", "device/cuda/kernels"},
-		{"device/lease/zico", "device/lease/waterwave", "device/lease/process", "device/cpu/kernel", "device/cuda",
+		{"device/lease/process", "device/cpu/kernel", "device/cuda",
 			"device/sim"},
-		{"device/lease/method", "device/cpu", "device/cuda/driver", "device/cuda/fakecuda"},
+		{"device/cpu", "device/cuda/driver", "device/cuda/fakecuda"},
 		{"device/cuda/fakecuda/bridge"},
 		{"device/cuda/fakecuda/library"},
 	},
@@ -38,8 +39,10 @@ var rooms = map[string][][]string{
 	"peak":      {{"peak"}},
 	"models":    {{"models", "models/external", "models/onnx", "models/passes"}, {"models/task"}},
 	"swapexec":  {{"swapexec"}},
-	"scheduler": {{"scheduler", "scheduler/bayes"}, {"scheduler/draft", "scheduler/explain", "scheduler/replay"},
-		{"scheduler/policies/..."}, {"scheduler/policies"}, {"scheduler/planner"}},
+	"scheduler": {{"scheduler"}, {"scheduler/draft", "scheduler/explain"}, {"scheduler/policies/..."},
+		{"scheduler/policies"}, {"scheduler/planner"}},
+	"scheduler/rivals": {{"scheduler/rivals/bayes", "scheduler/rivals/replay"}, {"scheduler/rivals/..."},
+		{"scheduler/rivals"}},
 	"wire": {{"wire", "wire/clock", "wire/limit", "wire/recording"}, {"wire/bus", "wire/journal", "wire/leader"},
 		{"wire/backup"}},
 	"executor": {{"executor", "executor/reduce"}, {"executor/sidecar", "executor/timeline"}, {"executor/agent"}},
@@ -61,6 +64,7 @@ var strangers = map[string][]string{
 	"scheduler/draft":        {"predictor"},
 	"scheduler/policies":     {"predictor"},
 	"scheduler/policies/...": {"predictor"},
+	"scheduler/rivals/...":   {"predictor"},
 	"controller":             {"executor"}, // they talk over the bus
 	"executor":               {"controller"},
 }
@@ -86,7 +90,7 @@ var foreign = map[string][]string{
 	"gonum.org/v1/gonum/blas":      {"device/cpu/gemm", "predictor"}, // kernels; the predictor's forward pass
 	"gonum.org/v1/plot":            {"bench", "observe/report"},      // drawings
 	"github.com/nats-io":           {"wire/bus"},
-	"gonum.org/v1/gonum/mat":       {"scheduler/bayes"},
+	"gonum.org/v1/gonum/mat":       {"scheduler/rivals/bayes"},
 	"gorgonia.org":                 {"predictor"},
 	"gorgonia.org/cu":              {"device/cuda/driver"},
 	"C": {"device/cuda/driver", "device/cuda/fakecuda/bridge",
@@ -121,8 +125,8 @@ var clocks = []string{"After", "AfterFunc", "NewTicker", "NewTimer", "Now", "Sin
 // pure are the timeless packages that only compute: everything they depend on is an argument.
 var pure = []string{"graph", "graph/autodiff", "graph/cost", "plan", "plan/pool", "plan/pool/trace", "plan/program",
 	"plan/proof", "plan/compile",
-	"peak", "predictor/correct", "device/lease", "device/lease/zico", "device/lease/waterwave", "device/lease/method",
-	"models", "models/passes", "swapexec", "scheduler", "scheduler/bayes", "scheduler/replay", "scheduler/draft",
+	"peak", "predictor/correct", "device/lease",
+	"models", "models/passes", "swapexec", "scheduler", "scheduler/rivals", "scheduler/rivals/...", "scheduler/draft",
 	"scheduler/policies", "scheduler/policies/...", "observe/live",
 	"controller/memory", "controller/learn", "controller/queue", "controller/fleet", "controller/recovery",
 	"controller/place", "controller/gang"}

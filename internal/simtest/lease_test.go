@@ -10,7 +10,6 @@ import (
 	"tensile/controller"
 	"tensile/device"
 	"tensile/device/lease"
-	"tensile/device/lease/method"
 	"tensile/executor/agent"
 	"tensile/graph"
 	"tensile/plan/program"
@@ -32,7 +31,7 @@ type hostLease struct {
 }
 
 func newHostLease(w *world) *hostLease {
-	return &hostLease{w: w, machine: lease.NewMachine(lease.Options{Methods: method.New}),
+	return &hostLease{w: w, machine: lease.NewMachine(lease.Options{}),
 		jobs: make(map[lease.Job]*process), capacity: make([]lease.Capacity, 1),
 		wants: make(map[lease.Job]*lease.Want), began: make(map[lease.Job]int)}
 }

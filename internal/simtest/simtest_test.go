@@ -19,6 +19,8 @@ import (
 	"tensile/graph/cost"
 	"tensile/internal/long"
 	"tensile/wire"
+
+	_ "tensile/scheduler/rivals"
 )
 
 // errInterrupted is why a process is to end.

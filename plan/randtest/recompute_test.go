@@ -13,7 +13,9 @@ import (
 	"tensile/peak"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
-	"tensile/scheduler/policies/dtr"
+	"tensile/scheduler/rivals/dtr"
+
+	_ "tensile/scheduler/rivals"
 )
 
 // TestRecomputingPolicies trains random graphs by the plans of the policies that only recompute, under budgets from

@@ -10,7 +10,7 @@ import (
 	"tensile/plan"
 	"tensile/scheduler"
 	"tensile/scheduler/jobtest"
-	"tensile/scheduler/replay"
+	"tensile/scheduler/rivals/replay"
 )
 
 // oldest is a run-time method: what has been on the device longest leaves first.

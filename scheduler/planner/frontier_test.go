@@ -12,6 +12,8 @@ import (
 	"tensile/models/nettest"
 	"tensile/scheduler"
 	"tensile/scheduler/jobtest"
+
+	_ "tensile/scheduler/rivals"
 )
 
 // curve is that of a small network, on a link that is slow enough for it.

@@ -16,7 +16,9 @@ import (
 	"tensile/scheduler"
 	"tensile/scheduler/jobtest"
 	"tensile/scheduler/policies"
-	"tensile/scheduler/policies/autoswap"
+	"tensile/scheduler/rivals/autoswap"
+
+	_ "tensile/scheduler/rivals"
 )
 
 // suited returns a request for a policy: without max swap rates if it refuses them, and with options by which it swaps

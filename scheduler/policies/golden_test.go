@@ -16,10 +16,10 @@ import (
 	"tensile/plan/compile"
 	"tensile/plan/program"
 	"tensile/scheduler"
-	"tensile/scheduler/policies/autoswap"
-	"tensile/scheduler/policies/capuchin"
-	"tensile/scheduler/policies/superneurons"
 	"tensile/scheduler/policies/tensile"
+	"tensile/scheduler/rivals/autoswap"
+	"tensile/scheduler/rivals/capuchin"
+	"tensile/scheduler/rivals/superneurons"
 )
 
 // TestDrawnCases plans the cases in testdata, each of which can be drawn by hand: a comment that tells what should

@@ -12,8 +12,8 @@ import (
 	"tensile/graph"
 	"tensile/scheduler"
 	"tensile/scheduler/policies"
-	"tensile/scheduler/policies/paper"
 	"tensile/scheduler/policies/tensile"
+	"tensile/scheduler/rivals/paper"
 )
 
 // searched returns requests that have to search, from a seed: within a budget, as low as it goes, and by the paper's

@@ -16,7 +16,7 @@ import (
 	"tensile/scheduler/draft"
 	"tensile/scheduler/jobtest"
 	"tensile/scheduler/policies"
-	"tensile/scheduler/policies/paper"
+	"tensile/scheduler/rivals/paper"
 )
 
 // outside is the table with the policies of this file, which is no part of package policies: a row each.

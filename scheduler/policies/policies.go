@@ -11,15 +11,8 @@ import (
 	"tensile/graph/text"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
-	"tensile/scheduler/policies/autoswap"
-	"tensile/scheduler/policies/capuchin"
-	"tensile/scheduler/policies/checkpoint"
-	"tensile/scheduler/policies/dtr"
 	"tensile/scheduler/policies/none"
-	"tensile/scheduler/policies/paper"
-	"tensile/scheduler/policies/superneurons"
 	"tensile/scheduler/policies/tensile"
-	"tensile/scheduler/policies/vdnn"
 )
 
 // Policy decides for all jobs of a session's request. It returns a plan per job, placed by Session.Place or
@@ -37,33 +30,22 @@ type Row struct {
 	Options any // the zero value of its own options, as in scheduler.Options.Own; nil: it has none
 }
 
-// All returns the table of all policies of this module, in the order in which they are listed.
-func All() Table {
-	return Table{
-		{"none-all", none.All, nil},
-		{"none-live", none.Live, nil},
-		{"tensile", tensile.Plan, tensile.Options{}},
-		{"tensile-paper", paper.Plan, paper.Options{}},
-		{"tensile-authors", paper.Authors, paper.Options{}},
-		{"superneurons", superneurons.Plan, superneurons.Options{}},
-		{"checkpoint", checkpoint.SqrtN, nil},
-		{"sublinear", checkpoint.Sublinear, nil},
-		{"dtr", dtr.Plan, dtr.Options{}},
-		{"dtr-eq", dtr.PlanEq, nil},
-		{"lru", capuchin.LRU, nil},
-		{"capuchin", capuchin.Plan, capuchin.Options{}},
-		{"vdnn-conv", vdnn.Static(vdnn.Options{Offload: vdnn.Conv}), nil},
-		{"vdnn-conv-keep", vdnn.Static(vdnn.Options{Offload: vdnn.Conv, Keep: true}), nil},
-		{"vdnn-all", vdnn.Static(vdnn.Options{Offload: vdnn.All}), nil},
-		{"vdnn-all-keep", vdnn.Static(vdnn.Options{Offload: vdnn.All, Keep: true}), nil},
-		{"vdnn-dyn", vdnn.Dynamic(vdnn.Options{}), nil},
-		{"vdnn-dyn-keep", vdnn.Dynamic(vdnn.Options{Keep: true}), nil},
-		{"vdnn-tensile", vdnn.Tensile, nil},
-		{"autoswap", autoswap.Plan, autoswap.Options{}},
-	}
+// core is the table of the policies of this module that are no rivals.
+var core = Table{
+	{"none-all", none.All, nil},
+	{"none-live", none.Live, nil},
+	{"tensile", tensile.Plan, tensile.Options{}},
 }
 
-// Names returns the names of all policies of this module.
+var registered Table
+
+// Register adds policies to those of All. It is called when a program begins (package rivals).
+func Register(t Table) { registered = append(registered, t...) }
+
+// All returns the table of all policies that this program has, in the order in which they are listed.
+func All() Table { return slices.Concat(core, registered) }
+
+// Names returns the names of all policies that this program has.
 func Names() []string { return All().Names() }
 
 // Names returns the names of the table's policies.
@@ -75,7 +57,7 @@ func (t Table) Names() []string {
 	return names
 }
 
-// Check returns an error if a name is of no policy of this module.
+// Check returns an error if a name is of none of them.
 func Check(name string) error { return All().Check(name) }
 
 // Check returns an error if a name is of no policy of the table. It suggests those that are near.
@@ -119,7 +101,7 @@ func (t Table) Schedule(r scheduler.Request, w scheduler.Watch) (scheduler.Resul
 
 // plansScripts returns an error if a job is a script's and the policy is made for ops that it knows.
 func (row *Row) plansScripts(r *scheduler.Request) error {
-	if slices.Contains([]string{"none-all", "none-live", "tensile"}, row.Name) {
+	if slices.Contains(core.Names(), row.Name) {
 		return nil
 	}
 	for _, j := range r.Jobs {

@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"tensile/device/lease"
-	"tensile/device/lease/method"
 	"tensile/internal/long"
+
+	_ "tensile/scheduler/rivals"
 )
 
 // pages is a set of pages of a job's arena.
@@ -266,7 +267,7 @@ func (c *city) act(mishaps bool) error {
 					awaited = append(awaited, p.book.client)
 				}
 			}
-			c.hub = newHub(lease.Options{Methods: method.New}, awaited)
+			c.hub = newHub(awaited)
 			c.restarts++
 		}
 	} else if !p.online && !p.dead {
@@ -406,7 +407,7 @@ func (c *city) rest() error {
 // A job may hold no more than the newest capacity allows, whichever client says it first. The machine hears
 // of it when nobody is awaited.
 func TestNewestCapacity(t *testing.T) {
-	h := newHub(lease.Options{}, []string{"a", "b", "c"})
+	h := newHub([]string{"a", "b", "c"})
 	newer, older := newBook("a"), newBook("b")
 	for _, c := range []lease.Capacity{{Pages: 7, Number: 2}, {Pages: 9, Number: 1}} {
 		newer.told(lease.Input{Capacity: &c})
@@ -447,7 +448,7 @@ func TestClientLock(t *testing.T) {
 
 // A client has the slot of one that has ended, before anybody has looked: what that one held is free.
 func TestSlotAgain(t *testing.T) {
-	h := newHub(lease.Options{}, []string{"7", "8"})
+	h := newHub([]string{"7", "8"})
 	capacity := &lease.Capacity{Pages: 10, Number: 1}
 	h.greet(0, &hello{Client: "7xA", Capacity: capacity, Jobs: []standing{{Joined: true,
 		Rejoin: lease.Rejoin{Hold: 9, Join: lease.Join{Job: "j", Ask: 5, Base: 2, Peak: 9}}}}})
@@ -464,7 +465,7 @@ func TestSlotAgain(t *testing.T) {
 // A job that was granted its pages by the process before this one has given some back, which was lost with the
 // connection. When it is back the others have them.
 func TestPassedIsLost(t *testing.T) {
-	h := newHub(lease.Options{}, []string{"c"})
+	h := newHub([]string{"c"})
 	job := standing{Joined: true, Rejoin: lease.Rejoin{Hold: 9, Join: lease.Join{Job: "j", Ask: 5, Base: 2, Peak: 9}}}
 	hears := func(want int) {
 		t.Helper()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"tensile/device/lease"
-	"tensile/device/lease/method"
 )
 
 // What a client held whose child has inherited its lock stays taken when the client has ended, until the child has.
@@ -20,7 +19,7 @@ func TestInherited(t *testing.T) {
 	defer cancel()
 	start := func() error {
 		work.Go(func() { // it ends at once if another serves
-			serve(ctx, name, ServeOptions{Linger: time.Hour, Lease: lease.Options{Methods: method.New}})
+			serve(ctx, name, ServeOptions{Linger: time.Hour})
 		})
 		return nil
 	}

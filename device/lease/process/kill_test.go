@@ -20,7 +20,6 @@ import (
 	"unsafe"
 
 	"tensile/device/lease"
-	"tensile/device/lease/method"
 	"tensile/internal/long"
 )
 
@@ -32,8 +31,7 @@ func TestMain(m *testing.M) {
 	switch words[0] {
 	case "serve":
 		linger, _ := time.ParseDuration(words[2])
-		err := serve(context.Background(), words[1], ServeOptions{Linger: linger,
-			Lease: lease.Options{Methods: method.New}})
+		err := serve(context.Background(), words[1], ServeOptions{Linger: linger})
 		if _, held := errors.AsType[*HeldError](err); err != nil && !held {
 			fmt.Println(err)
 			os.Exit(1)

@@ -26,7 +26,6 @@ const (
 
 // ServeOptions are the settings of [Serve].
 type ServeOptions struct {
-	Lease  lease.Options
 	Linger time.Duration // it ends when for so long nobody was connected and nobody held anything; 0: 30 s
 	Log    func(string)  // nil: nobody
 }
@@ -65,7 +64,7 @@ func Serve(ctx context.Context, name string, listener net.Listener, o ServeOptio
 		o.Log = func(string) {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	s := &server{options: o, name: name, start: time.Now(), hub: newHub(o.Lease, taken(name)),
+	s := &server{options: o, name: name, start: time.Now(), hub: newHub(taken(name)),
 		conns: make(map[string]*connection), all: make(map[*connection]bool), events: make(chan func()),
 		done: ctx.Done()}
 	s.work.Go(func() { s.accept(listener) })
@@ -246,9 +245,8 @@ func (s *server) read(c *connection) {
 }
 
 // knows returns an error if a capacity names a method that this process does not have.
-func (s *server) knows(c *lease.Capacity) error {
-	o := &s.options.Lease
-	if c == nil || c.Method == "" || o.Methods != nil && o.Methods(c.Method) != nil {
+func knows(c *lease.Capacity) error {
+	if c == nil || c.Method == "" || lease.NewMethod(c.Method) != nil {
 		return nil
 	}
 	return fmt.Errorf("the lease does not know the method %.20q: end what trains on this device, then run the same "+
@@ -273,7 +271,7 @@ func (s *server) take(c *connection, r *request) error {
 		if !named(hi.Client) {
 			return fmt.Errorf("a client is named %.70q: a name is a slot, x, and letters and digits", hi.Client)
 		}
-		if err := s.knows(hi.Capacity); err != nil {
+		if err := knows(hi.Capacity); err != nil {
 			return err
 		}
 		for id, old := range s.conns { // also of one that has ended: the slot is another's
@@ -289,7 +287,7 @@ func (s *server) take(c *connection, r *request) error {
 	case r.Told != nil:
 		return s.hub.told(s.now(), c.client, r.Told)
 	case r.Capacity != nil:
-		if err := s.knows(r.Capacity); err != nil {
+		if err := knows(r.Capacity); err != nil {
 			return err
 		}
 		s.hub.resize(s.now(), r.Capacity)

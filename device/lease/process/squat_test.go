@@ -111,7 +111,7 @@ func TestWaitsForClients(t *testing.T) {
 		s := &server{name: name, start: time.Now(), options: ServeOptions{Log: func(line string) {
 			lines = append(lines, line)
 		}}}
-		s.hub = newHub(s.options.Lease, []string{"7", "8"})
+		s.hub = newHub([]string{"7", "8"})
 		for range 2000 {
 			time.Sleep(probeEvery)
 			s.probe()

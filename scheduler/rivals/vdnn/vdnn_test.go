@@ -13,6 +13,8 @@ import (
 	"tensile/scheduler"
 	"tensile/scheduler/jobtest"
 	"tensile/scheduler/policies"
+
+	_ "tensile/scheduler/rivals"
 )
 
 // network returns a request for a small network whose convolutions have three variants: without scratch, four times as

@@ -9,7 +9,7 @@ import (
 	"tensile/plan"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
-	"tensile/scheduler/replay"
+	"tensile/scheduler/rivals/replay"
 )
 
 // SqrtN is the policy checkpoint: torch.utils.checkpoint.checkpoint_sequential(layers, segments, input) with

@@ -18,7 +18,9 @@ import (
 	"tensile/scheduler/draft"
 	"tensile/scheduler/jobtest"
 	"tensile/scheduler/policies"
-	"tensile/scheduler/replay"
+	"tensile/scheduler/rivals/replay"
+
+	_ "tensile/scheduler/rivals"
 )
 
 // the flag -long

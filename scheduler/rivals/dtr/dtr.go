@@ -8,7 +8,7 @@ import (
 	"tensile/plan"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
-	"tensile/scheduler/replay"
+	"tensile/scheduler/rivals/replay"
 )
 
 // Options are the settings of the policy. The zero value is the paper's h_DTR.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tensile/graph"
-	"tensile/scheduler/bayes"
+	"tensile/scheduler/rivals/bayes"
 )
 
 // Options are the settings of AutoSwap. The zero value is the recommended one.

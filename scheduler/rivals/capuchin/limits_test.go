@@ -11,7 +11,9 @@ import (
 	"tensile/scheduler"
 	"tensile/scheduler/jobtest"
 	"tensile/scheduler/policies"
-	"tensile/scheduler/policies/capuchin"
+	"tensile/scheduler/rivals/capuchin"
+
+	_ "tensile/scheduler/rivals"
 )
 
 // iteration is what an iteration of the first job is predicted to take.

@@ -20,7 +20,9 @@ import (
 	"tensile/scheduler"
 	"tensile/scheduler/jobtest"
 	"tensile/scheduler/policies"
-	"tensile/scheduler/policies/superneurons"
+	"tensile/scheduler/rivals/superneurons"
+
+	_ "tensile/scheduler/rivals"
 )
 
 // options are the parts of the method in all combinations that differ.

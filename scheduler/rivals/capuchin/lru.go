@@ -5,7 +5,7 @@ import (
 	"tensile/plan"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
-	"tensile/scheduler/replay"
+	"tensile/scheduler/rivals/replay"
 )
 
 // LRU is Capuchin's passive mode alone: what an op needs and is not on the device is copied in on demand, and when

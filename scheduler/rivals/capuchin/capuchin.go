@@ -12,7 +12,7 @@ import (
 	"tensile/plan/program"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
-	"tensile/scheduler/replay"
+	"tensile/scheduler/rivals/replay"
 )
 
 // Plan is Capuchin. Where reports follow, the first plan is that of passive mode, the next one is made from the report
