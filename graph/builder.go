@@ -47,7 +47,6 @@ func (b *Builder) Fail(err error) {
 func (b *Builder) SetPhase(p Phase)       { b.phase = p }
 func (b *Builder) SetLayer(l string)      { b.layer = l }
 func (b *Builder) SetForward(op OpID)     { b.forward = op }
-func (b *Builder) Layer() string          { return b.layer }
 func (b *Builder) Shape(t TensorID) Shape { return b.g.Tensors[t].Shape }
 
 // Input adds a storage that the loader fills in every iteration, and returns its only version.

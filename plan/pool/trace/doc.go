@@ -1,11 +1,11 @@
 // Package trace finds the iteration in a record of malloc, free, read and write, and gives its blocks lifetimes for the
 // packer: SmartPool as its paper has it (sections II-D, III and V), without any knowledge of a graph.
 //
-//	Import --> Trace --> Find --> Iteration --> LifetimesOf --> []pool.Buffer --> pool.Pack --> Offsets, Replay
+//	Import --> Trace --> Find --> Iteration --> LifetimesOf --> []pool.Buffer --> pool.Pack
 //
 // A [Trace] comes from a file ([Import]: the text form, a CSV, a PyTorch memory snapshot) or from a device that records
 // one (device/cpu). [Find] looks for what repeats and whether that is an iteration, [LifetimesOf] says at which slots
-// of an iteration each block needs its bytes, [replay] is an allocator that answers by the packed layout. [AnswerOf]
+// of an iteration each block needs its bytes. [AnswerOf]
 // takes the iteration or the whole record, so that what is packed never has less at once than the record.
 //
 //	slot     0  1  2  3  4  5  6  7

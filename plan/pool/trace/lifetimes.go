@@ -13,10 +13,6 @@ type LifetimeOptions struct {
 	// Tighten takes a block's bytes as needed from the first access to the last, not from malloc to free, where
 	// accesses were recorded. The layout is lower, but an allocator that sees only malloc and free cannot keep to it.
 	Tighten bool
-
-	// Transient leaves out the blocks that were there before the first iteration and outlive them all: for an allocator
-	// that starts in the middle of the run and does not move them.
-	Transient bool
 }
 
 // Resident is a block that has a place in the layout.
@@ -33,16 +29,8 @@ type Lifetimes struct {
 	Load      int64      // bytes: the most that the framework held at once in the first iteration; the peak memory load
 	Fixed     int64      // bytes of Load that were there before the first iteration and outlive them all
 
-	options  LifetimeOptions
-	requests []request
-	mallocs  []int // per buffer: its event
-}
-
-// request is a malloc or free of the iteration.
-type request struct {
-	free   bool
-	bytes  int64
-	buffer int // -1: left out, or has no bytes
+	options LifetimeOptions
+	mallocs []int // per buffer: its event
 }
 
 // LifetimesOf returns the lifetimes of an iteration that Find or Whole returned for the trace. A block that is malloced
@@ -92,17 +80,13 @@ func (l *liver) before() {
 		} else if to = l.h.freed[m] - l.From; l.Repeats > 1 {
 			continue
 		}
-		if !l.options.Transient {
-			l.add(Resident{e.Block, -1}, m, pool.Span{From: 0, To: max(to, 1)}) // it is there before event 0
-		}
+		l.add(Resident{e.Block, -1}, m, pool.Span{From: 0, To: max(to, 1)}) // it is there before event 0
 	}
 }
 
 // within adds the blocks that are malloced in the iteration and finds the load.
 func (l *liver) within() {
 	first, last := l.accesses()
-	buffer := make([]int, l.Events) // per slot with a malloc
-	load := l.Load
 	for slot := range l.Events {
 		i := l.From + slot
 		e := l.t[i]
@@ -118,34 +102,21 @@ func (l *liver) within() {
 		if l.options.Tighten && first[slot] >= 0 {
 			span = pool.Span{From: first[slot], To: last[slot] + 1}
 		}
-		buffer[slot] = l.add(who, i, span)
+		l.add(who, i, span)
 	}
-	l.Load = l.follow(load, buffer)
+	l.Load = l.peakFrom(l.Load)
 }
 
-// follow lists the requests and returns the peak load.
-func (l *liver) follow(load int64, buffer []int) int64 {
+// peakFrom is the peak load of an iteration that begins with a load.
+func (l *liver) peakFrom(load int64) int64 {
 	peak := load
-	for slot := range l.Events {
-		i := l.From + slot
-		m := l.h.malloc[i]
-		r := request{free: l.t[i].Kind == Free, bytes: l.t[m].Bytes, buffer: -1}
-		if m < l.From && l.Repeats > 1 {
-			m += l.Events // the block of this iteration that stands for it
-		}
-		if r.bytes > 0 && m >= l.From && m < l.From+l.Events {
-			r.buffer = buffer[m-l.From]
-		}
-		switch {
-		case l.t[i].Kind == Malloc:
-			load += r.bytes
+	for i := l.From; i < l.From+l.Events; i++ {
+		switch bytes := l.t[l.h.malloc[i]].Bytes; l.t[i].Kind {
+		case Malloc:
+			load += bytes
 			peak = max(peak, load)
-			l.requests = append(l.requests, r)
-		case r.free:
-			load -= r.bytes
-			if r.buffer >= 0 {
-				l.requests = append(l.requests, r)
-			}
+		case Free:
+			load -= bytes
 		}
 	}
 	return peak
@@ -171,7 +142,7 @@ func (l *liver) accesses() (first, last []int) {
 }
 
 // add adds a buffer for a malloc, with a span no longer than the iteration that may reach into the next one.
-func (l *liver) add(who Resident, malloc int, span pool.Span) int {
+func (l *liver) add(who Resident, malloc int, span pool.Span) {
 	n := l.Events
 	if span.From >= n {
 		span = pool.Span{From: span.From - n, To: span.To - n}
@@ -182,7 +153,6 @@ func (l *liver) add(who Resident, malloc int, span pool.Span) int {
 	}
 	l.Buffers = append(l.Buffers, pool.Buffer{Size: l.t[malloc].Bytes, Spans: spans, Align: l.options.Align})
 	l.Residents, l.mallocs = append(l.Residents, who), append(l.mallocs, malloc)
-	return len(l.Buffers) - 1
 }
 
 // Accesses returns, per buffer, the slots of the reads and writes of its block, ascending, in the trace that the
@@ -207,19 +177,4 @@ func (l *Lifetimes) Accesses(t Trace) ([][]int, error) {
 		all[k] = append(all[k], i-l.From)
 	}
 	return all, nil
-}
-
-// Offsets is SmartPool's lookup table (section V): per slot with a malloc, where the layout of the buffers has its
-// block; -1 for all other slots and for a block that has no place.
-func (l *Lifetimes) Offsets(layout pool.Layout) []int64 {
-	offsets := make([]int64, l.Events)
-	for slot := range offsets {
-		offsets[slot] = -1
-	}
-	for i, r := range l.Residents {
-		if r.Slot >= 0 {
-			offsets[r.Slot] = layout.Offsets[i]
-		}
-	}
-	return offsets
 }

@@ -52,10 +52,10 @@ func TestLifetimesOfTheDrawing(t *testing.T) {
 			{Size: 100, Spans: []pool.Span{span(0, 8)}, Align: 4}, {Size: 10, Spans: []pool.Span{span(0, 3)}, Align: 4},
 			{Size: 20, Spans: []pool.Span{span(1, 6)}, Align: 4}, {Size: 30, Spans: []pool.Span{span(4, 7)}, Align: 4},
 		}, []Resident{{"W", -1}, {"A", 0}, {"B", 1}, {"C", 4}}, 150},
-		{"tightened", plain, Iteration{2, 8, 3}, LifetimeOptions{Tighten: true, Transient: true}, []pool.Buffer{
-			{Size: 10, Spans: []pool.Span{span(0, 3)}}, {Size: 20, Spans: []pool.Span{span(2, 6)}},
-			{Size: 30, Spans: []pool.Span{span(4, 7)}},
-		}, []Resident{{"A", 0}, {"B", 1}, {"C", 4}}, 150},
+		{"tightened", plain, Iteration{2, 8, 3}, LifetimeOptions{Tighten: true}, []pool.Buffer{
+			{Size: 100, Spans: []pool.Span{span(0, 8)}}, {Size: 10, Spans: []pool.Span{span(0, 3)}},
+			{Size: 20, Spans: []pool.Span{span(2, 6)}}, {Size: 30, Spans: []pool.Span{span(4, 7)}},
+		}, []Resident{{"W", -1}, {"A", 0}, {"B", 1}, {"C", 4}}, 150},
 		{"wrapped", wrapped, Iteration{3, 5, 3}, LifetimeOptions{}, []pool.Buffer{
 			{Size: 100, Spans: []pool.Span{span(0, 5)}}, {Size: 10, Spans: []pool.Span{span(0, 4)}},
 			{Size: 30, Spans: []pool.Span{span(0, 1), span(3, 5)}},

@@ -159,3 +159,16 @@ func TestSnapshotOfTraining(t *testing.T) {
 		t.Errorf("load %d, want %d: %s", from.Load, want.Load, diff)
 	}
 }
+
+func lifetimesOf(t *testing.T, tr Trace, o LifetimeOptions) *Lifetimes {
+	t.Helper()
+	it, err := Find(tr, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := LifetimesOf(tr, it, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
