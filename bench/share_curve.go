@@ -7,7 +7,9 @@ import (
 
 	"tensile/device/lease"
 	"tensile/graph"
+	"tensile/models/task"
 	"tensile/observe/report"
+	"tensile/plan/proof"
 )
 
 // ShareCurve is what jobs of a row held over some of the time that was measured.
@@ -27,17 +29,25 @@ func (m *shared) curve(row *ShareRow, run *sharedRun) ShareCurve {
 	if row.Sharing == takingTurns { // of ten iterations
 		p.For *= 10
 	}
-	for i, t := range m.tasks {
-		steps := []report.Held{{Size: m.programs[i].Program().Arena}} // of none
-		if run.holds != nil {
+	p.Jobs = heldByJobs(m.tasks, m.programs, run.holds, m.planner.Page)
+	return ShareCurve{Jobs: row.Jobs, Panel: p}
+}
+
+// heldByJobs is what jobs held over time: their arenas, or what a lease recorded.
+func heldByJobs(tasks []task.Task, programs []proof.Proven, holds map[lease.Job][]hold, page graph.Bytes,
+) []report.SharingJob {
+	var jobs []report.SharingJob
+	for i, t := range tasks {
+		steps := []report.Held{{Size: programs[i].Program().Arena}}
+		if holds != nil {
 			steps = nil
-			for _, h := range run.holds[lease.Job(t.Name)] {
-				steps = append(steps, report.Held{From: h.from, Size: graph.Bytes(h.pages) * m.planner.Page})
+			for _, h := range holds[lease.Job(t.Name)] {
+				steps = append(steps, report.Held{From: h.from, Size: graph.Bytes(h.pages) * page})
 			}
 		}
-		p.Jobs = append(p.Jobs, report.SharingJob{Name: t.Name, Steps: steps})
+		jobs = append(jobs, report.SharingJob{Name: t.Name, Steps: steps})
 	}
-	return ShareCurve{Jobs: row.Jobs, Panel: p}
+	return jobs
 }
 
 // Draw writes an SVG of the memory over time of jobs of the report: a panel per row.

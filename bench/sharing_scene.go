@@ -250,16 +250,7 @@ func (s *scene) drawn(way string, rounds int) SharingCurve {
 	for _, alone := range s.solo {
 		p.For += time.Duration(rounds) * alone
 	}
-	for i, t := range s.tasks {
-		steps := []report.Held{{Size: s.programs[i].Program().Arena}}
-		if run.holds != nil {
-			steps = nil
-			for _, h := range run.holds[lease.Job(t.Name)] {
-				steps = append(steps, report.Held{From: h.from, Size: graph.Bytes(h.pages) * s.planner.Page})
-			}
-		}
-		p.Jobs = append(p.Jobs, report.SharingJob{Name: t.Name, Steps: steps})
-	}
+	p.Jobs = heldByJobs(s.tasks, s.programs, run.holds, s.planner.Page)
 	return SharingCurve{Name: s.figure, Panel: p}
 }
 

@@ -113,13 +113,20 @@ func requestEach(q wire.Request, jobs []string) []wire.Request {
 }
 
 func stopCommand() *cobra.Command {
+	return steerEach(wire.Stop, "stop", "Stop jobs after the current iteration")
+}
+
+func resumeCommand() *cobra.Command { return steerEach(wire.Resume, "resume", "Resume parked jobs") }
+
+// steerEach makes a command that asks the same of each job.
+func steerEach(verb wire.Verb, name, short string) *cobra.Command {
 	return steer(&cobra.Command{
-		Use:     "stop JOB...",
-		Short:   "Stop jobs after the current iteration",
+		Use:     name + " JOB...",
+		Short:   short,
 		Args:    needJobs,
-		Example: "  tensile job stop vgg16.2",
+		Example: "  tensile job " + name + " vgg16.2",
 	}, func(jobs []string) ([]wire.Request, error) {
-		return requestEach(wire.Request{Verb: wire.Stop}, jobs), nil
+		return requestEach(wire.Request{Verb: verb}, jobs), nil
 	})
 }
 
@@ -142,17 +149,6 @@ tensile job resume continues them, with results that are bit-identical to those 
 	})
 	c.Flags().BoolVar(&disk, "disk", false, "park to a checkpoint on disk and release the executor")
 	return c
-}
-
-func resumeCommand() *cobra.Command {
-	return steer(&cobra.Command{
-		Use:     "resume JOB...",
-		Short:   "Resume parked jobs",
-		Args:    needJobs,
-		Example: "  tensile job resume vgg16.2",
-	}, func(jobs []string) ([]wire.Request, error) {
-		return requestEach(wire.Request{Verb: wire.Resume}, jobs), nil
-	})
 }
 
 func priorityCommand() *cobra.Command {
