@@ -146,7 +146,7 @@ func (s *rig) runController(ctx context.Context, dir string, share float64,
 	go func() {
 		defer close(ended)
 		cancel(controller.Run(ctx, s.conn, controller.Options{Config: config, PlanDevice: s.on,
-			Events: s.event, Ready: func() { close(ready) }}))
+			Observers: controller.Observers{Events: s.event}, Ready: func() { close(ready) }}))
 	}()
 	defer func() {
 		cancel(nil)

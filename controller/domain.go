@@ -182,7 +182,8 @@ func (m *Machine) domainOf(s *wire.Status) (*domain, string) {
 		brought := *b
 		d = m.openDevice(m.config.ForDevice(&brought), &brought)
 		m.emit(Output{Device: &brought})
-		m.emitEvent(Event{Kind: Opened, Device: b.Name, Host: b.Host, Reason: b.Identity, Budget: b.Budget})
+		m.emitEvent(Event{Kind: Opened, Device: b.Name, Host: b.Host, Reason: b.Identity,
+			Amounts: Amounts{Budget: b.Budget}})
 		m.retryAdmission(d)
 	case d.config.Device != s.Device:
 		return nil, fmt.Sprintf("device %s is %s, and its own is %s: give that another --name", b.Name,
@@ -252,7 +253,7 @@ func (m *Machine) closeDevice(d *domain) {
 		m.abandonSearch()
 	}
 	if d.request != nil {
-		m.emit(Output{Cancel: d.request.ticket})
+		m.emit(Output{PlanOutput: PlanOutput{Cancel: d.request.ticket}})
 	}
 	for j := range d.jobs() {
 		if !j.record.State.Over() {

@@ -78,8 +78,8 @@ func newDoor(t *testing.T, seed uint64) *door {
 	c := Config{Device: "model", Align: 64, Out: link, In: link, Policy: "tensile", Budget: 40_000, SettleReports: 1,
 		Options: scheduler.Options{Work: 20_000, Pack: "greedy"}}
 	d.options = Options{Config: c, PlanDevice: plannerOf(c, profile).Device,
-		Log:         slog.New(slog.NewTextHandler(&d.log, nil)),
-		Credentials: func(executor string) string { return executor },
+		Log:      slog.New(slog.NewTextHandler(&d.log, nil)),
+		Launcher: Launcher{Credentials: func(executor string) string { return executor }},
 		Describe: func(b *wire.Device) (planner.Device, error) {
 			on := planner.Describe(sim.New(b.Facts, sim.Options{}), planner.Roofline(b.Facts))
 			on.Identity, on.Align, on.Page = b.Identity, b.Align, b.Page

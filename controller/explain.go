@@ -59,7 +59,7 @@ func (m *Machine) explain(from int64, j *job, q *wire.Request) {
 			o.Plan.Jobs[i].Unchecked = other == j && j.unchecked // whether others can ever run does not matter here
 		}
 	}
-	m.emit(Output{Explain: o})
+	m.emit(Output{PlanOutput: PlanOutput{Explain: o}})
 }
 
 // explainOver says how a job went that is over.

@@ -239,7 +239,7 @@ func (m *Machine) startGang() {
 		l := j.newestLayout()
 		j.record.Granted, j.record.Park, j.record.At = l.Epoch(), "", 0
 		j.replica.resting, j.replica.margin, j.replica.iterationsBegun, j.replica.running = false, 0, 0, true
-		m.tell(j, Event{Kind: Granted, Epoch: l.Epoch(), Bytes: l.Wire.Arena})
+		m.tell(j, Event{Kind: Granted, Epoch: l.Epoch(), Amounts: Amounts{Bytes: l.Wire.Arena}})
 	}
 	g[0].replica.checkpointOrdered = m.now
 	for _, d := range m.domains { // other gangs may start now

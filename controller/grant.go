@@ -24,7 +24,7 @@ func (d *domain) grant() {
 			}
 			l.granted = true
 			j.record.Granted, j.record.Park = l.Epoch(), ""
-			d.m.tell(j, Event{Kind: Granted, Epoch: l.Epoch(), Bytes: l.Wire.Arena})
+			d.m.tell(j, Event{Kind: Granted, Epoch: l.Epoch(), Amounts: Amounts{Bytes: l.Wire.Arena}})
 		}
 	}
 	for _, j := range d.activeJobs() {
@@ -113,7 +113,7 @@ func (d *domain) executorFor(j *job) string {
 	name := fleet.NameFor(j.record.Order, j.record.Incarnation)
 	x := fleet.New(name, d.recordName(), fleet.ForJobs, d.m.storedOrders[name], d.m.now)
 	x.Launched, d.m.executors[name] = true, x
-	d.m.emit(Output{Launch: name})
+	d.m.emit(Output{ProcessOutput: ProcessOutput{Launch: name}})
 	return name
 }
 

@@ -57,7 +57,7 @@ func (m *Machine) announceWait(j *job, w wire.Wait, why string) {
 	before := j.record.Reason
 	if j.waitFor(w, why); why != before {
 		m.changed = true
-		m.tell(j, Event{Kind: Queued, Bytes: w.DeviceBytes(), Reason: why})
+		m.tell(j, Event{Kind: Queued, Amounts: Amounts{Bytes: w.DeviceBytes()}, Reason: why})
 	}
 }
 

@@ -58,10 +58,10 @@ func openShop(t *testing.T, share bool) *shop {
 		config := controller.Config{Policy: "none-live", NoReplan: true, KeepJobs: kept, OneExecutor: share}
 		o := controller.Options{Config: config, PlanDevice: planner.Describe(d, planner.Roofline(facts)),
 			Ready: func() { close(ready) },
-			Launch: func(name string, gone func(string, []string)) error {
+			Launcher: controller.Launcher{Launch: func(name string, gone func(string, []string)) error {
 				s.executors.Go(func() { gone(s.executor(ctx, name, sim.New(facts, sim.Options{})), nil) })
 				return nil
-			}}
+			}}}
 		if err := controller.Run(ctx, conn, o); !errors.Is(err, context.Canceled) {
 			t.Errorf("the controller has ended: %v", err)
 		}

@@ -24,7 +24,7 @@ type Input struct {
 	Report *wire.Report `json:"report,omitzero"`
 	// Ended tells of the end of an executor's process.
 	Ended *ExecutorEnd `json:"gone,omitzero"`
-	// plans.Result answers an Output.plans.Request.
+	// PlanResult answers an Output.PlanRequest.
 	PlanResult *plans.Result `json:"planned,omitzero"`
 	Tick       *Tick         `json:"tick,omitzero"`
 }
@@ -68,12 +68,7 @@ type Output struct {
 	Result *Collection `json:"result,omitzero"`
 	// Orders go to their executor.
 	Orders *wire.Orders `json:"orders,omitzero"`
-	// Launch is the name of an executor that is to be started.
-	Launch string `json:"launch,omitzero"`
-	// Kill is the name of an executor that was launched, and whose process is to be ended.
-	Kill string `json:"kill,omitzero"`
-	// Forget is the name of an executor that has left: what is stored for it is to be removed.
-	Forget string `json:"forget,omitzero"`
+	ProcessOutput
 	// Learnt, Settings, Device and Tenants are to be stored.
 	Learnt   *Learnt        `json:"learnt,omitzero"`
 	Settings *wire.Settings `json:"set,omitzero"`
@@ -81,14 +76,29 @@ type Output struct {
 	Tenants  *wire.Tenants  `json:"tenants,omitzero"`
 	// Drop names what is to be removed.
 	Drop *Drop `json:"drop,omitzero"`
-	// plans.Request is to be answered by an Input.plans.Result.
+	PlanOutput
+	// Event is for the log.
+	Event *Event `json:"event,omitzero"`
+}
+
+// ProcessOutput is an output about the process of an executor.
+type ProcessOutput struct {
+	// Launch is the name of an executor that is to be started.
+	Launch string `json:"launch,omitzero"`
+	// Kill is the name of an executor that was launched, and whose process is to be ended.
+	Kill string `json:"kill,omitzero"`
+	// Forget is the name of an executor that has left: what is stored for it is to be removed.
+	Forget string `json:"forget,omitzero"`
+}
+
+// PlanOutput is an output for who makes plans.
+type PlanOutput struct {
+	// PlanRequest is to be answered by an Input.PlanResult.
 	PlanRequest *plans.Request `json:"plan,omitzero"`
 	// Explain is to be answered to whoever asks; the machine does not hear the answer.
 	Explain *plans.ExplainRequest `json:"ask,omitzero"`
 	// Cancel is the ticket of a plan request whose answer would be ignored.
 	Cancel int64 `json:"cancel,omitzero"`
-	// Event is for the log.
-	Event *Event `json:"event,omitzero"`
 }
 
 // Answer answers a Submit or Request.

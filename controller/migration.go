@@ -407,7 +407,7 @@ func (m *Machine) decideMigration() {
 	}
 	j, to := t.job, t.to
 	e := Event{Kind: Migrating, Job: j.record.Spec.Name, Device: to.config.Name, Iterations: m.config.Horizon,
-		Gain: gain, Transition: cost}
+		Benefit: Benefit{Gain: gain, Transition: cost}}
 	m.emitEvent(e)
 	if p := t.newMoveCheck(gain); p != nil {
 		m.migrations.checks = append(m.migrations.checks, p)

@@ -121,7 +121,7 @@ func (m *Machine) judgeMoveChecks() {
 			v.coolDowns[host] = coolDown{length: rest, until: saturate(float64(m.now) + float64(rest))}
 		}
 		m.emitEvent(Event{Kind: Disproved, Job: p.mover.record.Spec.Name, Device: p.to.config.Name,
-			Host: strings.Join(hosts, ", "), Gain: p.gain, Saved: saved, Rest: rest})
+			Host: strings.Join(hosts, ", "), Benefit: Benefit{Gain: p.gain, Saved: saved, Rest: rest}})
 		return true
 	})
 }

@@ -227,7 +227,7 @@ func (a *offer) release() {
 		return
 	}
 	if d.request = nil; a.answer == nil {
-		d.m.emit(Output{Cancel: a.request.ticket})
+		d.m.emit(Output{PlanOutput: PlanOutput{Cancel: a.request.ticket}})
 	}
 	if len(a.request.jobs) > a.request.admitted+1 {
 		d.pending.admission = true

@@ -107,7 +107,7 @@ func (d *domain) sendRequest(e *openRequest) {
 		e.admitted)
 	e.message.Ticket, e.message.Incremental = e.ticket, e.incremental
 	d.request = e
-	d.m.emit(Output{PlanRequest: e.message})
+	d.m.emit(Output{PlanOutput: PlanOutput{PlanRequest: e.message}})
 }
 
 // planRequestFor is the message that asks for plans for jobs, of which the first ones, as many as admitted says, are
@@ -166,7 +166,7 @@ func (d *domain) cancelRequest() {
 	if !over && !(e.onlyImproves() && (d.pending.admission || d.inSearch) && !d.isOverfull() && !d.hasUnplannedJob()) {
 		return
 	}
-	d.m.emit(Output{Cancel: e.ticket})
+	d.m.emit(Output{PlanOutput: PlanOutput{Cancel: e.ticket}})
 	d.request = nil
 	if !over && d.pending.replan.isZero() {
 		d.pending.replan = e.reason
@@ -412,7 +412,7 @@ func (d *domain) adoptIfBetter(e *openRequest, jobs []plans.PlannedJob) {
 	plans := d.admittedPlans(e, jobs)
 	if d.isOverfull() {
 		if held := d.takenBytes(); d.config.Budget > 0 && held > d.config.Budget {
-			d.m.emitEvent(Event{Kind: Shrinking, Bytes: held, Budget: d.config.Budget, Contexts: d.contexts()})
+			d.m.emitEvent(Event{Kind: Shrinking, Amounts: Amounts{held, d.config.Budget, d.contexts()}})
 		}
 		d.adopt(plans, e.reason.newEvent())
 		return
@@ -445,8 +445,7 @@ func (d *domain) keepOldPlans(e *openRequest, why *plans.NoPlan) {
 	told := e.reason.newEvent()
 	told.Kind, told.Detail = Unplanned, why.Why
 	if d.isOverfull() {
-		told = Event{Kind: Stuck, Bytes: d.takenBytes(), Budget: d.config.Budget, Contexts: d.contexts(),
-			Detail: why.Why}
+		told = Event{Kind: Stuck, Amounts: Amounts{d.takenBytes(), d.config.Budget, d.contexts()}, Detail: why.Why}
 	}
 	for _, j := range e.jobs {
 		d.m.recordUnplanned(j, why)

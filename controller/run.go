@@ -38,6 +38,30 @@ type Options struct {
 	// plans.Worker answers.
 	Plan func(ctx context.Context, q *plans.Request) *plans.Result
 
+	Launcher
+
+	// Trouble says in one line why the bus stores nothing, as when the disk is full, and "" when it does. While there
+	// is trouble requests are refused with that line, and no executor counts as silent. nil: there is never trouble.
+	Trouble func() string
+	// Full says in one line which store of the bus takes no more, and "" when all do. Answers tell it, and nothing is
+	// refused for it. nil: none is ever full.
+	Full func() string
+
+	// Record writes what the machine takes and answers. nil: nothing is written.
+	Record *Recorder
+	// Last is the file for the most recent inputs, which is written if the machine panics. "": none is written.
+	Last string
+	// Log is where events are logged. nil: they are not.
+	Log *slog.Logger
+	// Ready is called once when requests are taken. It may be nil.
+	Ready func()
+	// Views shows what the controller knows, from when requests are taken on. It may be nil.
+	Views *Views
+	Observers
+}
+
+// Launcher is how the processes of executors are started and ended.
+type Launcher struct {
 	// Launch starts an executor process by this name, which joins by itself. ended is called once when the process has
 	// ended, with the reason in one line and the lives of that name that are known to have ended. nil: executors are
 	// started by hand.
@@ -57,34 +81,19 @@ type Options struct {
 
 	// Credentials are what the executor of a script needs to connect, as text. nil: no scripts are taken.
 	Credentials func(executor string) string
+}
 
-	// Trouble says in one line why the bus stores nothing, as when the disk is full, and "" when it does. While there
-	// is trouble requests are refused with that line, and no executor counts as silent. nil: there is never trouble.
-	Trouble func() string
-	// Full says in one line which store of the bus takes no more, and "" when all do. Answers tell it, and nothing is
-	// refused for it. nil: none is ever full.
-	Full func() string
-
-	// Record writes what the machine takes and answers. nil: nothing is written.
-	Record *Recorder
-	// Last is the file for the most recent inputs, which is written if the machine panics. "": none is written.
-	Last string
-	// Log is where events are logged. nil: they are not.
-	Log *slog.Logger
-	// Events is called with each event that is logged. It may be nil.
+// Observers are called with what happens. All may be nil.
+type Observers struct {
+	// Events is called with each event that is logged.
 	Events func(Event)
 
 	// Reports is called with the reports of executors as they arrive, before they are checked further. It must not
-	// change them or wait. Another goroutine calls it than Events. It may be nil.
+	// change them or wait. Another goroutine calls it than Events.
 	Reports func(*wire.Report)
 
-	// Ready is called once when requests are taken. It may be nil.
-	Ready func()
-	// Views shows what the controller knows, from when requests are taken on. It may be nil.
-	Views *Views
-
 	// Waited is called with how long a message or request has waited until the machine took it, PlanTook with how long
-	// the answer to a plan request took that was not given up. Both may be nil. Several goroutines call them.
+	// the answer to a plan request took that was not given up. Several goroutines call them.
 	Waited, PlanTook func(time.Duration)
 }
 

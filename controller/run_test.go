@@ -55,10 +55,10 @@ func (f *office) begin(c Config) {
 	f.end = cancel
 	ready := make(chan struct{})
 	o := Options{Config: c, PlanDevice: f.planner.Device, Plan: f.plan, Ready: func() { close(ready) },
-		Log:       slog.New(slog.NewTextHandler(&f.lines, nil)),
-		Full:      func() string { return f.full },
-		Forgotten: func(name string) { f.forgotten = append(f.forgotten, name) },
-		Record:    NewRecorder(&f.recording, func(err error) { f.t.Error(err) })}
+		Log:      slog.New(slog.NewTextHandler(&f.lines, nil)),
+		Full:     func() string { return f.full },
+		Launcher: Launcher{Forgotten: func(name string) { f.forgotten = append(f.forgotten, name) }},
+		Record:   NewRecorder(&f.recording, func(err error) { f.t.Error(err) })}
 	go func() { f.ended <- Run(ctx, f.bus, o) }()
 	<-ready
 }

@@ -200,7 +200,7 @@ func (m *Machine) checkSilence(deaf bool) {
 		if due.Kill && x.IsSilent() {
 			x.Enter(fleet.Killed)
 			m.emitEvent(Event{Kind: Killed, Executor: x.Name, Detail: x.SilenceText(m.now)})
-			m.emit(Output{Kill: x.Name})
+			m.emit(Output{ProcessOutput: ProcessOutput{Kill: x.Name}})
 		}
 	}
 }

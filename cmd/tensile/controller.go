@@ -286,7 +286,8 @@ func (f *controllerFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	o := controller.Options{Config: f.plan.controllerConfig(budget), PlanDevice: own.on, Log: log,
 		Describe: describer.describe,
-		Launch:   executors.launch, Lives: executors.lives, Forgotten: executors.forget, Ready: func() {
+		Launcher: controller.Launcher{Launch: executors.launch, Lives: executors.lives, Forgotten: executors.forget},
+		Ready: func() {
 			log.Info(fmt.Sprintf("controller of %s at %s, state in %s", own.name, server.URL(), f.state))
 			page.ready(lines(log, slog.LevelInfo), f.state, f.terminal(out))
 			log.Info("latencies before anything was measured: " + own.latencies)

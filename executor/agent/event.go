@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"log/slog"
 	"time"
 
 	"tensile/graph"
@@ -33,22 +34,62 @@ const (
 // Event is something that a machine has been told or decided, for logs and counters. Which fields are set stands beside
 // its kind; Job is set in all but Joined.
 type Event struct {
-	Kind       EventKind     `json:"kind"`
-	Executor   string        `json:"executor,omitzero"`
-	Job        string        `json:"job,omitzero"`
-	Model      string        `json:"model,omitzero"` // "": it had begun before
-	State      wire.State    `json:"state,omitzero"`
-	Iterations int           `json:"iterations,omitzero"`
-	Done       int           `json:"done,omitzero"`
-	Epoch      int64         `json:"epoch,omitzero"`
-	Arena      graph.Bytes   `json:"arena_bytes,omitzero"`
-	Took       time.Duration `json:"took_ns,omitzero"`
-	Stall      time.Duration `json:"stall_ns,omitzero"`
-	Gate       time.Duration `json:"gate_ns,omitzero"`
-	Loss       *wire.Loss    `json:"loss,omitzero"`
-	Saved      string        `json:"saved,omitzero"`
-	File       string        `json:"file,omitzero"` // a checkpoint
-	Reason     string        `json:"why,omitzero"`
+	Kind       EventKind   `json:"kind"`
+	Executor   string      `json:"executor,omitzero"`
+	Job        string      `json:"job,omitzero"`
+	Model      string      `json:"model,omitzero"` // "": it had begun before
+	State      wire.State  `json:"state,omitzero"`
+	Iterations int         `json:"iterations,omitzero"`
+	Done       int         `json:"done,omitzero"`
+	Epoch      int64       `json:"epoch,omitzero"`
+	Arena      graph.Bytes `json:"arena_bytes,omitzero"`
+	Iteration
+	Saved  string `json:"saved,omitzero"`
+	File   string `json:"file,omitzero"` // a checkpoint
+	Reason string `json:"why,omitzero"`
+}
+
+// Iteration is what an event says of an iteration that has ended.
+type Iteration struct {
+	Took  time.Duration `json:"took_ns,omitzero"`
+	Stall time.Duration `json:"stall_ns,omitzero"`
+	Gate  time.Duration `json:"gate_ns,omitzero"`
+	Loss  *wire.Loss    `json:"loss,omitzero"`
+}
+
+// level is how bad an event is.
+func (e *Event) level() slog.Level {
+	switch {
+	case e.Kind == Over && e.State == wire.Failed:
+		return slog.LevelError
+	case e.Kind == Troubled || e.Kind == Dropped || e.Kind == Interrupted:
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}
+
+// attrs are an event's facts for programs, under keys that stay.
+func (e *Event) attrs() []slog.Attr {
+	list := wire.NewFacts(string(e.Kind))
+	list.Text("job", e.Job)
+	list.Number("epoch", e.Epoch)
+	list.Text("model", e.Model)
+	list.Text("state", string(e.State))
+	switch e.Kind {
+	case Iterated:
+		list = append(list, slog.Int("iteration", e.Iterations), slog.Duration("took_ns", e.Took),
+			slog.Duration("stall_ns", e.Stall), slog.Duration("gate_ns", e.Gate))
+		if e.Loss != nil {
+			list = append(list, slog.Any("loss", e.Loss))
+		}
+	case Over, Interrupted, Dropped, Resumed, Checkpointed, Rested:
+		list = append(list, slog.Int("iterations", e.Iterations))
+	}
+	list.Number("bytes", int64(e.Arena))
+	list.Text("file", e.File)
+	list.Text("saved", e.Saved)
+	list.Text("why", e.Reason)
+	return list
 }
 
 // Log is the event as a line of its job's log; "": it has no line there.

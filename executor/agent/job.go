@@ -381,7 +381,7 @@ func (m *Machine) handleIteration(j *job, r *executor.Report, loss *wire.Loss) {
 	if j.outcome.recordIteration(r, m.now) || r.Iteration+1 == j.spec.Iterations {
 		j.outcome.logged = m.now
 		m.emitEvent(Event{Kind: Iterated, Job: j.spec.Name, Epoch: r.Epoch, Iterations: r.Iteration,
-			Took: r.End - r.Begin, Stall: r.Stall, Gate: r.Gate, Loss: loss})
+			Iteration: Iteration{Took: r.End - r.Begin, Stall: r.Stall, Gate: r.Gate, Loss: loss}})
 	}
 	if m.online {
 		m.emit(Output{Report: &wire.Report{Executor: m.process.Executor, Job: j.spec.Name, ID: j.spec.ID,
