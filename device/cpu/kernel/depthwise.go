@@ -17,18 +17,22 @@ func (g *convolution) meets(p, r int) (h int, ok bool) {
 	return h, h >= 0 && h < g.h
 }
 
-// eachFilterRow calls row with each row of a filter of w, each row of x that it meets, and the row of y that this is for:
-// images and output rows in order.
-func eachFilterRow[T gemm.Float](g *convolution, x, y, w []T, row func(g *convolution, x, y, w []T)) {
+// depthwise: x w (b) -> y.
+func depthwise[T gemm.Float](c *Call[T], g *convolution) {
 	count := g.n * g.groups
 	for n := range count {
 		for k := range g.k {
 			in, out, filter := g.planes(n, k)
-			x, y, w := item(x, in, count), item(y, out, count*g.k), item(w, filter, g.groups*g.k)
+			x, y, w := item(c.In[0], in, count), item(c.Out[0], out, count*g.k), item(c.In[1], filter, g.groups*g.k)
+			var bias T
+			if len(c.In) == 3 {
+				bias = c.In[2][filter]
+			}
+			fill(y, bias)
 			for p := range g.p {
 				for r := range g.r {
 					if h, ok := g.meets(p, r); ok {
-						row(g, x[h*g.w:][:g.w], y[p*g.q:][:g.q], w[r*g.s:][:g.s])
+						filterRow(g, y[p*g.q:][:g.q], x[h*g.w:][:g.w], w[r*g.s:][:g.s])
 					}
 				}
 			}
@@ -36,24 +40,8 @@ func eachFilterRow[T gemm.Float](g *convolution, x, y, w []T, row func(g *convol
 	}
 }
 
-// depthwise: x w (b) -> y.
-func depthwise[T gemm.Float](c *Call[T], g *convolution) {
-	count := g.n * g.groups
-	for n := range count {
-		for k := range g.k {
-			var bias T
-			_, out, filter := g.planes(n, k)
-			if len(c.In) == 3 {
-				bias = c.In[2][filter]
-			}
-			fill(item(c.Out[0], out, count*g.k), bias)
-		}
-	}
-	eachFilterRow(g, c.In[0], c.Out[0], c.In[1], filterRow[T])
-}
-
 // filterRow adds to a row of y what the weights of one filter row make of a row of x.
-func filterRow[T gemm.Float](g *convolution, x, y, w []T) {
+func filterRow[T gemm.Float](g *convolution, y, x, w []T) {
 	for s, weight := range w {
 		from, to := g.validColumns(s)
 		if from >= to {
@@ -75,12 +63,25 @@ func filterRow[T gemm.Float](g *convolution, x, y, w []T) {
 
 // depthwiseDW: x dy -> dw, each weight a sum over images and output rows in order.
 func depthwiseDW[T gemm.Float](c *Call[T], g *convolution) {
+	count := g.n * g.groups
 	clear(c.Out[0])
-	eachFilterRow(g, c.In[0], c.In[1], c.Out[0], filterRowDW[T])
+	for n := range count {
+		for k := range g.k {
+			in, out, filter := g.planes(n, k)
+			x, dy, dw := item(c.In[0], in, count), item(c.In[1], out, count*g.k), item(c.Out[0], filter, g.groups*g.k)
+			for p := range g.p {
+				for r := range g.r {
+					if h, ok := g.meets(p, r); ok {
+						filterRowDW(g, dw[r*g.s:][:g.s], x[h*g.w:][:g.w], dy[p*g.q:][:g.q])
+					}
+				}
+			}
+		}
+	}
 }
 
 // filterRowDW adds to the gradient of one filter row what a row of x and one of dy give.
-func filterRowDW[T gemm.Float](g *convolution, x, dy, dw []T) {
+func filterRowDW[T gemm.Float](g *convolution, dw, x, dy []T) {
 	for s := range dw {
 		from, to := g.validColumns(s)
 		if from >= to {
@@ -116,8 +117,21 @@ func product[T gemm.Float](x, y []T) T {
 
 // depthwiseDX: dy w -> dx.
 func depthwiseDX[T gemm.Float](c *Call[T], g *convolution) {
+	count := g.n * g.groups
 	clear(c.Out[0])
-	eachFilterRow(g, c.Out[0], c.In[0], c.In[1], filterRowDX[T])
+	for n := range count {
+		for k := range g.k {
+			in, out, filter := g.planes(n, k)
+			dx, dy, w := item(c.Out[0], in, count), item(c.In[0], out, count*g.k), item(c.In[1], filter, g.groups*g.k)
+			for p := range g.p {
+				for r := range g.r {
+					if h, ok := g.meets(p, r); ok {
+						filterRowDX(g, dx[h*g.w:][:g.w], dy[p*g.q:][:g.q], w[r*g.s:][:g.s])
+					}
+				}
+			}
+		}
+	}
 }
 
 // filterRowDX adds to a row of dx what the weights of one filter row pass on of a row of dy.

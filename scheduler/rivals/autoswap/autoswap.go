@@ -3,6 +3,8 @@ package autoswap
 import (
 	"fmt"
 
+	"tensile/scheduler/rivals/each"
+
 	"tensile/plan"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
@@ -19,7 +21,7 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 	if err := o.check(); err != nil {
 		return scheduler.Result{}, err
 	}
-	return s.Each(func(i int, part draft.Part) (*plan.Plan, error) {
+	return each.Plan(s, func(i int, part each.Part) (*plan.Plan, error) {
 		d := s.Draft(i, draft.FirstSteps(s.GraphOrder(i)), draft.Style{})
 		it, gaps := OfDraft(d)
 		var choice *Choice

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"tensile/scheduler/rivals/each"
+
 	"tensile/graph"
 	"tensile/plan"
 	"tensile/plan/compile"
@@ -41,11 +43,11 @@ func Plan(s *draft.Session) (scheduler.Result, error) {
 			return result, err
 		}
 	}
-	result, err := s.Each(func(i int, part draft.Part) (*plan.Plan, error) {
+	result, err := each.Plan(s, func(i int, part each.Part) (*plan.Plan, error) {
 		return guidedWithin(s, i, part.Capacity, seen[i].latencies(&r.Jobs[i]), false)
 	})
 	if !scheduler.OptionsOf[Options](r).NoRecompute {
-		other, otherErr := s.Each(func(i int, part draft.Part) (*plan.Plan, error) {
+		other, otherErr := each.Plan(s, func(i int, part each.Part) (*plan.Plan, error) {
 			return guidedWithin(s, i, part.Capacity, seen[i].latencies(&r.Jobs[i]), true)
 		})
 		if otherErr == nil && (err != nil || predicted(s, &other) < predicted(s, &result)) {

@@ -5,6 +5,7 @@ import (
 	"tensile/plan"
 	"tensile/scheduler"
 	"tensile/scheduler/draft"
+	"tensile/scheduler/rivals/each"
 	"tensile/scheduler/rivals/replay"
 )
 
@@ -14,7 +15,7 @@ func LRU(s *draft.Session) (scheduler.Result, error) {
 	if _, err := s.Request.CheckFirstWorkingSets(); err != nil {
 		return scheduler.Result{}, err
 	}
-	return s.Each(func(i int, part draft.Part) (*plan.Plan, error) { return passivePlan(s, i, part.Capacity) })
+	return each.Plan(s, func(i int, part each.Part) (*plan.Plan, error) { return passivePlan(s, i, part.Capacity) })
 }
 
 // lru has what was not used for longest leave. Storages are in a ring, in the order of their last use.

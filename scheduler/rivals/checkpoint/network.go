@@ -3,9 +3,10 @@ package checkpoint
 import (
 	"slices"
 
+	"tensile/scheduler/rivals/layer"
+
 	"tensile/graph"
 	"tensile/scheduler"
-	"tensile/scheduler/draft"
 )
 
 // network is the forward pass of a job as a sequence with places for cuts: place i is behind the op forward[i].
@@ -76,7 +77,7 @@ func (n *network) findCrossings() {
 
 // findLayers counts the layers that have ended at each place, and keeps cuts out of them.
 func (n *network) findLayers() {
-	layers, of := draft.Layers(n.g)
+	layers, of := layer.Of(n.g)
 	n.layers = len(layers)
 	places := make([][2]int, len(layers)) // the places of each layer's first and last op
 	for i, op := range n.forward {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"tensile/scheduler/rivals/each"
+
 	"tensile/graph"
 	"tensile/plan"
 	"tensile/scheduler"
@@ -46,7 +48,7 @@ var errThrash = errors.New("repetitions take longer than the iteration itself")
 func planBy(s *draft.Session, heuristic string) (scheduler.Result, error) {
 	r := &s.Request
 	fits := make([]graph.Bytes, len(r.Jobs)) // per job: a capacity that is known to do; 0: none yet
-	return s.EachUnswapped(func(i int, part draft.Part) (*plan.Plan, error) {
+	return each.PlanUnswapped(s, func(i int, part each.Part) (*plan.Plan, error) {
 		j, capacity := &r.Jobs[i], part.Capacity
 		unplanned := s.Draft(i, draft.FirstSteps(draft.GraphOrder(j.Graph)), draft.Style{})
 		_, live := unplanned.Peak()

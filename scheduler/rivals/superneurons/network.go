@@ -3,8 +3,9 @@ package superneurons
 import (
 	"slices"
 
+	"tensile/scheduler/rivals/layer"
+
 	"tensile/graph"
-	"tensile/scheduler/draft"
 )
 
 // cheap are the kinds whose outputs are made again: POOL, ACT, LRN, BN and dropout (3.4), and what only moves data.
@@ -20,7 +21,7 @@ const absent = -1
 // network is what the method sees of a graph.
 type network struct {
 	g       *graph.Graph
-	layers  []draft.Layer
+	layers  []layer.Layer
 	of      []int  // per op: its layer, or -1
 	forward int    // ops before the first that is not forward
 	conv    []bool // per layer: a convolution
@@ -49,7 +50,7 @@ type chain struct {
 // newNetwork finds the layers and the segments, and which of them are memory-centric.
 func newNetwork(g *graph.Graph, strategy Strategy) *network {
 	n := &network{g: g, forward: len(g.Ops)}
-	n.layers, n.of = draft.Layers(g)
+	n.layers, n.of = layer.Of(g)
 	for i := range g.Ops {
 		if g.Ops[i].Phase != graph.Forward {
 			n.forward = i

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"tensile/scheduler/rivals/each"
+
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/plan"
@@ -36,7 +38,7 @@ const (
 // where the request asks for it, as little as the method gets by with.
 func Plan(s *draft.Session) (scheduler.Result, error) {
 	r, o := &s.Request, scheduler.OptionsOf[Options](&s.Request)
-	return s.Each(func(i int, part draft.Part) (*plan.Plan, error) {
+	return each.Plan(s, func(i int, part each.Part) (*plan.Plan, error) {
 		out, in := s.Links(i)
 		m := machine{job: &r.Jobs[i], out: out, in: in, align: r.Align, count: s.Count}
 		capacity := part.Capacity

@@ -3,15 +3,16 @@ package vdnn
 import (
 	"slices"
 
+	"tensile/scheduler/rivals/layer"
+
 	"tensile/graph"
 	"tensile/plan"
-	"tensile/scheduler/draft"
 )
 
 // restrictFrees has a plan that frees everything after its last use free what the paper frees alone: at the end of a
 // layer's backward what the layer made, Y, and the gradient of that, dY (III-B). All else stays to the end of the
 // iteration: gradients of parameters, and all of forward until backward comes to it.
-func restrictFrees(g *graph.Graph, p *plan.Plan, layers []draft.Layer, of []int) {
+func restrictFrees(g *graph.Graph, p *plan.Plan, layers []layer.Layer, of []int) {
 	end := make([]int, len(layers)) // the last slot of each layer's backward
 	for n := len(layers) - 1; n >= 0; n-- {
 		switch l := &layers[n]; {

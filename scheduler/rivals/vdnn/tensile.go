@@ -3,6 +3,8 @@ package vdnn
 import (
 	"slices"
 
+	"tensile/scheduler/rivals/each"
+
 	"tensile/graph"
 	"tensile/plan"
 	"tensile/scheduler"
@@ -19,7 +21,7 @@ var convolutions = []graph.Kind{graph.Conv2D, graph.Conv2DDW, graph.Conv2DDX}
 // use in the whole iteration, waits, and frees it; nothing else is freed before the iteration ends. So nothing ever has
 // to come back. The batch, which theirs copies out too, is not copied: the host has it.
 func Tensile(s *draft.Session) (scheduler.Result, error) {
-	if err := s.NoSwapLimit(); err != nil {
+	if err := each.NoSwapLimit(s); err != nil {
 		return scheduler.Result{}, err
 	}
 	s.Stage(scheduler.Planning)

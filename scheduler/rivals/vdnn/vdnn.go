@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	"tensile/scheduler/rivals/each"
+	"tensile/scheduler/rivals/layer"
+
 	"tensile/graph"
 	"tensile/peak"
 	"tensile/plan"
@@ -23,7 +26,7 @@ type Options struct {
 // least scratch where the plans do not fit (III-C: each static policy is run with either).
 func Static(o Options) func(*draft.Session) (scheduler.Result, error) {
 	return func(s *draft.Session) (scheduler.Result, error) {
-		if err := s.NoSwapLimit(); err != nil {
+		if err := each.NoSwapLimit(s); err != nil {
 			return scheduler.Result{}, err
 		}
 		s.Stage(scheduler.Planning)
@@ -41,7 +44,7 @@ func Static(o Options) func(*draft.Session) (scheduler.Result, error) {
 func Dynamic(o Options) func(*draft.Session) (scheduler.Result, error) {
 	return func(s *draft.Session) (scheduler.Result, error) {
 		r := &s.Request
-		if err := s.NoSwapLimit(); err != nil {
+		if err := each.NoSwapLimit(s); err != nil {
 			return scheduler.Result{}, err
 		}
 		trials := o.trials()
@@ -53,7 +56,7 @@ func Dynamic(o Options) func(*draft.Session) (scheduler.Result, error) {
 			return alike(s, trial)
 		}
 		asked := make([]askedFor, len(r.Jobs))
-		result, err := s.Each(func(i int, part draft.Part) (*plan.Plan, error) {
+		result, err := each.Plan(s, func(i int, part each.Part) (*plan.Plan, error) {
 			asked[i].startPart(trials, part)
 			return firstFit(s, i, trials, &asked[i])
 		})
@@ -118,7 +121,7 @@ func (o Options) trials() []trial {
 
 // askedFor is what was asked for a job last.
 type askedFor struct {
-	part   draft.Part
+	part   each.Part
 	trial  int         // the trial that was taken
 	margin graph.Bytes // that the variants of a greedy trial leave free
 	again  int         // how often it has got a larger one
@@ -126,7 +129,7 @@ type askedFor struct {
 
 // startPart is told of the part that is asked for: another one begins with the first trial; less capacity says that
 // what fitted does not pack.
-func (a *askedFor) startPart(trials []trial, part draft.Part) {
+func (a *askedFor) startPart(trials []trial, part each.Part) {
 	if part.Bytes != a.part.Bytes {
 		*a = askedFor{}
 	} else if over := a.part.Capacity - part.Capacity; over > 0 {
@@ -182,7 +185,7 @@ func (o Options) plan(s *draft.Session, i int, variants []int) *plan.Plan {
 	g := s.Request.Jobs[i].Graph
 	p := s.Draft(i, draft.FirstSteps(s.GraphOrder(i)), draft.Style{Variants: variants}).Plan(s.Request.Policy)
 	s.Count(32 * len(g.Ops))
-	layers, of := draft.Layers(g)
+	layers, of := layer.Of(g)
 	if o.Keep {
 		restrictFrees(g, p, layers, of)
 	}

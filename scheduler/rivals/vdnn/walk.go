@@ -3,9 +3,10 @@ package vdnn
 import (
 	"slices"
 
+	"tensile/scheduler/rivals/layer"
+
 	"tensile/graph"
 	"tensile/plan"
-	"tensile/scheduler/draft"
 )
 
 // Offload says which layers offload their inputs.
@@ -56,7 +57,7 @@ type input struct {
 // walk writes the moves of one job. Steps are the ops in the order of the graph.
 type walk struct {
 	g          *graph.Graph
-	layers     []draft.Layer
+	layers     []layer.Layer
 	of         []int     // per op: its layer
 	offloaded  [][]input // per layer
 	prefetched []bool    // per layer
@@ -66,7 +67,7 @@ type walk struct {
 
 // offload adds the moves of vDNN to a plan that has everything else: steps in the order of the graph, arrivals,
 // outputs, and drops after the last use, or later.
-func offload(g *graph.Graph, p *plan.Plan, layers []draft.Layer, of []int, which Offload) {
+func offload(g *graph.Graph, p *plan.Plan, layers []layer.Layer, of []int, which Offload) {
 	w := &walk{g: g, layers: layers, of: of, offloaded: make([][]input, len(layers)),
 		prefetched: make([]bool, len(layers)), away: make([]bool, len(g.Storages)), plan: p}
 	w.findInputs(which)

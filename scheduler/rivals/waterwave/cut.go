@@ -49,8 +49,8 @@ func cut(groups []lease.Group, base, split int) nodeGroups {
 	return n
 }
 
-// of returns the node group that a group is in.
-func (n *nodeGroups) of(group int) int {
+// nodeGroupOf returns the node group that a group is in.
+func (n *nodeGroups) nodeGroupOf(group int) int {
 	at := 0
 	for at < len(n.ends)-1 && n.ends[at] <= group {
 		at++

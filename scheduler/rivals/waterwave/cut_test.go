@@ -64,8 +64,8 @@ func TestCutRandom(t *testing.T) {
 				t.Fatalf("seed %d: ends %v", seed, n.ends)
 			}
 			for g := from; g < to; g++ {
-				if n.of(g) != i {
-					t.Fatalf("seed %d: group %d is in node group %d of %v", seed, g, n.of(g), n.ends)
+				if n.nodeGroupOf(g) != i {
+					t.Fatalf("seed %d: group %d is in node group %d of %v", seed, g, n.nodeGroupOf(g), n.ends)
 				}
 			}
 			from = to

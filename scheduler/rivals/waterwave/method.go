@@ -33,7 +33,7 @@ type job struct {
 	pairs          []int // of each node group the pair that it is in; nil: the job waits for the next round
 	issued         int   // so many of its node groups are issued in this round
 	granted        int   // so many groups of its iteration are granted; 0: it is within none
-	inSnapshot     bool  // of that iteration
+	inSnapshot     bool  // it is that of a snapshot
 	asking         bool
 	heard          time.Duration
 }
@@ -57,14 +57,14 @@ func (m *Method) Tell(now time.Duration, n lease.Note) {
 		m.jobs = append(m.jobs, j)
 		m.begin()
 	case n.Asked != nil:
-		j := m.of(n.Asked.Job)
+		j := m.jobNamed(n.Asked.Job)
 		j.asking, j.heard = true, now
 	case n.Granted != nil:
-		j := m.of(n.Granted.Job)
+		j := m.jobNamed(n.Granted.Job)
 		j.asking, j.heard = false, now
 		m.granted(now, j, n.Granted)
 	case n.Passed != nil:
-		m.of(n.Passed.Job).heard = now
+		m.jobNamed(n.Passed.Job).heard = now
 	case n.Left != nil:
 		m.jobs = slices.DeleteFunc(m.jobs, func(j *job) bool { return j.Job == n.Left.Job })
 		m.fresh = m.fresh || len(m.jobs) == 0
@@ -80,7 +80,7 @@ func (m *Method) Tell(now time.Duration, n lease.Note) {
 	}
 }
 
-func (m *Method) of(name lease.Job) *job {
+func (m *Method) jobNamed(name lease.Job) *job {
 	for _, j := range m.jobs {
 		if j.Job == name {
 			return j
@@ -107,7 +107,9 @@ func (m *Method) granted(now time.Duration, j *job, w *lease.Want) {
 
 // issuedPairs returns how many node groups of an iteration that is not over are issued with the groups that are
 // granted.
-func (j *job) issuedPairs() int { return min(j.section(j.inSnapshot).of(j.granted), len(j.pairs)-1) }
+func (j *job) issuedPairs() int {
+	return min(j.section(j.inSnapshot).nodeGroupOf(j.granted), len(j.pairs)-1)
+}
 
 // section returns the node groups of a section.
 func (j *job) section(snapshot bool) *nodeGroups {
@@ -153,11 +155,11 @@ func (m *Method) begin() {
 
 // When implements [lease.Method].
 func (m *Method) When(now time.Duration, w *lease.Want) time.Duration {
-	j := m.of(w.Job)
+	j := m.jobNamed(w.Job)
 	// A job that has issued all of this round, or came within it, waits for its end.
 	pair := 1 << 62
 	if j.pairs != nil && !(w.First && j.issued > 0) {
-		pair = j.pairs[min(j.section(w.Snapshot).of(w.Group), len(j.pairs)-1)]
+		pair = j.pairs[min(j.section(w.Snapshot).nodeGroupOf(w.Group), len(j.pairs)-1)]
 	}
 	at := now
 	for _, other := range m.jobs {

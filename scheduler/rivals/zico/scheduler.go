@@ -90,8 +90,8 @@ func (t *table) length() (sum time.Duration) {
 	return sum
 }
 
-// of is the table of the iteration that a Want is of.
-func (j *job) of(w *lease.Want) *table {
+// tableFor is the table of the iteration that a Want is of.
+func (j *job) tableFor(w *lease.Want) *table {
 	if w.Snapshot {
 		return &j.snapshot
 	}
@@ -157,7 +157,7 @@ func (s *Scheduler) join(join *lease.Join) *job {
 
 // goOn takes that a job is within an iteration, of which it was not seen how it began.
 func (j *job) goOn(now time.Duration, r *lease.Rejoin) {
-	t := j.of(&lease.Want{Snapshot: r.InSnapshot})
+	t := j.tableFor(&lease.Want{Snapshot: r.InSnapshot})
 	j.active, j.ends = r.Seniority > 0 || r.Hold > r.Base, r.Seniority == 0
 	switch {
 	case len(t.steps) == 0:
@@ -208,7 +208,7 @@ func (j *job) granted(now time.Duration, w *lease.Want) {
 	if j.short {
 		j.waited += now - j.asked
 	}
-	t := j.of(w)
+	t := j.tableFor(w)
 	j.active, j.ends = true, w.Last
 	if len(t.steps) == 0 {
 		j.in = nil
@@ -291,7 +291,7 @@ func (s *Scheduler) When(now time.Duration, w *lease.Want) time.Duration {
 			return lease.Never // the first iteration of the other is profiled (5.3)
 		}
 	}
-	own := j.of(w)
+	own := j.tableFor(w)
 	if alone {
 		return now
 	}

@@ -18,7 +18,7 @@ type course struct {
 	base  int           // what the job holds after the last step
 
 	pages int           // of the present step
-	end   time.Duration // of that, from the beginning of the field on
+	end   time.Duration // of the present step, from the beginning of the field on
 }
 
 // next goes on to the step that begins now, of which so much is spent.

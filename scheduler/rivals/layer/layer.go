@@ -1,4 +1,5 @@
-package draft
+// Package layer finds the layers of a graph as the papers of other methods count them.
+package layer
 
 import (
 	"slices"
@@ -6,7 +7,7 @@ import (
 	"tensile/graph"
 )
 
-// Layer is a layer as the papers of other methods count them: a forward op of any kind, with the backward ops that
+// Layer is a layer as these papers count: a forward op of any kind, with the backward ops that
 // belong to it. The statistics, the normalisation and the running update of a batch norm are one. It is finer than
 // graph.Op.Layer, which may join a convolution with what follows it.
 type Layer struct {
@@ -16,9 +17,9 @@ type Layer struct {
 	X        []graph.StorageID // what its forward ops read of other layers and of the batch, each once
 }
 
-// Layers returns the layers of a graph, in the order of their first ops, and per op the layer that it belongs to: -1 of
+// Of returns the layers of a graph, in the order of their first ops, and per op the layer that it belongs to: -1 of
 // the optimizer's ops, and of backward ops that belong to no forward op.
-func Layers(g *graph.Graph) (layers []Layer, of []int) {
+func Of(g *graph.Graph) (layers []Layer, of []int) {
 	of = make([]int, len(g.Ops))
 	writers := make(map[graph.Version]graph.OpID)
 	for i := range g.Ops {

@@ -1,4 +1,4 @@
-package draft
+package layer
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ func TestLayers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		layers, of := Layers(g)
+		layers, of := Of(g)
 		count := 0
 		for i := range layers {
 			l := &layers[i]
@@ -75,7 +75,7 @@ func TestLayersOfBlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	layers, _ := Layers(g)
+	layers, _ := Of(g)
 	var b strings.Builder
 	for i := range 10 {
 		l := &layers[i]

@@ -1,4 +1,4 @@
-package draft
+package each
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"tensile/graph"
 	"tensile/plan"
 	"tensile/scheduler"
+	"tensile/scheduler/draft"
 	"tensile/scheduler/jobtest"
 	"tensile/scheduler/rivals/replay"
 )
@@ -91,7 +92,7 @@ func TestEach(t *testing.T) {
 	}
 	r := jobtest.New(rand.New(rand.NewPCG(1, 91)), 1)
 	r.Jobs[0].MaxSwapRate, r.Policy = .5, "oldest"
-	_, err := Open(r, scheduler.Watch{}, func(s *Session) (scheduler.Result, error) { return s.Each(nil) })
+	_, err := draft.Open(r, scheduler.Watch{}, func(s *draft.Session) (scheduler.Result, error) { return Plan(s, nil) })
 	if want := "job 0: policy oldest has no limit of swaps: leave its max swap rate out"; err == nil ||
 		err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
@@ -101,8 +102,8 @@ func TestEach(t *testing.T) {
 // each plans by the method oldest, and returns how often it was asked; no jobs if it was refused.
 func each(t *testing.T, r scheduler.Request) (result scheduler.Result, calls int) {
 	t.Helper()
-	result, err := Open(r, scheduler.Watch{}, func(s *Session) (scheduler.Result, error) {
-		return s.Each(func(i int, part Part) (*plan.Plan, error) {
+	result, err := draft.Open(r, scheduler.Watch{}, func(s *draft.Session) (scheduler.Result, error) {
+		return Plan(s, func(i int, part Part) (*plan.Plan, error) {
 			calls++
 			return replay.Plan(&s.Request.Jobs[i], "oldest", part.Capacity, r.Align, &oldest{})
 		})
@@ -127,15 +128,15 @@ func TestParts(t *testing.T) {
 		}
 		jobs := graph.Bytes(len(r.Jobs))
 		parts := func() (parts, sets, lives, bases []graph.Bytes) {
-			_, err := Open(r, scheduler.Watch{}, func(s *Session) (scheduler.Result, error) {
+			_, err := draft.Open(r, scheduler.Watch{}, func(s *draft.Session) (scheduler.Result, error) {
 				for i := range r.Jobs {
-					d := s.Draft(i, FirstSteps(GraphOrder(r.Jobs[i].Graph)), Style{})
+					d := s.Draft(i, draft.FirstSteps(draft.GraphOrder(r.Jobs[i].Graph)), draft.Style{})
 					_, live := d.Peak()
 					sets = append(sets, scheduler.WorkingSetOf(r.Jobs[i], r.Align).Bytes)
 					lives, bases = append(lives, live), append(bases, d.Base())
 				}
 				parts = make([]graph.Bytes, len(r.Jobs))
-				for _, c := range s.divide(nil).claims {
+				for _, c := range divide(s, nil).claims {
 					for _, i := range c.jobs {
 						parts[i] = c.part.Bytes
 					}
@@ -204,7 +205,7 @@ func (m *demanding) plan(r *scheduler.Request) Method {
 // packed is what the plans of a method pack into that are given their least.
 func (m *demanding) packed(t *testing.T, r scheduler.Request) (sum graph.Bytes) {
 	t.Helper()
-	_, err := Open(r, scheduler.Watch{}, func(s *Session) (scheduler.Result, error) {
+	_, err := draft.Open(r, scheduler.Watch{}, func(s *draft.Session) (scheduler.Result, error) {
 		plans := make([]*plan.Plan, len(r.Jobs))
 		for i := range r.Jobs {
 			var err error
@@ -236,8 +237,8 @@ func TestEachRaises(t *testing.T) {
 		r.Policy, r.Budget = "demanding", 0
 		m := &demanding{make([]graph.Bytes, len(r.Jobs)), make([]bool, len(r.Jobs)), make([]Part, len(r.Jobs)), 0}
 		var sum graph.Bytes
-		_, err := Open(r, scheduler.Watch{}, func(s *Session) (scheduler.Result, error) {
-			for _, c := range s.divide(nil).claims {
+		_, err := draft.Open(r, scheduler.Watch{}, func(s *draft.Session) (scheduler.Result, error) {
+			for _, c := range divide(s, nil).claims {
 				part, fixed := graph.Bytes(rng.IntN(101)), rng.IntN(3) == 0
 				for _, i := range c.jobs {
 					m.least[i], m.fixed[i] = c.need+(c.live-c.need)*part/100, fixed
@@ -253,13 +254,13 @@ func TestEachRaises(t *testing.T) {
 		r.Budget = least + (sum-least)*graph.Bytes(rng.IntN(60)-10)/100
 		var short bool
 		m.calls = 0
-		result, err := Open(r, scheduler.Watch{}, func(s *Session) (scheduler.Result, error) {
+		result, err := draft.Open(r, scheduler.Watch{}, func(s *draft.Session) (scheduler.Result, error) {
 			if sets, _ := r.WorkingSets(); r.Budget >= sets {
-				for _, c := range s.divide(nil).claims {
+				for _, c := range divide(s, nil).claims {
 					short = short || c.part.Capacity < m.least[c.jobs[0]]
 				}
 			}
-			return s.EachUnswapped(m.plan(&s.Request))
+			return PlanUnswapped(s, m.plan(&s.Request))
 		})
 		most = max(most, m.calls)
 		if err == nil {
@@ -298,8 +299,8 @@ func TestEachLeast(t *testing.T) {
 	r := jobtest.New(rand.New(rand.NewPCG(3, 94)), 2)
 	r.Policy, r.Budget = "demanding", 0
 	m := &demanding{make([]graph.Bytes, 2), []bool{true, true}, make([]Part, 2), 0}
-	_, err := Open(r, scheduler.Watch{}, func(s *Session) (scheduler.Result, error) {
-		for _, c := range s.divide(nil).claims {
+	_, err := draft.Open(r, scheduler.Watch{}, func(s *draft.Session) (scheduler.Result, error) {
+		for _, c := range divide(s, nil).claims {
 			m.least[c.jobs[0]] = (c.need + c.live) / 2
 		}
 		return scheduler.Result{}, nil
@@ -309,8 +310,8 @@ func TestEachLeast(t *testing.T) {
 	}
 	need := m.packed(t, r)
 	r.Budget = m.least[0] + scheduler.WorkingSetOf(r.Jobs[1], r.Align).Bytes
-	_, err = Open(r, scheduler.Watch{}, func(s *Session) (scheduler.Result, error) {
-		return s.EachUnswapped(m.plan(&s.Request))
+	_, err = draft.Open(r, scheduler.Watch{}, func(s *draft.Session) (scheduler.Result, error) {
+		return PlanUnswapped(s, m.plan(&s.Request))
 	})
 	want := fmt.Sprintf("budget %s is too small: %s needed: policy demanding needs at least %s for job %s, %s for "+
 		"job %s; policy tensile goes lower", r.Budget, need, m.least[0], r.Jobs[0].Name, m.least[1], r.Jobs[1].Name)
@@ -318,8 +319,8 @@ func TestEachLeast(t *testing.T) {
 		t.Errorf("%v\nwant %s", err, want)
 	}
 	calls := 0
-	_, err = Open(r, scheduler.Watch{}, func(s *Session) (scheduler.Result, error) {
-		return s.EachUnswapped(func(_ int, part Part) (*plan.Plan, error) {
+	_, err = draft.Open(r, scheduler.Watch{}, func(s *draft.Session) (scheduler.Result, error) {
+		return PlanUnswapped(s, func(_ int, part Part) (*plan.Plan, error) {
 			calls++
 			return nil, &scheduler.OverBudgetError{Need: 2, Budget: 1}
 		})

@@ -1,4 +1,5 @@
-package draft
+// Package each divides a budget among jobs for methods that know of one job alone.
+package each
 
 import (
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"tensile/graph"
 	"tensile/plan"
 	"tensile/scheduler"
+	"tensile/scheduler/draft"
 )
 
 // Method plans job i of a session by itself, within its part of the budget. A *scheduler.OverBudgetError says by how
@@ -22,7 +24,7 @@ type Part struct {
 	Capacity graph.Bytes
 }
 
-// Each plans the jobs by a method that knows of one job alone, and packs the plans. Each job has its working set, and
+// Plan plans the jobs by a method that knows of one job alone, and packs the plans. Each job has its working set, and
 // of what is left as much as goes by what it needs more than that without a plan; what is left beyond that is divided
 // evenly. Without a budget a job has what it needs without a plan. Equal jobs are planned once.
 //
@@ -33,21 +35,21 @@ type Part struct {
 //
 // The error is a *scheduler.OverBudgetError, whose Need is what the plans pack into that need least; or the method's
 // own.
-func (s *Session) Each(method Method) (scheduler.Result, error) {
-	if err := s.NoSwapLimit(); err != nil {
+func Plan(s *draft.Session, method Method) (scheduler.Result, error) {
+	if err := NoSwapLimit(s); err != nil {
 		return scheduler.Result{}, err
 	}
-	return s.EachUnswapped(method)
+	return PlanUnswapped(s, method)
 }
 
-// EachUnswapped is Each for a method that swaps nothing: it is within any max swap rate.
-func (s *Session) EachUnswapped(method Method) (scheduler.Result, error) {
+// PlanUnswapped is Plan for a method that swaps nothing: it is within any max swap rate.
+func PlanUnswapped(s *draft.Session, method Method) (scheduler.Result, error) {
 	r := &s.Request
 	if _, err := r.CheckWorkingSets(); err != nil {
 		return scheduler.Result{}, err
 	}
 	s.Stage(scheduler.Planning)
-	d := s.divide(method)
+	d := divide(s, method)
 	for {
 		refused, err := d.ask()
 		if err != nil {
@@ -72,7 +74,7 @@ func (s *Session) EachUnswapped(method Method) (scheduler.Result, error) {
 }
 
 // NoSwapLimit returns an error if a job has a max swap rate: for policies that have no such limit.
-func (s *Session) NoSwapLimit() error {
+func NoSwapLimit(s *draft.Session) error {
 	for i := range s.Request.Jobs {
 		if j := &s.Request.Jobs[i]; j.MaxSwapRate > 0 {
 			return fmt.Errorf("job %s: policy %s has no limit of swaps: leave its max swap rate out", j.Name,
@@ -84,7 +86,7 @@ func (s *Session) NoSwapLimit() error {
 
 // division is a budget as it is divided among jobs.
 type division struct {
-	*Session
+	*draft.Session
 	method Method
 	claims []claim
 	round  int // of packing
@@ -125,14 +127,14 @@ func (c *claim) raiseNeed(need graph.Bytes) bool {
 
 // divide divides the budget for the first time. Jobs that share memory have their peaks one at a time: each has what
 // the others leave that keep their parameters and states.
-func (s *Session) divide(method Method) *division {
+func divide(s *draft.Session, method Method) *division {
 	const rounds = 8
 	d := &division{Session: s, method: method, rounds: rounds}
 	left := s.Request.Budget
-	bases := make([]graph.Bytes, len(s.groups))
-	for k, equal := range s.groups {
+	bases := make([]graph.Bytes, len(s.Groups()))
+	for k, equal := range s.Groups() {
 		j := s.Request.Jobs[equal[0]]
-		unplanned := s.Draft(equal[0], FirstSteps(GraphOrder(j.Graph)), Style{})
+		unplanned := s.Draft(equal[0], draft.FirstSteps(draft.GraphOrder(j.Graph)), draft.Style{})
 		_, live := unplanned.Peak()
 		set := scheduler.WorkingSetOf(j, s.Request.Align).Bytes
 		d.claims = append(d.claims, claim{jobs: equal, live: live, floor: set, need: set})
@@ -171,7 +173,7 @@ func (d *division) share() bool {
 		case d.Request.Budget == 0:
 			c.setPart(c.need + c.missing())
 		case left < wants:
-			c.setPart(c.need + Portion(c.missing(), left, wants))
+			c.setPart(c.need + draft.Portion(c.missing(), left, wants))
 		default:
 			c.setPart(c.need + c.missing() + (left-wants)/jobs)
 		}
