@@ -13,8 +13,8 @@ import (
 	"tensile/wire"
 )
 
-// EventKind says what has happened. Its row of kinds has the line in which it stands in a log, and so the fields that are
-// set.
+// EventKind says what has happened. Its row of kinds has the line in which it stands in a log, and so the fields that
+// are set.
 type EventKind string
 
 const (
@@ -36,7 +36,7 @@ const (
 	Granted          EventKind = "granted"    // Job may train with the layout of Epoch
 	Reassigned       EventKind = "reassigned" // Job had not begun
 	Migrating        EventKind = "migrating"  // to Device; Gain of the next Iterations and Transition, or Detail
-	Disproved        EventKind = "disproved"  // the migration to Device has Saved less than its Gain: none on Host for Rest
+	Disproved        EventKind = "disproved"  // the move to Device has Saved less than its Gain: none on Host for Rest
 	Restarted        EventKind = "restarted"
 	Rested           EventKind = "rested"
 	Preempted        EventKind = "preempted" // for the job that Reason names, of higher priority or of another tenant
@@ -56,11 +56,12 @@ var kinds = map[EventKind]struct {
 }{
 	Joined:   {slog.LevelInfo, "executor {executor} has joined"},
 	SentAway: {slog.LevelWarn, "executor {executor} is sent away: {reason}"},
-	Doubled: {slog.LevelWarn, "a second process of executor {executor} has come{on host}; it has to go if the first is " +
-		"heard again"},
-	Repelled:         {slog.LevelWarn, "a second process of executor {executor}{on host} is refused: {reason}"},
-	ExecutorEnded:    {slog.LevelInfo, "executor {executor} has gone: {detail}"},
-	OutOfReach:       {slog.LevelWarn, "executor {executor} cannot be reached: {detail}; what it may have stays reserved"},
+	Doubled: {slog.LevelWarn, "a second process of executor {executor} has come{on host}; it has to go if the first " +
+		"is heard again"},
+	Repelled:      {slog.LevelWarn, "a second process of executor {executor}{on host} is refused: {reason}"},
+	ExecutorEnded: {slog.LevelInfo, "executor {executor} has gone: {detail}"},
+	OutOfReach: {slog.LevelWarn, "executor {executor} cannot be reached: {detail}; what it may have stays " +
+		"reserved"},
 	ExecutorReturned: {slog.LevelInfo, "executor {executor} is back"},
 	Killed:           {slog.LevelWarn, "executor {executor} is killed, so that its memory is free: {detail}"},
 	MemoryFreed:      {slog.LevelInfo, "what executor {executor} had is free: {detail}"},
@@ -84,8 +85,8 @@ var kinds = map[EventKind]struct {
 	BudgetRestored: {slog.LevelInfo, "{reason}"},
 	BudgetChanged:  {slog.LevelInfo, "{reason}: all jobs are planned for again"},
 	Shrinking:      {slog.LevelInfo, "jobs hold {bytes} of {budget}{contexts}; they shrink"},
-	Stuck: {slog.LevelWarn, "jobs hold {bytes} of {budget}{contexts}, and cannot shrink that far; nothing else begins " +
-		"until some have ended: {detail}"},
+	Stuck: {slog.LevelWarn, "jobs hold {bytes} of {budget}{contexts}, and cannot shrink that far; nothing else " +
+		"begins until some have ended: {detail}"},
 }
 
 // Event is a fact for logs and counters: what a machine has decided or been told. Its kind says which fields are set.
@@ -182,7 +183,8 @@ func (e *Event) attrs() []slog.Attr {
 	case Migrating:
 		list = append(list, slog.Duration("gain", e.Gain), slog.Duration("transition", e.Transition))
 	case Disproved:
-		list = append(list, slog.Duration("gain", e.Gain), slog.Duration("saved", e.Saved), slog.Duration("rest", e.Rest))
+		list = append(list, slog.Duration("gain", e.Gain), slog.Duration("saved", e.Saved),
+			slog.Duration("rest", e.Rest))
 	case Ended, Rested, Restarted:
 		list = append(list, slog.Int("iterations", e.Iterations))
 	}

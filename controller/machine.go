@@ -152,7 +152,8 @@ func (m *Machine) endStep() []Output {
 		m.emitRecords() // so that no stored record names an executor that is removed
 	}
 	for _, name := range m.departed {
-		m.emit(Output{ProcessOutput: ProcessOutput{Forget: name}}) // before anything is stored for another process of that name
+		// before anything is stored for another process of that name
+		m.emit(Output{ProcessOutput: ProcessOutput{Forget: name}})
 	}
 	m.assignDevices()
 	m.startSearch()

@@ -31,7 +31,8 @@ func leaseCommand() *cobra.Command {
 			} else if err != nil {
 				return err
 			}
-			process.Serve(c.Context(), name, listener, process.ServeOptions{Linger: linger, Log: lines(log.logger(os.Stderr), slog.LevelWarn)})
+			process.Serve(c.Context(), name, listener, process.ServeOptions{Linger: linger,
+				Log: lines(log.logger(os.Stderr), slog.LevelWarn)})
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
 				return os.Remove(path)
 			}

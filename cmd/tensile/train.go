@@ -157,7 +157,8 @@ func (t *training) processes(ctx context.Context) (_ *local.Run, err error) {
 	go func() {
 		defer close(ended)
 		o := controller.Options{Config: t.config(), PlanDevice: t.device(),
-			Launcher: controller.Launcher{Launch: children.launch}, Plan: t.planner().Plan, Ready: func() { close(ready) }}
+			Launcher: controller.Launcher{Launch: children.launch}, Plan: t.planner().Plan,
+			Ready: func() { close(ready) }}
 		o.Config.Lease = leaseName(server)
 		o.OneExecutor = t.flags.share
 		o.Limited = t.session.link.rate > 0

@@ -3,8 +3,8 @@
 //
 //	policies              paper, superneurons, checkpoint, dtr, capuchin, vdnn, autoswap
 //	methods of a lease    zico, waterwave
-//	what they share       replay turns a run-time method into a plan, each divides a budget among jobs, layer finds the
-//	                      layers of a graph, bayes minimises functions
+//	what they share       replay turns a run-time method into a plan, each divides a budget among jobs, layer finds
+//	                      the layers of a graph, bayes minimises functions
 package rivals
 
 import (

@@ -51,7 +51,8 @@ type letter struct {
 // newHub returns a hub that grants nothing before it has heard of the clients that have the awaited slots, and of a
 // capacity.
 func newHub(awaited []string) *hub {
-	h := &hub{m: lease.NewMachine(lease.Options{}), members: make(map[string]*member), owners: make(map[lease.Job]owner),
+	h := &hub{m: lease.NewMachine(lease.Options{}), members: make(map[string]*member),
+		owners:  make(map[lease.Job]owner),
 		awaited: make(map[string]bool)}
 	for _, slot := range awaited {
 		h.awaited[slot] = true
