@@ -12,6 +12,8 @@ import (
 	"tensile/scheduler/draft"
 	"tensile/scheduler/jobtest"
 	"tensile/scheduler/rivals/replay"
+
+	_ "tensile/internal/long" // the flag -long
 )
 
 // oldest is a run-time method: what has been on the device longest leaves first.

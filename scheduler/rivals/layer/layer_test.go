@@ -9,6 +9,8 @@ import (
 	"tensile/graph"
 	"tensile/models"
 	"tensile/models/nettest"
+
+	_ "tensile/internal/long" // the flag -long
 )
 
 // Every backward op of every network has a forward op, and the layer of that; layers share no op; and those of batch
