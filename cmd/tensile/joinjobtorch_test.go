@@ -136,6 +136,33 @@ func TestJoinTorchJobs(t *testing.T) {
 	c.end()
 }
 
+// A script without a plan keeps the limit that it begins with as a job, to its own bits, claims no more than it is seen
+// to hold, and one whose ops need more than the budget trains on.
+func TestFirstIterationAsJob(t *testing.T) {
+	long.Only(t)
+	t.Parallel()
+	python := needs.Torch(t)
+	c := startCluster(t, 16*graph.MiB)
+	script := filepath.Join(c.files, "train.py")
+	write(t, script, firstScript)
+	want, stderr, status := trainTorch(t, python, script)
+	if status != 0 {
+		t.Fatalf("alone: status %d, stderr:\n%s", status, stderr)
+	}
+	for _, memory := range []string{"5MiB", "1MiB"} {
+		name := "job-" + strings.ToLower(memory)
+		out, stderr, status := trainTorch(t, "tensile", "join", "--state", c.state, "--name", name, "--memory", memory,
+			"--", python, script)
+		if status != 0 || out != want || !strings.Contains(stderr, "True\n") {
+			t.Errorf("within %s: status %d\n%s\n%s\nwant\n%s", memory, status, out, stderr, want)
+		}
+		if r := c.in(wire.JobFinished, name); r.Claim != 0 || r.Iteration != 4 {
+			t.Errorf("within %s: its record is %+v", memory, r)
+		}
+	}
+	c.end()
+}
+
 // ranksScript trains by itself, or with "ddp" or "reduce" over all ranks, for some steps. Each rank prints its last
 // bits.
 const ranksScript = `

@@ -125,14 +125,8 @@ if sys.modules["tensile"]._session is not None:
 	}
 }
 
-// TestFirstIteration trains a script whose activations need three times its limit. It moves some of them before there
-// is a plan, to the same bits, and one that works on more by an op than the limit ends with a line that says so.
-func TestFirstIteration(t *testing.T) {
-	long.Only(t)
-	t.Parallel()
-	python := needs.Torch(t)
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "train.py"), `
+// firstScript says whether more than 8 MiB of what its first iteration saves are away, and prints its bits.
+const firstScript = `
 import hashlib, os, sys, torch
 torch.manual_seed(0)
 model = torch.nn.Sequential(*[l for _ in range(24) for l in (torch.nn.Linear(64, 64), torch.nn.Tanh())])
@@ -147,7 +141,16 @@ for i in range(4):
     optimizer.step()
     print(loss.item())
 print(hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in model.parameters())).hexdigest())
-`)
+`
+
+// TestFirstIteration trains a script whose activations need three times its limit. It moves some of them before there
+// is a plan, to the same bits, and one that works on more by an op than the limit ends with a line that says so.
+func TestFirstIteration(t *testing.T) {
+	long.Only(t)
+	t.Parallel()
+	python := needs.Torch(t)
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "train.py"), firstScript)
 	run := pythonIn(t, dir, python)
 	want, errs, status := run(python, "train.py")
 	if status != 0 {
