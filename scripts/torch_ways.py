@@ -6,9 +6,8 @@ time.
 NET is as in torch_blocks.py; checkpoints are those of transformers (resnet50 has none). Each way is a process of its
 own; blocks of ITERATIONS (5) alternate between all, BLOCKS (30) times after one that is left out. Tensile trains by hooks
 and by a look at each op, each within the peak of every way that has less than plain (on a CPU save_on_cpu has not: it
-keeps what it is given). A row has the peak, the mean of the
-blocks' ratios to plain with its 95 % interval, and whether the losses are those of plain, or of compiled where that is so.
-Nothing else should run meanwhile.
+keeps what it is given). A row has the peak, the mean of the blocks' ratios to plain with its 95 % interval, and whether the
+losses are those of plain, or of compiled where that is so. Nothing else should run meanwhile.
 """
 
 import contextlib
