@@ -24,7 +24,6 @@ type world struct {
 	own        *site   // the device of the controller's process
 	sites      []*site // all devices on which jobs may train
 	clock      time.Duration
-	ahead      time.Duration // how far the wall clock of the controller is ahead of clock
 	controller *controller.Machine
 	processes  map[string]*process // by key
 	mail       []func()            // on its way, in any order
@@ -136,7 +135,7 @@ func (w *world) step(in controller.Input) {
 		w.leaders.hear(in)
 		return
 	}
-	w.carryOut(w.controller.Step(w.clock+w.ahead, in))
+	w.carryOut(w.controller.Step(w.clock, in))
 	if in.Tick != nil && w.tenants != nil {
 		w.tenants.there = training(w.controller)
 	}
