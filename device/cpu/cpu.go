@@ -102,10 +102,10 @@ func (d *Device) Name() string { return "cpu (" + d.engine.Name() + ")" }
 
 // Identity names the device with all that decides the bits of its kernels: the library of its matrix products with its
 // version and the kernels that it has chosen for this processor, its threads, what this program was compiled for, and a
-// digest of what the standard library's exp comes to, which uses fused multiplications where the processor has them.
+// digest of what loops over floats come to.
 func (d *Device) Identity() string {
-	return fmt.Sprintf("cpu/%s/threads=%d/%s/exp=%s", d.engine.Identity(), d.engine.Threads(), architecture(),
-		expDigest())
+	return fmt.Sprintf("cpu/%s/threads=%d/%s/kernels=%s", d.engine.Identity(), d.engine.Threads(), architecture(),
+		kernelsDigest())
 }
 
 func (d *Device) Facts() cost.Facts  { return d.facts }

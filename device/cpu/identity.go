@@ -7,6 +7,8 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+
+	"tensile/device/cpu/vector"
 )
 
 // architecture is what the program was compiled for: amd64-v1, say. From amd64-v3 on the compiler fuses multiplications
@@ -22,13 +24,23 @@ func architecture() string {
 	return runtime.GOARCH
 }
 
-// expDigest identifies the bits of math.Exp on this processor.
-func expDigest() string {
+// kernelsDigest identifies the bits of what loops over floats come to on this processor: those of package vector, which
+// are the same on all, and those of math.Exp, which uses fused multiplications where the processor has them.
+func kernelsDigest() string {
 	sum := fnv.New32a()
-	var bits [8]byte
-	for i := -1000; i <= 1000; i++ {
-		binary.LittleEndian.PutUint64(bits[:], math.Float64bits(math.Exp(float64(i)/97)))
-		sum.Write(bits[:])
+	var x, y, slope [2001]float32
+	for i := range x {
+		x[i] = float32(i-1000) / 97
+	}
+	for _, of := range []func(y, x []float32){vector.Exp[float32], vector.Sigmoid[float32], vector.Tanh[float32],
+		vector.Erf[float32], vector.GELU[float32], func(y, x []float32) { vector.GELUGrad(y, x, x) }} {
+		of(y[:], x[:])
+		_ = binary.Write(sum, binary.LittleEndian, y[:]) // to a sum, which takes all
+	}
+	vector.Scale(slope[:], y[:], 0.3)
+	_ = binary.Write(sum, binary.LittleEndian, []float64{vector.Sum(slope[:]), vector.SumSquares(y[:], 0.1)})
+	for _, v := range x {
+		_ = binary.Write(sum, binary.LittleEndian, math.Exp(float64(v)))
 	}
 	return fmt.Sprintf("%08x", sum.Sum32())
 }

@@ -20,7 +20,7 @@ func TestIdentity(t *testing.T) {
 	}
 	plain := open(Options{NoOpenBLAS: true})
 	if !regexp.MustCompile(
-		`^cpu/gonum-(v[0-9.]+|unknown)-(assembly|go)/threads=1/[a-z0-9-]+/exp=[0-9a-f]{8}$`).MatchString(plain) {
+		`^cpu/gonum-(v[0-9.]+|unknown)-(assembly|go)/threads=1/[a-z0-9-]+/kernels=[0-9a-f]{8}$`).MatchString(plain) {
 		t.Errorf("identity %q", plain)
 	}
 	if again := open(Options{NoOpenBLAS: true}); again != plain {

@@ -27,6 +27,7 @@ var rooms = map[string][][]string{
 	"data":  {{"data/rooted"}, {"data/weights"}, {"data", "data/checkpoint"}},
 	"device": {
 		{"device", "device/lease", "device/lifelock", "device/nvml", "device/ptx", "device/cpu/gemm",
+			"device/cpu/vector",
 			"device/cuda/cudaabi", "device/cuda/kernels"},
 		{"device/lease/process", "device/cpu/kernel", "device/cuda",
 			"device/sim"},
@@ -81,7 +82,7 @@ var helpers = []string{"models/graphtest", "scheduler/jobtest", "plan/randtest",
 	"internal/simtest", "wire/bustest", "internal/golden", "models/nettest", "internal/needs",
 	"internal/torchtest", "data/npztest",
 	"internal/testrun", "internal/mutants", "internal/long", "internal/reap", "internal/launches",
-	"internal/words", "internal/walk"}
+	"internal/words", "internal/walk", "internal/vectors"}
 
 // foreign says which packages each foreign library enters through, the library given as a prefix of import paths.
 var foreign = map[string][]string{
@@ -99,12 +100,13 @@ var foreign = map[string][]string{
 	"go4.org/unsafe/assume-no-moving-gc": {"predictor"}, // gorgonia does not start without it
 	"github.com/NVIDIA/go-nvml":          {"device/nvml"},
 	"github.com/prometheus":              {"observe/metrics"},
-	"github.com/google/renameio/v2":      {"wire/bus"},    // files that are replaced whole
-	"golang.org/x/term":                  {"cmd/tensile"}, // what a terminal is
-	"charm.land/bubbletea/v2":            {"observe/top"}, // terminals that show what is live
-	"github.com/charmbracelet/x/ansi":    {"observe/top"}, // how wide texts are there
-	"golang.org/x/image":                 {"data"},        // scales images
-	"google.golang.org/protobuf":         {"models/onnx"}, // the wire format of its files
+	"github.com/google/renameio/v2":      {"wire/bus"},          // files that are replaced whole
+	"golang.org/x/sys/cpu":               {"device/cpu/vector"}, // what the processor has
+	"golang.org/x/term":                  {"cmd/tensile"},       // what a terminal is
+	"charm.land/bubbletea/v2":            {"observe/top"},       // terminals that show what is live
+	"github.com/charmbracelet/x/ansi":    {"observe/top"},       // how wide texts are there
+	"golang.org/x/image":                 {"data"},              // scales images
+	"google.golang.org/protobuf":         {"models/onnx"},       // the wire format of its files
 }
 
 // foreignInTests are the libraries that only tests use, and the package whose tests do; "": every.
@@ -112,8 +114,9 @@ var foreignInTests = map[string]string{
 	"github.com/google/go-cmp":                   "",
 	"github.com/cockroachdb/datadriven":          "",
 	"github.com/rogpeppe/go-internal/testscript": "cmd/tensile",
-	"github.com/goccy/go-yaml":                   "cmd/tensile", // reads scripts/deploy/kubernetes
-	"github.com/chromedp":                        "cmd/tensile", // drives the browser in which the page is tested
+	"github.com/goccy/go-yaml":                   "cmd/tensile",      // reads scripts/deploy/kubernetes
+	"github.com/mmcloughlin/avo":                 "internal/vectors", // writes assembly
+	"github.com/chromedp":                        "cmd/tensile",      // drives the browser in which the page is tested
 }
 
 // timeless are the packages that read no clock and start no goroutine.
@@ -133,8 +136,8 @@ var pure = []string{"graph", "graph/autodiff", "graph/cost", "plan", "plan/pool"
 	"controller/place", "controller/gang"}
 
 // unsafes are the packages that may convert pointers.
-var unsafes = []string{"device", "device/cpu", "device/cpu/gemm", "device/cpu/kernel", "device/cuda/driver",
-	"device/cuda/fakecuda", "device/cuda/fakecuda/bridge"}
+var unsafes = []string{"device", "device/cpu", "device/cpu/gemm", "device/cpu/kernel", "device/cpu/vector",
+	"device/cuda/driver", "device/cuda/fakecuda", "device/cuda/fakecuda/bridge"}
 
 // starters are the packages that start other programs. An executor is none of them: it runs no program of a user.
 var starters = []string{"cmd/tensile", "bench", "device/lease/process"}

@@ -4,18 +4,25 @@ import (
 	"math"
 
 	"tensile/device/cpu/gemm"
+	"tensile/device/cpu/vector"
 )
 
 // unary is the kernel of an elementwise kind of one operand.
-func unary[T gemm.Float](of func(x float64) float64) func(c *Call[T]) {
-	return func(c *Call[T]) {
-		x, y := c.In[0], c.Out[0]
-		y = y[:len(x)]
-		for i, v := range x {
-			y[i] = T(of(float64(v)))
-		}
+func unary[T gemm.Float](of func(y, x []T)) func(c *Call[T]) {
+	return func(c *Call[T]) { of(c.Out[0], c.In[0]) }
+}
+
+// logarithm: x -> the natural logarithm of x.
+func logarithm[T gemm.Float](c *Call[T]) {
+	x, y := c.In[0], c.Out[0]
+	y = y[:len(x)]
+	for i, v := range x {
+		y[i] = T(math.Log(float64(v)))
 	}
 }
+
+// geluDX: x dy -> dx.
+func geluDX[T gemm.Float](c *Call[T]) { vector.GELUGrad(c.Out[0], c.In[0], c.In[1]) }
 
 // binary is the kernel of an elementwise kind of two operands.
 func binary[T gemm.Float](of func(a, b float64) float64) func(c *Call[T]) {
@@ -27,20 +34,6 @@ func binary[T gemm.Float](of func(a, b float64) float64) func(c *Call[T]) {
 		}
 	}
 }
-
-// normalCDF is the distribution function of the standard normal distribution.
-func normalCDF(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
-
-// gelu is x·Φ(x).
-func gelu(x float64) float64 { return x * normalCDF(x) }
-
-// geluDX is the slope Φ(x) + x·φ(x), times dy.
-func geluDX(x, dy float64) float64 {
-	density := math.Exp(-x*x/2) / math.Sqrt(2*math.Pi)
-	return dy * (normalCDF(x) + x*density)
-}
-
-func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
 func sigmoidDX(y, dy float64) float64 { return dy * y * (1 - y) }
 

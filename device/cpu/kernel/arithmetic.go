@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"tensile/device/cpu/gemm"
+	"tensile/device/cpu/vector"
 )
 
 // affine: x -> x*Factor + Shift. The product is rounded before it is added to, on every machine.
@@ -45,7 +46,7 @@ func sumOver[T gemm.Float](c *Call[T]) {
 	var totals [64]float64
 	for a := range shape[0] {
 		if shape[2] == 1 {
-			y[a] = T(sum(x[a*shape[1]:][:shape[1]]))
+			y[a] = T(vector.Sum(x[a*shape[1]:][:shape[1]]))
 			continue
 		}
 		for first := 0; first < shape[2]; first += len(totals) {

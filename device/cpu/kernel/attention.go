@@ -1,9 +1,8 @@
 package kernel
 
 import (
-	"math"
-
 	"tensile/device/cpu/gemm"
+	"tensile/device/cpu/vector"
 )
 
 // matmul: a b -> y, a product per entry of the batch.
@@ -55,7 +54,7 @@ func softmaxDX[T gemm.Float](c *Call[T]) {
 	n := c.InShapes[0][0] * c.InShapes[0][1]
 	for r := range n {
 		y, dy, dx := item(c.In[0], r, n), item(c.In[1], r, n), item(c.Out[0], r, n)
-		_, product := sumProducts(y, dy, 0)
+		_, product := vector.SumProducts(y, dy, 0)
 		for i, v := range y {
 			dx[i] = T(c.Attrs.Factor * float64(v) * (float64(dy[i]) - product))
 		}
@@ -67,8 +66,13 @@ func additiveScores[T gemm.Float](c *Call[T]) {
 	v, e := c.In[2], c.Out[0]
 	forEachScore(c, func(at int, q, k []T, _, _ []T) {
 		total := 0.0
-		for i, w := range v {
-			total += float64(w) * math.Tanh(float64(q[i]+k[i]))
+		var y [part]T
+		for first := 0; first < len(v); first += part {
+			w := v[first:min(first+part, len(v))]
+			tanhSum(y[:len(w)], q[first:], k[first:])
+			for i, w := range w {
+				total += float64(w) * float64(y[i])
+			}
 		}
 		e[at] = T(total)
 	})
@@ -82,8 +86,12 @@ func additiveScoresGrad[T gemm.Float](c *Call[T]) {
 	}
 	forEachScore(c, func(at int, q, k, dq, dk []T) {
 		d := float64(de[at])
+		var squashed [part]T
 		for i, w := range v {
-			y := math.Tanh(float64(q[i] + k[i]))
+			if i%part == 0 {
+				tanhSum(squashed[:min(part, len(v)-i)], q[i:], k[i:])
+			}
+			y := float64(squashed[i%part])
 			if dv != nil {
 				dv[i] += T(d * y)
 			}
@@ -96,6 +104,12 @@ func additiveScoresGrad[T gemm.Float](c *Call[T]) {
 			}
 		}
 	})
+}
+
+// tanhSum writes to y the hyperbolic tangents of as many elements of q+k.
+func tanhSum[T gemm.Float](y, q, k []T) {
+	vector.Add(y, q[:len(y)], k[:len(y)])
+	vector.Tanh(y, y)
 }
 
 // forEachScore calls visit for every energy, in order, with its query and key and, in the gradient, theirs.

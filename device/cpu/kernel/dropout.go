@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tensile/device/cpu/gemm"
+	"tensile/device/cpu/vector"
 )
 
 // dropout: x -> y, and dy -> dx for the gradient: the same mask and scale. The mask has no state: element i is kept by
@@ -18,7 +19,7 @@ func dropout[T gemm.Float](c *Call[T]) {
 	y = y[:len(x)]
 	for i, v := range x {
 		state += golden
-		y[i] = keepIf(mix(state)>>11 >= threshold, v*factor)
+		y[i] = vector.KeepIf(mix(state)>>11 >= threshold, v*factor)
 	}
 }
 

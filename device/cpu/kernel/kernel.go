@@ -2,10 +2,10 @@ package kernel
 
 import (
 	"fmt"
-	"math"
 	"unsafe"
 
 	"tensile/device/cpu/gemm"
+	"tensile/device/cpu/vector"
 	"tensile/graph"
 )
 
@@ -80,9 +80,9 @@ func kernels[T gemm.Float]() map[graph.Kind]kernel[T] {
 
 		graph.Affine:  {run: affine[T]},
 		graph.Power:   {run: power[T]},
-		graph.Exp:     {run: unary[T](math.Exp)},
-		graph.Log:     {run: unary[T](math.Log)},
-		graph.Erf:     {run: unary[T](math.Erf)},
+		graph.Exp:     {run: unary(vector.Exp[T])},
+		graph.Log:     {run: logarithm[T]},
+		graph.Erf:     {run: unary(vector.Erf[T])},
 		graph.Expand:  {run: expand[T]},
 		graph.SumOver: {run: sumOver[T]},
 
@@ -104,11 +104,11 @@ func kernels[T gemm.Float]() map[graph.Kind]kernel[T] {
 		graph.LayerNorm:     {run: layerNorm[T], partial: true},
 		graph.LayerNormGrad: {run: layerNormGrad[T], partial: true},
 
-		graph.GELU:      {run: unary[T](gelu)},
-		graph.GELUDX:    {run: binary[T](geluDX)},
-		graph.Sigmoid:   {run: unary[T](sigmoid)},
+		graph.GELU:      {run: unary(vector.GELU[T])},
+		graph.GELUDX:    {run: geluDX[T]},
+		graph.Sigmoid:   {run: unary(vector.Sigmoid[T])},
 		graph.SigmoidDX: {run: binary[T](sigmoidDX)},
-		graph.Tanh:      {run: unary[T](math.Tanh)},
+		graph.Tanh:      {run: unary(vector.Tanh[T])},
 		graph.TanhDX:    {run: binary[T](tanhDX)},
 		graph.Blend:     {run: blend[T]},
 		graph.BlendGrad: {run: blendGrad[T], partial: true},

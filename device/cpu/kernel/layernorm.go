@@ -1,6 +1,9 @@
 package kernel
 
-import "tensile/device/cpu/gemm"
+import (
+	"tensile/device/cpu/gemm"
+	"tensile/device/cpu/vector"
+)
 
 // layerNorm: x gamma beta -> y mean scale, by rows.
 func layerNorm[T gemm.Float](c *Call[T]) {
@@ -9,8 +12,8 @@ func layerNorm[T gemm.Float](c *Call[T]) {
 	n, d := c.InShapes[0][0], float64(len(gamma))
 	for r := range n {
 		row := item(x, r, n)
-		centre := sum(row) / d
-		inverse := inverseDeviation(sumSquares(row, centre)/d, c.Attrs.Epsilon)
+		centre := vector.Sum(row) / d
+		inverse := inverseDeviation(vector.SumSquares(row, centre)/d, c.Attrs.Epsilon)
 		if mean != nil {
 			mean[r] = T(centre)
 		}

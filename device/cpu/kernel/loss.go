@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"tensile/device/cpu/gemm"
+	"tensile/device/cpu/vector"
 )
 
 // softmaxXent: logits labels -> loss probabilities. The loss is the mean, over the rows whose label is not negative, of
@@ -42,20 +43,9 @@ func counted[T gemm.Float](labels []T) (n int) {
 // softmax writes the probabilities of a row times factor to out unless it is nil, and returns the row's maximum and the
 // sum of the exponentials relative to it.
 func softmax[T gemm.Float](out, row []T, factor float64) (top T, sum float64) {
-	top = row[0]
-	for _, v := range row {
-		top = max(top, v)
-	}
-	for i, v := range row {
-		e := math.Exp(factor * (float64(v) - float64(top)))
-		sum += e
-		if out != nil {
-			out[i] = T(e)
-		}
-	}
-	for i, e := range out {
-		out[i] = T(float64(e) / sum)
-	}
+	top = vector.Largest(row)
+	sum = vector.ExpSum(out, row, factor, float64(top))
+	vector.Divide(out, sum)
 	return top, sum
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"tensile/device/cpu/gemm"
+	"tensile/device/cpu/vector"
 )
 
 // meanSquare: a b -> loss, the mean of (a-b)².
@@ -40,7 +41,8 @@ func sigmoidXent[T gemm.Float](c *Call[T]) {
 func sigmoidXentDX[T gemm.Float](c *Call[T]) {
 	logits, targets, dx := c.In[0], c.In[1], c.Out[0]
 	n := float64(len(logits))
-	for i, v := range logits {
-		dx[i] = T((sigmoid(float64(v)) - float64(targets[i])) / n)
+	vector.Sigmoid(dx, logits)
+	for i, v := range dx {
+		dx[i] = T((float64(v) - float64(targets[i])) / n)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"tensile/device/cpu/gemm"
+	"tensile/device/cpu/vector"
 )
 
 // batchNormStats: x -> mean variance (biased). Two passes, in float64: the variance is that of the exact mean.
@@ -14,7 +15,7 @@ func batchNormStats[T gemm.Float](c *Call[T]) {
 	for k := range ch.c {
 		total := 0.0
 		for n := range ch.n {
-			total += sum(plane(ch, x, n, k))
+			total += vector.Sum(plane(ch, x, n, k))
 		}
 		centre := total / count
 		if mean != nil {
@@ -25,7 +26,7 @@ func batchNormStats[T gemm.Float](c *Call[T]) {
 		}
 		squares := 0.0
 		for n := range ch.n {
-			squares += sumSquares(plane(ch, x, n, k), centre)
+			squares += vector.SumSquares(plane(ch, x, n, k), centre)
 		}
 		variance[k] = T(squares / count)
 	}
@@ -38,11 +39,7 @@ func batchNorm[T gemm.Float](c *Call[T]) {
 	for k := range ch.c {
 		factor, centre, shift := T(float64(gamma[k])*inverseDeviation(variance[k], c.Attrs.Epsilon)), mean[k], beta[k]
 		for n := range ch.n {
-			from, to := plane(ch, x, n, k), plane(ch, y, n, k)
-			to = to[:len(from)]
-			for i, v := range from {
-				to[i] = (v-centre)*factor + shift
-			}
+			vector.Normalise(plane(ch, y, n, k), plane(ch, x, n, k), centre, factor, shift)
 		}
 	}
 }
@@ -77,7 +74,7 @@ func batchNormGrad[T gemm.Float](c *Call[T]) {
 	for k := range ch.c {
 		var total, product float64
 		for n := range ch.n {
-			t, p := sumProducts(plane(ch, x, n, k), plane(ch, dy, n, k), float64(mean[k]))
+			t, p := vector.SumProducts(plane(ch, x, n, k), plane(ch, dy, n, k), float64(mean[k]))
 			total, product = total+t, product+p
 		}
 		inverse := inverseDeviation(variance[k], c.Attrs.Epsilon)
@@ -93,11 +90,8 @@ func batchNormGrad[T gemm.Float](c *Call[T]) {
 		slope, shift := T(product*inverse*inverse/count), T(total/count)
 		factor, centre := T(float64(gamma[k])*inverse), mean[k]
 		for n := range ch.n {
-			from, grad, to := plane(ch, x, n, k), plane(ch, dy, n, k), plane(ch, dx, n, k)
-			grad, to = grad[:len(from)], to[:len(from)]
-			for i, v := range from {
-				to[i] = factor * (grad[i] - shift - (v-centre)*slope)
-			}
+			vector.NormaliseGrad(plane(ch, dx, n, k), plane(ch, x, n, k), plane(ch, dy, n, k), centre, slope, shift,
+				factor)
 		}
 	}
 }

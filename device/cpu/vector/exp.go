@@ -91,7 +91,18 @@ func gelu(x float64) float64 {
 	return float64(x * y)
 }
 
-func geluGrad(x, dy float64) float64 {
+// geluSlope is the slope of GELU.
+func geluSlope(x float64) float64 {
 	y, e := normal(x)
-	return float64(dy * (y + float64(x*float64(e*(1/math.Sqrt(2*math.Pi))))))
+	return y + float64(x*float64(e*(1/math.Sqrt(2*math.Pi))))
+}
+
+// The functions for float64 are those of package math.
+
+func sigmoidDouble(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+func geluDouble(x float64) float64 { return x * math.Erfc(-x/math.Sqrt2) / 2 }
+
+func geluSlopeDouble(x float64) float64 {
+	return math.Erfc(-x/math.Sqrt2)/2 + x*math.Exp(-x*x/2)/math.Sqrt(2*math.Pi)
 }

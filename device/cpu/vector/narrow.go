@@ -3,11 +3,11 @@ package vector
 import "math"
 
 // Add writes a + b to y.
-func Add(y, a, b []float32) {
+func Add[T Float](y, a, b []T) {
 	y, b = y[:len(a)], b[:len(a)]
-	n := eights(len(a))
+	n := eights[T](len(a))
 	if n > 0 {
-		addAVX2(&y[0], &a[0], &b[0], n)
+		addAVX2(start(y), start(a), start(b), n)
 	}
 	for i := n; i < len(a); i++ {
 		y[i] = a[i] + b[i]
@@ -15,11 +15,11 @@ func Add(y, a, b []float32) {
 }
 
 // Multiply writes a·b to y.
-func Multiply(y, a, b []float32) {
+func Multiply[T Float](y, a, b []T) {
 	y, b = y[:len(a)], b[:len(a)]
-	n := eights(len(a))
+	n := eights[T](len(a))
 	if n > 0 {
-		multiplyAVX2(&y[0], &a[0], &b[0], n)
+		multiplyAVX2(start(y), start(a), start(b), n)
 	}
 	for i := n; i < len(a); i++ {
 		y[i] = a[i] * b[i]
@@ -27,11 +27,11 @@ func Multiply(y, a, b []float32) {
 }
 
 // Scale writes x·factor to y.
-func Scale(y, x []float32, factor float32) {
+func Scale[T Float](y, x []T, factor T) {
 	y = y[:len(x)]
-	n := eights(len(x))
+	n := eights[T](len(x))
 	if n > 0 {
-		scaleAVX2(&y[0], &x[0], n, factor)
+		scaleAVX2(start(y), start(x), n, float32(factor))
 	}
 	for i := n; i < len(x); i++ {
 		y[i] = x[i] * factor
@@ -39,11 +39,11 @@ func Scale(y, x []float32, factor float32) {
 }
 
 // ReLU writes max(x, 0) to y. NaN stays NaN.
-func ReLU(y, x []float32) {
+func ReLU[T Float](y, x []T) {
 	y = y[:len(x)]
-	n := eights(len(x))
+	n := eights[T](len(x))
 	if n > 0 {
-		reluAVX2(&y[0], &x[0], n)
+		reluAVX2(start(y), start(x), n)
 	}
 	for i := n; i < len(x); i++ {
 		y[i] = max(x[i], 0)
@@ -51,89 +51,96 @@ func ReLU(y, x []float32) {
 }
 
 // KeepPositive writes to dx dy where y is positive, and 0 elsewhere.
-func KeepPositive(dx, y, dy []float32) {
+func KeepPositive[T Float](dx, y, dy []T) {
 	dx, dy = dx[:len(y)], dy[:len(y)]
-	n := eights(len(y))
+	n := eights[T](len(y))
 	if n > 0 {
-		keepPositiveAVX2(&dx[0], &y[0], &dy[0], n)
+		keepPositiveAVX2(start(dx), start(y), start(dy), n)
 	}
 	for i := n; i < len(y); i++ {
-		kept := uint32(0) // a conditional move, not a branch that random data would mispredict
-		if bits := math.Float32bits(dy[i]); y[i] > 0 {
-			kept = bits
-		}
-		dx[i] = math.Float32frombits(kept)
+		dx[i] = KeepIf(y[i] > 0, dy[i])
 	}
 }
 
+// KeepIf is v or zero, without a branch that random data would mispredict: integers are chosen by a conditional move.
+func KeepIf[T Float](keep bool, v T) T {
+	bits, kept := math.Float64bits(float64(v)), uint64(0)
+	if keep {
+		kept = bits
+	}
+	return T(math.Float64frombits(kept))
+}
+
 // Normalise writes (x-centre)·factor + shift to y.
-func Normalise(y, x []float32, centre, factor, shift float32) {
+func Normalise[T Float](y, x []T, centre, factor, shift T) {
 	y = y[:len(x)]
-	n := eights(len(x))
+	n := eights[T](len(x))
 	if n > 0 {
-		normaliseAVX2(&y[0], &x[0], n, centre, factor, shift)
+		normaliseAVX2(start(y), start(x), n, float32(centre), float32(factor), float32(shift))
 	}
 	for i := n; i < len(x); i++ {
-		y[i] = float32((x[i]-centre)*factor) + shift
+		y[i] = T((x[i]-centre)*factor) + shift
 	}
 }
 
 // NormaliseGrad writes factor·(dy - shift - (x-centre)·slope) to dx.
-func NormaliseGrad(dx, x, dy []float32, centre, slope, shift, factor float32) {
+func NormaliseGrad[T Float](dx, x, dy []T, centre, slope, shift, factor T) {
 	dx, dy = dx[:len(x)], dy[:len(x)]
-	n := eights(len(x))
+	n := eights[T](len(x))
 	if n > 0 {
-		normaliseGradAVX2(&dx[0], &x[0], &dy[0], n, centre, slope, shift, factor)
+		normaliseGradAVX2(start(dx), start(x), start(dy), n,
+			&[4]float32{float32(centre), float32(slope), float32(shift), float32(factor)})
 	}
 	for i := n; i < len(x); i++ {
-		dx[i] = float32(factor * ((dy[i] - shift) - float32((x[i]-centre)*slope)))
+		dx[i] = T(factor * ((dy[i] - shift) - T((x[i]-centre)*slope)))
 	}
 }
 
 // SGD takes rate·dw from w.
-func SGD(w, dw []float32, rate float32) {
+func SGD[T Float](w, dw []T, rate T) {
 	w = w[:len(dw)]
-	n := eights(len(dw))
+	n := eights[T](len(dw))
 	if n > 0 {
-		descendAVX2(&w[0], &dw[0], n, rate)
+		descendAVX2(start(w), start(dw), n, float32(rate))
 	}
 	for i := n; i < len(dw); i++ {
-		w[i] -= float32(rate * dw[i])
+		w[i] -= T(rate * dw[i])
 	}
 }
 
 // Momentum is a step of SGD with momentum: m = momentum·m + dw, w -= rate·m.
-func Momentum(w, dw, m []float32, rate, momentum float32) {
+func Momentum[T Float](w, dw, m []T, rate, momentum T) {
 	w, m = w[:len(dw)], m[:len(dw)]
-	n := eights(len(dw))
+	n := eights[T](len(dw))
 	if n > 0 {
-		momentumAVX2(&w[0], &dw[0], &m[0], n, rate, momentum)
+		momentumAVX2(start(w), start(dw), start(m), n, float32(rate), float32(momentum))
 	}
 	for i := n; i < len(dw); i++ {
-		m[i] = float32(momentum*m[i]) + dw[i]
-		w[i] -= float32(rate * m[i])
+		m[i] = T(momentum*m[i]) + dw[i]
+		w[i] -= T(rate * m[i])
 	}
 }
 
 // AdamStep has the constants of a step of Adam: both moments move by the shares Fresh1 and Fresh2 towards the gradient
 // and its square, and w falls by Rate·m/(√v·Root + Epsilon).
-type AdamStep struct {
-	Rate, Root, Epsilon          float32
-	Beta1, Fresh1, Beta2, Fresh2 float32
+type AdamStep[T Float] struct {
+	Rate, Root, Epsilon          T
+	Beta1, Fresh1, Beta2, Fresh2 T
 }
 
 // Adam takes a step of Adam.
-func Adam(w, dw, m, v []float32, s *AdamStep) {
+func Adam[T Float](w, dw, m, v []T, s *AdamStep[T]) {
 	w, m, v = w[:len(dw)], m[:len(dw)], v[:len(dw)]
-	n := eights(len(dw))
+	n := eights[T](len(dw))
 	if n > 0 {
-		adamAVX2(&w[0], &dw[0], &m[0], &v[0], n, s.Rate, s.Root, s.Epsilon, s.Beta1, s.Fresh1, s.Beta2, s.Fresh2)
+		adamAVX2(start(w), start(dw), start(m), start(v), n, &[7]float32{float32(s.Rate), float32(s.Root),
+			float32(s.Epsilon), float32(s.Beta1), float32(s.Fresh1), float32(s.Beta2), float32(s.Fresh2)})
 	}
 	for i := n; i < len(dw); i++ {
 		g := dw[i]
-		m[i] = float32(s.Beta1*m[i]) + float32(s.Fresh1*g)
-		v[i] = float32(s.Beta2*v[i]) + float32(float32(s.Fresh2*g)*g)
-		below := float32(float32(math.Sqrt(float64(v[i])))*s.Root) + s.Epsilon
-		w[i] -= float32(s.Rate*m[i]) / below
+		m[i] = T(s.Beta1*m[i]) + T(s.Fresh1*g)
+		v[i] = T(s.Beta2*v[i]) + T(T(s.Fresh2*g)*g)
+		below := T(T(math.Sqrt(float64(v[i])))*s.Root) + s.Epsilon
+		w[i] -= T(s.Rate*m[i]) / below
 	}
 }

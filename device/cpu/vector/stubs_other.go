@@ -6,9 +6,6 @@ package vector
 
 var wide = false
 
-func eights(int) int   { return 0 }
-func sixteens(int) int { return 0 }
-
 func expAVX2(y *float32, x *float32, n int)                    { panic("no assembly") }
 func sigmoidAVX2(y *float32, x *float32, n int)                { panic("no assembly") }
 func tanhAVX2(y *float32, x *float32, n int)                   { panic("no assembly") }
@@ -33,13 +30,13 @@ func keepPositiveAVX2(dx *float32, y *float32, dy *float32, n int) { panic("no a
 func normaliseAVX2(y *float32, x *float32, n int, centre float32, factor float32, shift float32) {
 	panic("no assembly")
 }
-func normaliseGradAVX2(dx *float32, x *float32, dy *float32, n int, centre float32, slope float32, shift float32, factor float32) {
+func normaliseGradAVX2(dx *float32, x *float32, dy *float32, n int, c *[4]float32) {
 	panic("no assembly")
 }
 func descendAVX2(w *float32, dw *float32, n int, rate float32) { panic("no assembly") }
 func momentumAVX2(w *float32, dw *float32, m *float32, n int, rate float32, momentum float32) {
 	panic("no assembly")
 }
-func adamAVX2(w *float32, dw *float32, m *float32, v *float32, n int, rate float32, root float32, epsilon float32, beta1 float32, fresh1 float32, beta2 float32, fresh2 float32) {
+func adamAVX2(w *float32, dw *float32, m *float32, v *float32, n int, c *[7]float32) {
 	panic("no assembly")
 }

@@ -1,100 +1,177 @@
 package vector
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
-// unary writes to y what a function makes of each element of x.
-func unary(y, x []float32, assembly func(y, x *float32, n int), of func(float64) float64) {
-	y = y[:len(x)]
-	n := eights(len(x))
-	if n > 0 {
-		assembly(&y[0], &x[0], n)
+// Float is the type of an element.
+type Float interface{ ~float32 | ~float64 }
+
+// isNarrow reports whether T is of 32 bits.
+func isNarrow[T Float]() bool {
+	var zero T
+	return unsafe.Sizeof(zero) == 4
+}
+
+// eights is how many of n elements the assembly takes that takes eight at once.
+func eights[T Float](n int) int {
+	if !wide || !isNarrow[T]() {
+		return 0
 	}
-	for i := n; i < len(x); i++ {
-		y[i] = float32(of(float64(x[i])))
+	return n &^ 7
+}
+
+// sixteens is how many of n elements the assembly takes that takes sixteen at once.
+func sixteens[T Float](n int) int { return eights[T](n) &^ 15 }
+
+// start is the address of the first element, for the assembly.
+func start[T Float](x []T) *float32 { return (*float32)(unsafe.Pointer(unsafe.SliceData(x))) }
+
+// function is one of a number, for float32 and for float64.
+type function struct{ narrow, double func(float64) float64 }
+
+func choose[T Float](f function) func(float64) float64 {
+	if isNarrow[T]() {
+		return f.narrow
+	}
+	return f.double
+}
+
+// rest writes to y what a function makes of each element of x.
+func rest[T Float](y, x []T, f function) {
+	y = y[:len(x)]
+	at := choose[T](f)
+	for i, v := range x {
+		y[i] = T(at(float64(v)))
 	}
 }
 
 // Exp writes to y the exponentials of x.
-func Exp(y, x []float32) { unary(y, x, expAVX2, exp) }
+func Exp[T Float](y, x []T) {
+	n := eights[T](min(len(x), len(y)))
+	if n > 0 {
+		expAVX2(start(y), start(x), n)
+	}
+	rest(y[n:], x[n:], function{exp, math.Exp})
+}
 
 // Sigmoid writes 1/(1+exp(-x)) to y.
-func Sigmoid(y, x []float32) { unary(y, x, sigmoidAVX2, sigmoid) }
+func Sigmoid[T Float](y, x []T) {
+	n := eights[T](min(len(x), len(y)))
+	if n > 0 {
+		sigmoidAVX2(start(y), start(x), n)
+	}
+	rest(y[n:], x[n:], function{sigmoid, sigmoidDouble})
+}
 
 // Tanh writes to y the hyperbolic tangents of x.
-func Tanh(y, x []float32) { unary(y, x, tanhAVX2, tanh) }
+func Tanh[T Float](y, x []T) {
+	n := eights[T](min(len(x), len(y)))
+	if n > 0 {
+		tanhAVX2(start(y), start(x), n)
+	}
+	rest(y[n:], x[n:], function{tanh, math.Tanh})
+}
 
 // Erf writes to y the error function at x.
-func Erf(y, x []float32) { unary(y, x, erfAVX2, erf) }
+func Erf[T Float](y, x []T) {
+	n := eights[T](min(len(x), len(y)))
+	if n > 0 {
+		erfAVX2(start(y), start(x), n)
+	}
+	rest(y[n:], x[n:], function{erf, math.Erf})
+}
 
 // GELU writes x·Φ(x) to y, Φ being the distribution function of the standard normal distribution.
-func GELU(y, x []float32) { unary(y, x, geluAVX2, gelu) }
+func GELU[T Float](y, x []T) {
+	n := eights[T](min(len(x), len(y)))
+	if n > 0 {
+		geluAVX2(start(y), start(x), n)
+	}
+	rest(y[n:], x[n:], function{gelu, geluDouble})
+}
 
 // GELUGrad writes to dx the slope of GELU at x, Φ(x) + x·φ(x), times dy.
-func GELUGrad(dx, x, dy []float32) {
+func GELUGrad[T Float](dx, x, dy []T) {
 	dx, dy = dx[:len(x)], dy[:len(x)]
-	n := eights(len(x))
+	n := eights[T](len(x))
 	if n > 0 {
-		geluGradAVX2(&dx[0], &x[0], &dy[0], n)
+		geluGradAVX2(start(dx), start(x), start(dy), n)
 	}
+	slope := choose[T](function{geluSlope, geluSlopeDouble})
 	for i := n; i < len(x); i++ {
-		dx[i] = float32(geluGrad(float64(x[i]), float64(dy[i])))
+		dx[i] = T(float64(dy[i]) * slope(float64(x[i])))
 	}
 }
 
-// ExpSum writes exp(factor·(x-top)) to y, and returns the sum of these before they are rounded.
-func ExpSum(y, x []float32, factor, top float64) float64 {
+// ExpSum writes exp(factor·(x-top)) to y unless it is nil, and returns the sum of these before they are rounded.
+func ExpSum[T Float](y, x []T, factor, top float64) float64 {
 	var s [16]float64
-	y = y[:len(x)]
-	n := sixteens(len(x))
-	if n > 0 {
-		expSumAVX2(&y[0], &x[0], n, factor, top, &s)
-	}
-	for i := n; i < len(x); i++ {
-		e := exp(factor * (float64(x[i]) - top))
-		y[i] = float32(e)
-		s[i%16] += e
+	var part [256]T // as many as strands or a multiple
+	for first := 0; first < len(x); first += len(part) {
+		from := x[first:min(first+len(part), len(x))]
+		to := part[:len(from)]
+		if y != nil {
+			to = y[first:][:len(from)]
+		}
+		expSum(to, from, factor, top, &s)
 	}
 	return total(&s)
 }
 
-// Divide divides y by a number, in float64.
-func Divide(y []float32, by float64) {
-	n := eights(len(y))
+// expSum writes exp(factor·(x-top)) to y, and adds it to strands.
+func expSum[T Float](y, x []T, factor, top float64, s *[16]float64) {
+	n := sixteens[T](len(x))
 	if n > 0 {
-		divideAVX2(&y[0], n, by)
+		expSumAVX2(start(y), start(x), n, factor, top, s)
+	}
+	for i, exp := n, choose[T](function{exp, math.Exp}); i < len(x); i++ {
+		e := exp(factor * (float64(x[i]) - top))
+		y[i] = T(e)
+		s[i%16] += e
+	}
+}
+
+// Divide divides y by a number, in float64.
+func Divide[T Float](y []T, by float64) {
+	n := eights[T](len(y))
+	if n > 0 {
+		divideAVX2(start(y), n, by)
 	}
 	for i := n; i < len(y); i++ {
-		y[i] = float32(float64(y[i]) / by)
+		y[i] = T(float64(y[i]) / by)
 	}
 }
 
 // Largest is the largest element of x that is not NaN, and -Inf if there is none.
-func Largest(x []float32) float32 {
+func Largest[T Float](x []T) T {
 	low := float32(math.Inf(-1))
-	most := [8]float32{low, low, low, low, low, low, low, low}
-	n := eights(len(x))
+	strands := [8]float32{low, low, low, low, low, low, low, low}
+	n := eights[T](len(x))
 	if n > 0 {
-		largestAVX2(&x[0], n, &most)
+		largestAVX2(start(x), n, &strands)
+	}
+	most := T(low)
+	for _, v := range strands {
+		if T(v) > most {
+			most = T(v)
+		}
 	}
 	for _, v := range x[n:] {
-		if v > most[0] {
-			most[0] = v
+		if v > most {
+			most = v
 		}
 	}
-	for _, v := range most[1:] {
-		if v > most[0] {
-			most[0] = v
-		}
-	}
-	return most[0]
+	return most
 }
 
 // Sum is the sum of x.
-func Sum(x []float32) float64 {
+func Sum[T Float](x []T) float64 {
 	var s [16]float64
-	n := sixteens(len(x))
+	n := sixteens[T](len(x))
 	if n > 0 {
-		sumAVX2(&x[0], n, &s)
+		sumAVX2(start(x), n, &s)
 	}
 	for i := n; i < len(x); i++ {
 		s[i%16] += float64(x[i])
@@ -103,11 +180,11 @@ func Sum(x []float32) float64 {
 }
 
 // SumSquares is the sum of (x-centre)².
-func SumSquares(x []float32, centre float64) float64 {
+func SumSquares[T Float](x []T, centre float64) float64 {
 	var s [16]float64
-	n := sixteens(len(x))
+	n := sixteens[T](len(x))
 	if n > 0 {
-		sumSquaresAVX2(&x[0], n, centre, &s)
+		sumSquaresAVX2(start(x), n, centre, &s)
 	}
 	for i := n; i < len(x); i++ {
 		d := float64(x[i]) - centre
@@ -117,12 +194,12 @@ func SumSquares(x []float32, centre float64) float64 {
 }
 
 // SumProducts is the sum of y and that of (x-centre)·y.
-func SumProducts(x, y []float32, centre float64) (sum, product float64) {
+func SumProducts[T Float](x, y []T, centre float64) (sum, product float64) {
 	var s, p [16]float64
 	y = y[:len(x)]
-	n := sixteens(len(x))
+	n := sixteens[T](len(x))
 	if n > 0 {
-		sumProductsAVX2(&x[0], &y[0], n, centre, &s, &p)
+		sumProductsAVX2(start(x), start(y), n, centre, &s, &p)
 	}
 	for i := n; i < len(x); i++ {
 		v := float64(y[i])

@@ -13,11 +13,11 @@ var unaries = map[string]struct {
 	of    func(y, x []float32)
 	truth func(x float64) float64
 }{
-	"exp":     {Exp, math.Exp},
-	"sigmoid": {Sigmoid, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }},
-	"tanh":    {Tanh, math.Tanh},
-	"erf":     {Erf, math.Erf},
-	"gelu":    {GELU, func(x float64) float64 { return x * math.Erfc(-x/math.Sqrt2) / 2 }},
+	"exp":     {Exp[float32], math.Exp},
+	"sigmoid": {Sigmoid[float32], func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }},
+	"tanh":    {Tanh[float32], math.Tanh},
+	"erf":     {Erf[float32], math.Erf},
+	"gelu":    {GELU[float32], func(x float64) float64 { return x * math.Erfc(-x/math.Sqrt2) / 2 }},
 	"gelu's slope": {func(y, x []float32) { GELUGrad(y, x, ones[:len(x)]) }, func(x float64) float64 {
 		return math.Erfc(-x/math.Sqrt2)/2 + x*math.Exp(-x*x/2)/math.Sqrt(2*math.Pi)
 	}},
@@ -162,7 +162,7 @@ func TestSameBits(t *testing.T) {
 				Momentum(z, b, m, q, 0.9)
 				out(z)
 				out(m)
-				Adam(z, b, m, v, &AdamStep{0.1, 1.5, 1e-8, 0.9, 0.1, 0.99, 0.01})
+				Adam(z, b, m, v, &AdamStep[float32]{0.1, 1.5, 1e-8, 0.9, 0.1, 0.99, 0.01})
 				out(z)
 				out(m)
 				out(v)

@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -194,7 +195,9 @@ func loop(name string, n Register, step int, body func(i Register)) {
 // end ends a function.
 func end() { VZEROUPPER(); RET() }
 
-func at(base, i Register, offset int) Mem { return Mem{Base: base, Index: i, Scale: 1, Disp: offset} }
+func address(base, i Register, offset int) Mem {
+	return Mem{Base: base, Index: i, Scale: 1, Disp: offset}
+}
 
 func text(name, signature, doc string) {
 	TEXT(name, 4|1<<9, signature)
@@ -211,9 +214,9 @@ func unary(name, doc string, of func(x VecVirtual) VecVirtual) {
 	loop(name, n, 8, func(i Register) {
 		for half := range 2 {
 			v, to := YMM(), XMM()
-			VCVTPS2PD(at(x, i, 16*half), v)
+			VCVTPS2PD(address(x, i, 16*half), v)
 			VCVTPD2PSY(of(v), to)
-			VMOVUPS(to, at(y, i, 16*half))
+			VMOVUPS(to, address(y, i, 16*half))
 		}
 	})
 	end()
@@ -226,15 +229,15 @@ func geluGrad() {
 	loop("geluGrad", n, 8, func(i Register) {
 		for half := range 2 {
 			v, d, to := YMM(), YMM(), XMM()
-			VCVTPS2PD(at(x, i, 16*half), v)
+			VCVTPS2PD(address(x, i, 16*half), v)
 			y, e := normal(v)
 			VMULPD(wide(1/math.Sqrt(2*math.Pi)), e, e)
 			VMULPD(v, e, e)
 			VADDPD(e, y, y)
-			VCVTPS2PD(at(dy, i, 16*half), d)
+			VCVTPS2PD(address(dy, i, 16*half), d)
 			VMULPD(y, d, d)
 			VCVTPD2PSY(d, to)
-			VMOVUPS(to, at(dx, i, 16*half))
+			VMOVUPS(to, address(dx, i, 16*half))
 		}
 	})
 	end()
@@ -276,12 +279,12 @@ func expSum() {
 	loop("expSum", n, 16, func(i Register) {
 		for part := range 4 {
 			v, to := YMM(), XMM()
-			VCVTPS2PD(at(x, i, 16*part), v)
+			VCVTPS2PD(address(x, i, 16*part), v)
 			VSUBPD(top, v, v)
 			VMULPD(factor, v, v)
 			e := exp(v)
 			VCVTPD2PSY(e, to)
-			VMOVUPS(to, at(y, i, 16*part))
+			VMOVUPS(to, address(y, i, 16*part))
 			sum := Mem{Base: s, Disp: 32 * part}
 			VADDPD(sum, e, e)
 			VMOVUPD(e, sum)
@@ -302,10 +305,10 @@ func divide() {
 	loop("divide", n, 8, func(i Register) {
 		for half := range 2 {
 			v, to := YMM(), XMM()
-			VCVTPS2PD(at(y, i, 16*half), v)
+			VCVTPS2PD(address(y, i, 16*half), v)
 			VDIVPD(by, v, v)
 			VCVTPD2PSY(v, to)
-			VMOVUPS(to, at(y, i, 16*half))
+			VMOVUPS(to, address(y, i, 16*half))
 		}
 	})
 	end()
@@ -319,7 +322,7 @@ func largest() {
 	VMOVUPS(Mem{Base: most}, m)
 	loop("largest", n, 8, func(i Register) {
 		v := YMM()
-		VMOVUPS(at(x, i, 0), v)
+		VMOVUPS(address(x, i, 0), v)
 		VMAXPS(m, v, m) // the second operand if one is NaN
 	})
 	VMOVUPS(m, Mem{Base: most})
@@ -334,7 +337,7 @@ func sums() {
 	loop("sum", n, 16, func(i Register) {
 		for part, a := range acc {
 			v := YMM()
-			VCVTPS2PD(at(x, i, 16*part), v)
+			VCVTPS2PD(address(x, i, 16*part), v)
 			VADDPD(v, a, a)
 		}
 	})
@@ -350,7 +353,7 @@ func sums() {
 	loop("sumSquares", n, 16, func(i Register) {
 		for part, a := range acc {
 			v := YMM()
-			VCVTPS2PD(at(x, i, 16*part), v)
+			VCVTPS2PD(address(x, i, 16*part), v)
 			VSUBPD(centre, v, v)
 			VMULPD(v, v, v)
 			VADDPD(v, a, a)
@@ -370,9 +373,9 @@ func sums() {
 	loop("sumProducts", n, 16, func(i Register) {
 		for part, a := range acc {
 			v, d := YMM(), YMM()
-			VCVTPS2PD(at(y, i, 16*part), v)
+			VCVTPS2PD(address(y, i, 16*part), v)
 			VADDPD(v, a, a)
-			VCVTPS2PD(at(x, i, 16*part), d)
+			VCVTPS2PD(address(x, i, 16*part), d)
 			VSUBPD(centre, d, d)
 			VMULPD(v, d, d)
 			VADDPD(d, products[part], products[part])
@@ -416,18 +419,27 @@ func narrowKernels() {
 				pointers[p] = param(p)
 			}
 		}
+		if slices.Contains(constants, "c") {
+			pointers["c"] = param("c")
+		}
 		n := param("n")
 		var c []VecVirtual
-		for _, name := range constants {
+		for i, name := range constants {
+			if name == "c" {
+				y := YMM()
+				VBROADCASTSS(Mem{Base: pointers[name], Disp: 4 * i}, y)
+				c = append(c, y)
+				continue
+			}
 			c = append(c, broadcastNarrow(name))
 		}
 		loop(name, n, 8, func(i Register) {
 			v := ymms(len(in))
 			for k, p := range in {
-				VMOVUPS(at(pointers[p], i, 0), v[k])
+				VMOVUPS(address(pointers[p], i, 0), v[k])
 			}
 			for k, y := range of(c, v) {
-				VMOVUPS(y, at(pointers[out[k]], i, 0))
+				VMOVUPS(y, address(pointers[out[k]], i, 0))
 			}
 		})
 		end()
@@ -472,9 +484,9 @@ func narrowKernels() {
 			VADDPS(c[2], v[0], v[0])
 			return v[:1]
 		})
-	float("normaliseGrad", "func(dx, x, dy *float32, n int, centre, slope, shift, factor float32)",
-		"writes to dx factor·(dy - shift - (x - centre)·slope) of n floats, a multiple of 8.",
-		[]string{"centre", "slope", "shift", "factor"}, []string{"x", "dy"}, []string{"dx"},
+	float("normaliseGrad", "func(dx, x, dy *float32, n int, c *[4]float32)",
+		"writes factor·(dy - shift - (x-centre)·slope) to dx; c is centre, slope, shift, factor.",
+		slices.Repeat([]string{"c"}, 4), []string{"x", "dy"}, []string{"dx"},
 		func(c, v []VecVirtual) []VecVirtual {
 			VSUBPS(c[0], v[0], v[0])
 			VMULPS(c[1], v[0], v[0])
@@ -499,9 +511,9 @@ func narrowKernels() {
 			VSUBPS(v[1], v[0], v[0])
 			return []VecVirtual{v[2], v[0]}
 		})
-	float("adam", "func(w, dw, m, v *float32, n int, rate, root, epsilon, beta1, fresh1, beta2, fresh2 float32)",
-		"is a step of Adam on n floats, a multiple of 8.",
-		[]string{"rate", "root", "epsilon", "beta1", "fresh1", "beta2", "fresh2"}, []string{"w", "dw", "m", "v"},
+	float("adam", "func(w, dw, m, v *float32, n int, c *[7]float32)",
+		"is a step of Adam on n floats, a multiple of 8; c is AdamStep.",
+		slices.Repeat([]string{"c"}, 7), []string{"w", "dw", "m", "v"},
 		[]string{"m", "v", "w"}, func(c, x []VecVirtual) []VecVirtual {
 			w, g, m, v := x[0], x[1], x[2], x[3]
 			VMULPS(m, c[3], m)
