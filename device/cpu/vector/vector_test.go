@@ -1,8 +1,13 @@
 package vector
 
 import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"tensile/internal/long"
@@ -232,5 +237,39 @@ func BenchmarkUnary(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// The bits are the same on every machine, whatever its compiler fuses.
+func TestDigest(t *testing.T) {
+	const n = 2001
+	var x, y, m, v [n]float32
+	for i := range x {
+		x[i] = float32(i-1000) / 97
+	}
+	sum := fnv.New64a()
+	take := func(all any) {
+		if err := binary.Write(sum, binary.LittleEndian, all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(unaries)) {
+		for first := 0; first < n; first += len(ones) { // the slope takes as many at once
+			last := min(first+len(ones), n)
+			unaries[name].of(y[first:last], x[first:last])
+		}
+		take(y[:])
+	}
+	take([]float64{Sum(y[:]), SumSquares(y[:], 0.1), ExpSum(y[:], x[:], 0.5, 3)})
+	Normalise(y[:], x[:], 0.1, 1.7, 0.3)
+	NormaliseGrad(v[:], x[:], y[:], 0.1, 0.7, 0.3, 1.1)
+	take(v[:])
+	Momentum(y[:], x[:], m[:], 0.1, 0.9)
+	clear(v[:])
+	Adam(y[:], x[:], m[:], v[:], &AdamStep[float32]{0.01, 1.5, 1e-8, 0.9, 0.1, 0.999, 0.001})
+	take(y[:])
+	const want = "2ea5e59e4c05f5fb"
+	if got := fmt.Sprintf("%x", sum.Sum64()); got != want {
+		t.Errorf("the digest is %s, want %s", got, want)
 	}
 }
