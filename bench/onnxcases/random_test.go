@@ -21,7 +21,7 @@ import (
 func TestRandomTraining(t *testing.T) {
 	const steps, rate = 5, 0.05
 	count := make(map[string]int)
-	for seed := range long.Rounds(12, 300) {
+	for seed := range long.Rounds(12, 100) {
 		r := newNetwork(seed)
 		for _, n := range r.m.Graph.Nodes {
 			count[n.Op]++
