@@ -72,7 +72,6 @@ var allowed = map[string][]string{
 	"scheduler/rivals/superneurons": {"Of"},
 	"scheduler/policies/tensile":    {"around"},
 	"scheduler/rivals/vdnn":         {"several"},
-	"scheduler/rivals/layer":        {"Of"},
 	"scheduler/rivals/waterwave":    {"When"}, // it is a lease.Method
 	"scheduler/rivals/zico":         {"When"},
 	"scheduler/jobtest":             {"Of"},

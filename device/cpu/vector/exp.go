@@ -5,23 +5,23 @@ import "math"
 // The coefficients below, the lowest power first, interpolate at Chebyshev's points. Each product and each sum rounds
 // once: the conversions to float64 keep a compiler from fusing them.
 var (
-	// expQ: exp(r) = 1 + r + r²·Q(r) for |r| ≤ ln(2)/2, to 1e-11.
-	expQ = [...]float64{0.5, 0.16666666718997508523, 0.041666666718980846436, 0.0083332984837548860262,
+	// ExpQ: exp(r) = 1 + r + r²·Q(r) for |r| ≤ ln(2)/2, to 1e-11.
+	ExpQ = [...]float64{0.5, 0.16666666718997508523, 0.041666666718980846436, 0.0083332984837548860262,
 		0.0013888854049614818824, 0.00019899273958649360158, 0.000024859578222625294832}
-	// tailH: the upper tail of the normal distribution at w ≥ 0 is exp(-w²/2)·H(t)/(1+w) with t = (w-3.5)/(w+3.5), to
+	// TailH: the upper tail of the normal distribution at w ≥ 0 is exp(-w²/2)·H(t)/(1+w) with t = (w-3.5)/(w+3.5), to
 	// 3e-10. The form is that of Shepherd and Laframboise (Mathematics of Computation 36, 1981).
-	tailH = [...]float64{0.47855319136298055608, -0.097712569195946029576, 0.0007868309197606767581,
+	TailH = [...]float64{0.47855319136298055608, -0.097712569195946029576, 0.0007868309197606767581,
 		0.038047616590977148648, -0.03025599064792238638, 0.010380203780488425104, 0.00026265412822530705877,
 		-0.0014240497897517639353, 0.0001480342598104429546, 0.00021039771037127980994,
 		-0.000025839411500126768338, -0.00003453935540915917543, 2.259593998822881455e-6, 4.0805467584630222229e-6}
-	// erfP: erf(x) = x·P(x²) for |x| < 1, to 1e-12.
-	erfP = [...]float64{1.1283791670946767327, -0.37612638889635306771, 0.11283791308604581452,
+	// ErfP: erf(x) = x·P(x²) for |x| < 1, to 1e-12.
+	ErfP = [...]float64{1.1283791670946767327, -0.37612638889635306771, 0.11283791308604581452,
 		-0.026866133235095591563, 0.005223783477189248115, -0.00085426379970872296266, 0.0001195656256820732956,
 		-0.000013909340021874598594, 1.0589380641075019183e-6}
 )
 
-// magic is a number that leaves the integer nearest to a small one in the low bits of their sum.
-const magic = 3 << 51
+// Magic is a number that leaves the integer nearest to a small one in the low bits of their sum.
+const Magic = 3 << 51
 
 // polynomial is that of x with these coefficients.
 func polynomial(x float64, c []float64) float64 {
@@ -40,9 +40,9 @@ func exponential(x float64) (s, p float64) {
 	if x > 700 {
 		x = 700
 	}
-	t := float64(x*math.Log2E) + magic
-	r := x - float64((t-magic)*math.Ln2)
-	p = float64(float64(r*r)*polynomial(r, expQ[:])) + r
+	t := float64(x*math.Log2E) + Magic
+	r := x - float64((t-Magic)*math.Ln2)
+	p = float64(float64(r*r)*polynomial(r, ExpQ[:])) + r
 	return math.Float64frombits(math.Float64bits(t)<<52 + math.Float64bits(1)), p
 }
 
@@ -65,7 +65,7 @@ func tail(w float64) (q, e float64) {
 		w = 37
 	}
 	e = exp(float64(w*w) * -0.5)
-	return float64(polynomial((w-3.5)/(w+3.5), tailH[:])/(w+1)) * e, e
+	return float64(polynomial((w-3.5)/(w+3.5), TailH[:])/(w+1)) * e, e
 }
 
 // normal is the distribution function of the normal distribution at x, and exp(-x²/2).
@@ -80,7 +80,7 @@ func normal(x float64) (y, e float64) {
 func erf(x float64) float64 {
 	w := math.Abs(x)
 	if w < 1 {
-		return float64(x * polynomial(float64(x*x), erfP[:]))
+		return float64(x * polynomial(float64(x*x), ErfP[:]))
 	}
 	q, _ := tail(float64(w * math.Sqrt2))
 	return math.Copysign(1-(q+q), x)

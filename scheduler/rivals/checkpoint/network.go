@@ -77,7 +77,7 @@ func (n *network) findCrossings() {
 
 // findLayers counts the layers that have ended at each place, and keeps cuts out of them.
 func (n *network) findLayers() {
-	layers, of := layer.Of(n.g)
+	layers, of := layer.Find(n.g)
 	n.layers = len(layers)
 	places := make([][2]int, len(layers)) // the places of each layer's first and last op
 	for i, op := range n.forward {

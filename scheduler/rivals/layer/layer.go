@@ -17,9 +17,9 @@ type Layer struct {
 	X        []graph.StorageID // what its forward ops read of other layers and of the batch, each once
 }
 
-// Of returns the layers of a graph, in the order of their first ops, and per op the layer that it belongs to: -1 of
+// Find returns the layers of a graph, in the order of their first ops, and per op the layer that it belongs to: -1 of
 // the optimizer's ops, and of backward ops that belong to no forward op.
-func Of(g *graph.Graph) (layers []Layer, of []int) {
+func Find(g *graph.Graph) (layers []Layer, of []int) {
 	of = make([]int, len(g.Ops))
 	writers := make(map[graph.Version]graph.OpID)
 	for i := range g.Ops {

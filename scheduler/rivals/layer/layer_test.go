@@ -22,7 +22,7 @@ func TestLayers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		layers, of := Of(g)
+		layers, of := Find(g)
 		count := 0
 		for i := range layers {
 			l := &layers[i]
@@ -77,7 +77,7 @@ func TestLayersOfBlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	layers, _ := Of(g)
+	layers, _ := Find(g)
 	var b strings.Builder
 	for i := range 10 {
 		l := &layers[i]

@@ -50,7 +50,7 @@ type chain struct {
 // newNetwork finds the layers and the segments, and which of them are memory-centric.
 func newNetwork(g *graph.Graph, strategy Strategy) *network {
 	n := &network{g: g, forward: len(g.Ops)}
-	n.layers, n.of = layer.Of(g)
+	n.layers, n.of = layer.Find(g)
 	for i := range g.Ops {
 		if g.Ops[i].Phase != graph.Forward {
 			n.forward = i

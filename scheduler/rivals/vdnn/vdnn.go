@@ -185,7 +185,7 @@ func (o Options) plan(s *draft.Session, i int, variants []int) *plan.Plan {
 	g := s.Request.Jobs[i].Graph
 	p := s.Draft(i, draft.FirstSteps(s.GraphOrder(i)), draft.Style{Variants: variants}).Plan(s.Request.Policy)
 	s.Count(32 * len(g.Ops))
-	layers, of := layer.Of(g)
+	layers, of := layer.Find(g)
 	if o.Keep {
 		restrictFrees(g, p, layers, of)
 	}
