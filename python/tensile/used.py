@@ -45,7 +45,7 @@ class Used:
         self.now = set(storages)
         with session.lock, modes.own():
             coming = [i for i in storages if i in self.gone]
-            if session.stepping and self.steps():
+            if session.stepping and session.unplanned() and self.steps():
                 size = sum(self.gone[i].bytes for i in coming)
                 if not written(func, args, kwargs):
                     size += sum(s.nbytes() for s in storages.values())

@@ -306,6 +306,22 @@ class Steps(Within):
                 self.assertEqual((differs(want, got), p.errors, p.lines, self.said), ("", [], [], []))
                 self.assertGreater(self.moved, 0)
 
+    def test_before_plans(self):
+        """What is away when a plan with a limit begins comes back, and from then on the plan alone moves what it knows."""
+        def still(it):
+            return {"entry": [n for n, t in enumerate(it.planned()) if t.persistent], "boundaries": []}
+        want = execute(wide, iterations=8)
+        for seed, plan in enumerate((still, shelved, *[random_plan] * (8 if LONG else 2))):
+            def make(number, it):
+                at.append(self.moved)
+                return dict(plan(it, random.Random(seed))[0] if plan is random_plan else plan(it), limit_bytes=1)
+            with self.subTest(seed=seed), self.watched():
+                at = []
+                p = Limited(1, make=make)
+                self.assertEqual(differs(want, execute(wide, p, iterations=8)), "")
+                self.assertEqual((p.errors, [bool(plan) for _, plan, _ in p.iterations[-3:]]), ([], [True] * 3))
+                self.assertGreater(at[0], 0)
+
     def test_read(self):
         """What is away is there for whatever reads it: ops, torch.save, numpy, print, an address; and for a plan of any way."""
         def script(run):
