@@ -206,7 +206,7 @@ func (g *gate) dropLines(executor string, s *sender) {
 
 // dropBefore drops the lines of an executor before its mark, and moves that to the end of the stream.
 func (g *gate) dropBefore(executor string, s *sender) error {
-	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	stream, err := g.lines(ctx)
 	if err != nil {

@@ -14,18 +14,19 @@ import (
 )
 
 const (
-	answerTimeout = 5 * time.Second // for a request to the server
-	askTimeout    = time.Minute     // for a request to the controller
+	// askTimeout is for a request to the controller, and to the server of one: where it ends, so does the connection,
+	// so no answer within seconds only says that its machine is busy.
+	askTimeout = time.Minute
+	// answerTimeout is for a request to servers of others, which end one by one, and behind which others answer.
+	answerTimeout = 5 * time.Second
 )
 
-// patience is how long a request to the server may take. A command of a person waits as long as for the controller,
-// which may be busy; but not at servers of others, which end one by one. Controllers and executors have other work.
+// patience is how long a request to the server may take.
 func (c *Conn) patience() time.Duration {
-	_, person, _ := UserName(c.credentials.User)
-	if !c.credentials.External && (person || c.credentials.User == Client) {
-		return askTimeout
+	if c.credentials.External {
+		return answerTimeout
 	}
-	return answerTimeout
+	return askTimeout
 }
 
 // waiting is a request that waits for its answer.
@@ -164,7 +165,7 @@ func (c *Conn) Serve(subject string, each func(user string, data []byte, reply f
 	return func() {
 		stop()
 		if c.Connected() { // else the server knows
-			_ = c.nats.FlushTimeout(answerTimeout) // after which it does not hand on requests
+			_ = c.nats.FlushTimeout(c.patience()) // after which it does not hand on requests
 		}
 	}, nil
 }

@@ -61,7 +61,7 @@ func (c *Conn) listen(subject string, r *reader, each func(m *nats.Msg)) (*subsc
 	c.subscriptions[s] = true
 	closing := c.closing
 	c.mu.Unlock()
-	err = c.nats.FlushTimeout(answerTimeout) // after which the server has it, or has refused it
+	err = c.nats.FlushTimeout(c.patience()) // after which the server has it, or has refused it
 	switch refusal := c.nats.LastError(); {
 	case closing || errors.Is(err, nats.ErrConnectionClosed):
 		err = c.disconnectedError()
@@ -257,7 +257,7 @@ func (s *subscription) scheduleRetry() {
 	if s.stopped {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.conn.patience())
 	defer cancel()
 	if err := s.reader.readStored(ctx); err != nil {
 		s.conn.options.Log(fmt.Sprintf("connection to %s: read %s again: %v", s.conn.server(), s.reader.subject, err))
