@@ -57,7 +57,7 @@ func TestMeasureCheckpoints(t *testing.T) {
 	if ways["aside"] != 2 || ways["home"] != 2 {
 		t.Errorf("rows by way: %v", ways)
 	}
-	d, err := cpu.New(cpu.Options{NoOpenBLAS: true})
+	d, err := cpu.New(cpu.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

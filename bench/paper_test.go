@@ -315,7 +315,7 @@ func TestRefusals(t *testing.T) {
 
 // On a device with data every policy of the table trains to the bits of the run without a plan, or is refused.
 func TestRealBits(t *testing.T) {
-	d, err := cpu.New(cpu.Options{Threads: 1, NoOpenBLAS: true})
+	d, err := cpu.New(cpu.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

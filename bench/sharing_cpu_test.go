@@ -11,7 +11,7 @@ import (
 
 // Two copies on the cpu end in every way to share with the bits of each alone.
 func TestRealSharing(t *testing.T) {
-	d, err := cpu.New(cpu.Options{NoOpenBLAS: true, Page: 16 << 10})
+	d, err := cpu.New(cpu.Options{Page: 16 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}

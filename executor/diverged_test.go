@@ -22,7 +22,7 @@ import (
 // come to the next one; and no state is handed out with which that loss was computed.
 func TestDiverges(t *testing.T) {
 	for _, aside := range []bool{false, true} {
-		d := openEngine(t, cpu.Options{NoOpenBLAS: true})
+		d := openEngine(t, cpu.Options{})
 		k := newTask(t, "job", "lenet", models.Config{Image: 12, Batch: 2,
 			Optimizer: autodiff.SGD{LearningRate: 4e3}}, 3)
 		k.aside = aside
@@ -98,7 +98,7 @@ func TestPassedOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := openEngine(t, cpu.Options{NoOpenBLAS: true})
+	d := openEngine(t, cpu.Options{})
 	program := (&task{t: t, name: "lenet", g: g, seed: 3}).plan(d, "none-live", 0)
 	var troubles []error
 	var ended *executor.Ended

@@ -16,7 +16,7 @@ func BenchmarkGate(b *testing.B) {
 	for _, gated := range []bool{false, true} {
 		name := map[bool]string{false: "gates=no", true: "gates=yes"}[gated]
 		b.Run(name, func(b *testing.B) {
-			d := openEngine(b, cpu.Options{NoOpenBLAS: true, Page: smallPage})
+			d := openEngine(b, cpu.Options{Page: smallPage})
 			k := newTask(b, "lenet", "lenet", models.Config{Image: 12, Batch: 2}, 1)
 			p := k.plan(d, "none-live", 0)
 			h := newHost(d, nil)

@@ -151,9 +151,9 @@ func TestSubmitFails(t *testing.T) {
 		want string
 	}{
 		{"zero value", proof.Proven{}, "job lenet: its program was not proven"},
-		{"scratch", altered(t, good, func(s *plan.Step) { s.Scratch -= 4 }), "job lenet: step 0: conv1 needs"},
+		{"scratch", altered(t, good, func(s *plan.Step) { s.Scratch -= 4 }), "job lenet: step 28: conv2.dx needs"},
 		{"variant", altered(t, good, func(s *plan.Step) { s.Variant = "winograd" }),
-			`job lenet: step 0: the device has no variant "winograd" of conv1`},
+			`job lenet: step 28: the device has no variant "winograd" of conv2.dx`},
 		{"alignment", placed(t, good, good.Program().Plan, d.Align()/2, 0), "job lenet: its plan aligns to"},
 	}
 	w := watch(t, d, 0)

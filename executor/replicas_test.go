@@ -185,7 +185,7 @@ func TestReplicas(t *testing.T) {
 		n     int
 	}{{"lenet", 3}, {"resnet18", 2}} {
 		t.Run(test.model, func(t *testing.T) {
-			d := openEngine(t, cpu.Options{NoOpenBLAS: true, Page: smallPage})
+			d := openEngine(t, cpu.Options{Page: smallPage})
 			all := replicas(t, test.model, test.n)
 			plain, tight := planned(t, d, all, 0), planned(t, d, all, 80)
 			want := trainReplicas(t, d, all, plain, iterations, newTogether(test.n).mean, nil)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -101,9 +100,9 @@ func gated(t testing.TB, w *pagesWatch, every graph.Bytes, capacity int,
 // Jobs that hold parts of their arenas, together no more than the least that will do, train to the bits of their runs
 // alone.
 func TestGatesKeepBits(t *testing.T) {
-	engines(t, func(t *testing.T, d *cpu.Device) {
+	for _, threads := range long.Or([]int{1}, []int{1, 3}) {
 		const iterations = 6
-		d = openEngine(t, cpu.Options{NoOpenBLAS: strings.Contains(d.Name(), "gonum"), Page: smallPage})
+		d := openEngine(t, cpu.Options{Threads: threads, Page: smallPage})
 		tasks := small(t)
 		var plans []proof.Proven
 		for _, k := range tasks {
@@ -124,7 +123,7 @@ func TestGatesKeepBits(t *testing.T) {
 		if c.grants < iterations*4 {
 			t.Errorf("%d grants for %d iterations of %d jobs", c.grants, iterations, len(tasks))
 		}
-	})
+	}
 }
 
 // strict is a lease that refuses what one job says: to join, or later.
@@ -151,7 +150,7 @@ func TestGatesRefused(t *testing.T) {
 			return in.Want != nil && in.Want.Job == bad && !in.Want.First
 		},
 	} {
-		d := openEngine(t, cpu.Options{NoOpenBLAS: true, Page: smallPage})
+		d := openEngine(t, cpu.Options{Page: smallPage})
 		tasks := small(t)
 		var plans []proof.Proven
 		for _, k := range tasks {
@@ -183,7 +182,7 @@ func TestGatesRefused(t *testing.T) {
 // stopped at random times. None hangs, none loses a bit, and together they never hold more than the capacity.
 func TestGatesAtRandom(t *testing.T) {
 	seeds := long.Rounds(3, 12)
-	d := openEngine(t, cpu.Options{NoOpenBLAS: true, Page: smallPage})
+	d := openEngine(t, cpu.Options{Page: smallPage})
 	plain := map[int]*task{}
 	g := newTask(t, "plain", "lenet", models.Config{Image: 12, Batch: 2}, 5)
 	for seed := range seeds {
@@ -295,7 +294,7 @@ func leastOf(t testing.TB, page, every graph.Bytes, programs map[string][]proof.
 // A job that fails amid an iteration leaves its pages to the others, as does one that is stopped.
 func TestGatesAfterFailure(t *testing.T) {
 	const iterations = 8
-	d := openEngine(t, cpu.Options{NoOpenBLAS: true, Page: smallPage})
+	d := openEngine(t, cpu.Options{Page: smallPage})
 	tasks := []*task{named(t, "fails"), named(t, "removed"), named(t, "stays")}
 	p := tasks[0].plan(d, "none-live", 0)
 	w := watchPages(t, d)
@@ -334,7 +333,7 @@ func TestGatesAfterFailure(t *testing.T) {
 // the device tells of: the host wakes it. When the loader returns the job goes on.
 func TestGatesBesideOneThatStandsStill(t *testing.T) {
 	const iterations = 6
-	d := openEngine(t, cpu.Options{NoOpenBLAS: true, Page: smallPage})
+	d := openEngine(t, cpu.Options{Page: smallPage})
 	stands, goes := named(t, "stands"), named(t, "goes")
 	p := goes.plan(d, "none-live", 0)
 	divided, err := compile.ProveGroups(p, smallPage, smallEvery)

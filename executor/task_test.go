@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -14,7 +15,6 @@ import (
 	"tensile/graph"
 	"tensile/graph/cost"
 	"tensile/internal/long"
-	"tensile/internal/needs"
 	"tensile/models"
 	"tensile/plan/compile"
 	"tensile/plan/program"
@@ -257,23 +257,16 @@ func (k *task) relabelled(p proof.Proven, epoch int64) proof.Proven {
 	return p.Rename(p.Program().Plan.Job, epoch)
 }
 
-// engines runs a test on the cpu device with gonum, and with OpenBLAS where that is.
+// engines runs a test on the cpu device with one thread, and at full length with three.
 func engines(t *testing.T, test func(t *testing.T, d *cpu.Device)) {
-	t.Run("engine=gonum", func(t *testing.T) { test(t, openCPU(t)) })
-	t.Run("engine=openblas", func(t *testing.T) {
-		long.Only(t)
-		test(t, openBLAS(t))
-	})
+	for _, threads := range long.Or([]int{1}, []int{1, 3}) {
+		t.Run(fmt.Sprintf("threads=%d", threads), func(t *testing.T) {
+			test(t, openEngine(t, cpu.Options{Threads: threads}))
+		})
+	}
 }
 
-func openCPU(t testing.TB) *cpu.Device { return openEngine(t, cpu.Options{NoOpenBLAS: true}) }
-
-// openBLAS opens a device that computes with OpenBLAS, and skips the test where that is not.
-func openBLAS(t *testing.T) *cpu.Device {
-	d := openEngine(t, cpu.Options{})
-	needs.OpenBLAS(t, d.Name())
-	return d
-}
+func openCPU(t testing.TB) *cpu.Device { return openEngine(t, cpu.Options{}) }
 
 func openEngine(t testing.TB, o cpu.Options) *cpu.Device {
 	t.Helper()

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# test-packages.sh VENV: tries to install the packages that some tests want: of Debian OpenBLAS, a browser, clang and what starts programs of
+# test-packages.sh VENV: tries to install the packages that some tests want: of Debian a browser, clang and what starts programs of
 # aarch64; in VENV, a virtual environment of the Python in PATH that takes 6 GB, PyTorch with onnxscript, and what makes the wheel and checks it. Takes ten
 # minutes at most, prints a line of what is there of each, and never fails: without them those tests are skipped, and `make test` says so.
 set -u
 
-packages=(libopenblas0 chromium clang-19 qemu-user libc6-arm64-cross)
+packages=(chromium clang-19 qemu-user libc6-arm64-cross)
 deadline=$((SECONDS + 590))
 log=$(mktemp) || exit 0
 trap 'rm -f "$log"' EXIT

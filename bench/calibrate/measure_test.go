@@ -92,7 +92,7 @@ func (m meter) Load() (float64, error) { return m.load, m.err }
 
 // On the cpu, with work beside it, samples carry the load: what the meter says of others, and the busy threads.
 func TestMeasureLoad(t *testing.T) {
-	d, err := cpu.New(cpu.Options{NoOpenBLAS: true})
+	d, err := cpu.New(cpu.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestMeasureLoad(t *testing.T) {
 }
 
 func TestMeasureIsInterrupted(t *testing.T) {
-	d, err := cpu.New(cpu.Options{NoOpenBLAS: true})
+	d, err := cpu.New(cpu.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,18 +92,18 @@ func (f *bringFlags) brings(d device.Device, p *planFlags, link linkRate) (*wire
 type describer struct {
 	own device.Device // The controller's own device; nil: it has none.
 
-	mu     sync.Mutex
-	opened map[string]device.Device // of the cpu, by the words that decide which
+	mu  sync.Mutex
+	cpu device.Device // opened to describe others; nil: none has been
 }
 
 // close closes what was opened to describe others.
 func (s *describer) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, d := range s.opened {
-		d.Close()
+	if s.cpu != nil {
+		s.cpu.Close()
 	}
-	s.opened = nil
+	s.cpu = nil
 }
 
 // describe is what plans have to know of a device. Its latencies are those of the roofline until they are measured.
@@ -131,32 +131,19 @@ func (s *describer) standIn(b *wire.Device) (device.Device, error) {
 	case kind != "cpu":
 		return nil, fmt.Errorf("this controller cannot plan for %s: start it on a machine with such a device, with "+
 			"--device %s", b.Identity, kind)
-	case b.Threads < 1 || b.Threads > maxThreads:
-		return nil, fmt.Errorf("device %s has %d threads: there are 1 to %d", b.Name, b.Threads, maxThreads)
 	}
-	openBLAS := strings.Contains(b.Identity, "openblas")
-	key := fmt.Sprint(b.Threads, openBLAS)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.opened == nil {
-		s.opened = make(map[string]device.Device)
-	}
-	if s.opened[key] == nil {
-		d, err := cpu.New(cpu.Options{Threads: b.Threads, NoOpenBLAS: !openBLAS})
+	if s.cpu == nil {
+		d, err := cpu.New(cpu.Options{})
 		if err != nil {
 			return nil, err
 		}
-		s.opened[key] = d
+		s.cpu = d
 	}
-	described.Device = s.opened[key]
-	described.first = engineOf(described.Device.Identity()) != engineOf(b.Identity)
+	described.Device = s.cpu
+	described.first = described.Device.Identity() != b.Identity
 	return described, nil
-}
-
-// engineOf is the part of a cpu's identity that decides which variants it has.
-func engineOf(identity string) string {
-	engine, _, _ := strings.Cut(identity, "/threads=")
-	return engine
 }
 
 // elsewhere is a device of another machine as one here executes it.

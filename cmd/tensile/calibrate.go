@@ -32,7 +32,7 @@ func calibrateCommand() *cobra.Command {
 		Short: "Measure this machine and build its latency model for first plans",
 		Long: `Train small networks of random shapes for a while, alone and beside other work, and build a model of op
 latencies on this machine. run, plan and controller find it at its default path. Use the device flags
-that jobs will run with: another number of threads or another matrix library counts as another device.`,
+that jobs will run with: another number of threads counts as another device.`,
 		Example: "  tensile device calibrate --device cpu",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {

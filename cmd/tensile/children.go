@@ -23,8 +23,11 @@ type children struct {
 	dir    string   // State folder.
 	flags  []string // Device flags of each executor.
 	bound  bool     // they end when this process does, however it ends
-	paced  bool     // they train up to an iteration that they are told, and rest there
-	until  int      // the last that they were told
+	// profile is the file for the profile of the first that is started, whose name the others' begin with; "": none.
+	profile  string
+	profiled bool
+	paced    bool // they train up to an iteration that they are told, and rest there
+	until    int  // the last that they were told
 
 	mu      sync.Mutex
 	running map[string]*child
@@ -38,9 +41,6 @@ type child struct {
 
 func newChildren(server hub, dir string, device *planFlags, bound bool) *children {
 	flags := []string{"--device", device.device, "--link", device.link, "--threads", fmt.Sprint(device.threads)}
-	if device.noOpenBLAS {
-		flags = append(flags, "--no-openblas")
-	}
 	if device.fake {
 		flags = append(flags, "--fake")
 	}
@@ -92,6 +92,14 @@ func (c *children) launch(name string, ended func(why string, lives []string)) e
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.profile != "" {
+		path := c.profile
+		if c.profiled {
+			path += "." + name
+		}
+		c.profiled = true
+		k.command.Args = append(k.command.Args, "--profile", path)
+	}
 	if err := k.command.Start(); err != nil {
 		return fmt.Errorf("start executor %s: %w", name, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,6 +36,7 @@ type executorFlags struct {
 	paced       bool
 	orphan      time.Duration
 	locked      bool
+	profile     string
 	lease       string
 	log         logFlags
 	brings      bringFlags
@@ -82,6 +84,8 @@ ends the executor at once.`,
 	c.Flags().StringVar(&f.lease, "lease", "",
 		"folder for the log of this device's memory lease (default: leases in the default state folder)")
 	c.Flags().MarkHidden("lease")
+	c.Flags().StringVar(&f.profile, "profile", "", "write a profile of processor time to this file")
+	c.Flags().MarkHidden("profile")
 	c.Flags().BoolVar(&f.locked, "locked", false, "file descriptor 3 is the lock that marks this executor as alive")
 	c.Flags().MarkHidden("locked")
 	return c
@@ -91,6 +95,21 @@ ends the executor at once.`,
 func registerOrphan(c *cobra.Command, after *time.Duration) {
 	c.Flags().DurationVar(after, "orphan", 24*time.Hour,
 		"how long jobs keep training without a controller before they checkpoint and exit (0: forever)")
+}
+
+// profileTo begins a profile of the processor time of this process, if a path is given, until end is called.
+func profileTo(path string) (end func(), err error) {
+	if path == "" {
+		return func() {}, nil
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return nil, err
+	}
+	return func() { pprof.StopCPUProfile(); file.Close() }, nil
 }
 
 // errOrphaned ends an executor whose parent has ended.
@@ -147,6 +166,11 @@ func (f *executorFlags) run(ctx context.Context, out io.Writer) error {
 		b := bind(os.Stdin, f.bound, until, func() { cancel(errOrphaned) })
 		defer func() { b.leave(os.Getppid() != parent) }()
 	}
+	end, err := profileTo(f.profile)
+	if err != nil {
+		return err
+	}
+	defer end()
 	d, link, err := openDevice(&f.device)
 	if err != nil {
 		return err

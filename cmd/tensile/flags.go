@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -155,26 +156,25 @@ func tellNotes(w []task.Task) {
 
 // planFlags describe the device and what is planned for it.
 type planFlags struct {
-	device     string
-	fake       bool
-	link       string
-	threads    int
-	noOpenBLAS bool
-	policy     string
-	budget     string
-	overhead   string
-	host       hostMemoryFlag
-	json       bool
-	wide       bool
-	priority   string
-	swapRate   string
-	noReplan   bool
-	noMoves    bool
-	options    scheduler.Options
-	tensile    tensilepolicy.Options // Options of policy tensile that have flags.
-	latency    latencyFlags
-	sharing    sharingValue // The value of --memory-sharing.
-	wrong      sim.Options  // Noise and misprediction of a simulated device.
+	device   string
+	fake     bool
+	link     string
+	threads  int
+	policy   string
+	budget   string
+	overhead string
+	host     hostMemoryFlag
+	json     bool
+	wide     bool
+	priority string
+	swapRate string
+	noReplan bool
+	noMoves  bool
+	options  scheduler.Options
+	tensile  tensilepolicy.Options // Options of policy tensile that have flags.
+	latency  latencyFlags
+	sharing  sharingValue // The value of --memory-sharing.
+	wrong    sim.Options  // Noise and misprediction of a simulated device.
 
 	// onHost returns what training a job takes of host memory beside its slots. nil: nothing is trained, and
 	// --host-memory is not enforced.
@@ -220,9 +220,10 @@ func (f *planFlags) registerDevice(c *cobra.Command) {
 	c.Flags().MarkHidden("fake")
 	c.Flags().StringVar(&f.link, "link", "none", "copy rate limit per direction: "+linkForms())
 	complete(c, "link", append([]string{"none"}, cost.Names()...)...)
-	c.Flags().IntVar(&f.threads, "threads", 1,
-		"threads per matrix product; results are bit-identical for equal numbers of threads")
-	c.Flags().BoolVar(&f.noOpenBLAS, "no-openblas", false, "use gonum even if OpenBLAS is installed")
+	c.Flags().IntVar(&f.threads, "threads", runtime.NumCPU(),
+		"threads of the cpu device for all jobs together; results are the same to the bit with any number")
+	c.Flags().Bool("no-openblas", false, "has no effect any more: all products are computed by Tensile itself")
+	c.Flags().MarkHidden("no-openblas")
 }
 
 // registerPolicy registers the flags of how it is planned for.

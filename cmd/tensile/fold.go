@@ -19,7 +19,8 @@ type fold struct {
 
 // folds are made in all commands that have the flag of a row, or at least two of its parts where it has no own value.
 var folds = []fold{
-	{"device", "; also as a list: cpu,threads=4", []string{"threads", "link", "no-openblas", "noise", "mispredict"}},
+	{"device", "; also as a list: cpu,threads=4", []string{"threads", "link", "noise", "mispredict",
+		"profile"}},
 	{"with", "sizes of the networks and how they are trained, as in --with image=32,lr=0.1", []string{"batch", "image",
 		"channels", "classes", "sequence", "vocabulary", "optimizer", "lr", "loss", "order", "seed", "replicas"}},
 	{"budget", "; also as a list: 60%,host=8GiB", []string{"host:host-memory", "anyway"}},

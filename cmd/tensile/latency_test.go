@@ -17,7 +17,7 @@ import (
 // The load that a model is asked for is what others use, beside what the other jobs of a request do. While jobs train
 // already it is not measured.
 func TestLoadOfJobs(t *testing.T) {
-	d, err := cpu.New(cpu.Options{NoOpenBLAS: true})
+	d, err := cpu.New(cpu.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

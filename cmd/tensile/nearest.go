@@ -113,7 +113,7 @@ func (s *submission) roomiest(devices []wire.DeviceState) (most *wire.DeviceStat
 // likeOf is a device with the operators of another.
 func likeOf(d *wire.DeviceState) (device.Device, error) {
 	if strings.HasPrefix(d.Identity, "cpu/") {
-		return cpu.New(cpu.Options{Threads: 1, NoOpenBLAS: !strings.Contains(d.Identity, "openblas")})
+		return cpu.New(cpu.Options{})
 	}
 	facts, err := cost.Device("a6000") // of a GPU: what fits depends little on its speed
 	return sim.New(facts, sim.Options{}), err

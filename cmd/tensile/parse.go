@@ -182,7 +182,7 @@ func openDevice(f *planFlags) (device.Device, linkRate, error) {
 	if f.threads < 1 || f.threads > maxThreads {
 		return nil, linkRate{}, fmt.Errorf("--threads %d: give 1 to %d", f.threads, maxThreads)
 	}
-	d, err := cpu.New(cpu.Options{Threads: f.threads, NoOpenBLAS: f.noOpenBLAS})
+	d, err := cpu.New(cpu.Options{Threads: f.threads})
 	if err != nil {
 		return nil, linkRate{}, err
 	}

@@ -37,6 +37,7 @@ type runFlags struct {
 	measured   bool
 	save       string
 	trace      string
+	profile    string
 	share      bool
 	isolate    bool
 	noise      string
@@ -98,6 +99,9 @@ func runCommand() *cobra.Command {
 			"there are several)")
 	c.Flags().StringVar(&f.trace, "trace", "",
 		"write a trace of all commands of the planned run to this file, for https://ui.perfetto.dev")
+	c.Flags().StringVar(&f.profile, "profile", "",
+		"write a profile of the planned run's processor time to this file, for go tool pprof; of several executors "+
+			"each but one adds its name")
 	c.Flags().BoolVar(&f.share, "share", false,
 		"run all jobs in one executor process (with --device sim, this process trains them by default)")
 	c.Flags().BoolVar(&f.isolate, "isolate", false,
@@ -171,6 +175,14 @@ func (f *runFlags) run(ctx context.Context, names []string, out io.Writer) error
 	}
 	if f.trace != "" {
 		if err := writable("--trace", f.trace); err != nil {
+			return err
+		}
+	}
+	if f.profile != "" {
+		if err := writable("--profile", f.profile); err != nil {
+			return err
+		}
+		if f.profile, err = absolute(f.profile); err != nil {
 			return err
 		}
 	}

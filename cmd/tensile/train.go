@@ -151,6 +151,9 @@ func (t *training) processes(ctx context.Context) (_ *local.Run, err error) {
 	device.link = t.session.link.flag()
 	children := newChildren(server, dir, &device, true)
 	children.paced = t.pace != nil
+	if t.save { // the planned run
+		children.profile = t.flags.profile
+	}
 	defer func() { children.end(len(t.left) > 0) }()
 	ended := make(chan struct{})
 	ready := make(chan struct{})

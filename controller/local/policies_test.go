@@ -29,7 +29,7 @@ func TestEveryPolicyTrains(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := []task.Task{{Name: name, Model: name, Graph: g, Seed: 1, Data: task.Synthetic(g, 1)}}
-		d := computingBy(t, "gonum")
+		d := computing(t)
 		vanilla, err := planner.Vanilla(t.Context(), asked(t, w, d))
 		if err != nil {
 			t.Fatal(err)

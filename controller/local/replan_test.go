@@ -127,10 +127,10 @@ func TestTrainReproducible(t *testing.T) {
 // plan again and again. Two jobs swap their shares of the budget then: arenas shrink first and grow when there is room,
 // and never exceed it together.
 func TestReplanKeepsBits(t *testing.T) {
-	for _, engine := range []string{"gonum", "openblas"} {
-		t.Run("engine="+engine, func(t *testing.T) {
+	for _, threads := range []int{1, 2} {
+		t.Run(fmt.Sprintf("threads=%d", threads), func(t *testing.T) {
 			const iterations = 120
-			d := computingBy(t, engine)
+			d := computingBy(t, threads)
 			w, _ := setting(t, d)
 			want := plain(t, d, w, iterations)
 			run, err := Train(t.Context(), d, on(d), w, within(tight, iterations))

@@ -78,7 +78,7 @@ func TestShareMemory(t *testing.T) {
 			t.Run(name+" "+string(sharing), func(t *testing.T) {
 				var inner device.Pager
 				if name == "cpu" {
-					d, err := cpu.New(cpu.Options{NoOpenBLAS: true, Page: 4 * graph.KiB})
+					d, err := cpu.New(cpu.Options{Page: 4 * graph.KiB})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,6 @@ import (
 	"tensile/device/sim"
 	"tensile/graph"
 	"tensile/graph/cost"
-	"tensile/internal/needs"
 	"tensile/models/task"
 	"tensile/scheduler"
 	"tensile/scheduler/planner"
@@ -126,19 +126,16 @@ func simulated(t *testing.T) *counted {
 	return newCounted(sim.New(facts, sim.Options{}))
 }
 
-func computing(t *testing.T) *counted { return computingBy(t, "gonum") }
+func computing(t *testing.T) *counted { return computingBy(t, 1) }
 
-// computingBy opens the cpu device with an engine, and skips the test where that is OpenBLAS and not there.
-func computingBy(t *testing.T, engine string) *counted {
+// computingBy opens the cpu device with a number of threads.
+func computingBy(t *testing.T, threads int) *counted {
 	t.Helper()
-	d, err := cpu.New(cpu.Options{NoOpenBLAS: engine == "gonum"})
+	d, err := cpu.New(cpu.Options{Threads: threads})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	if engine == "openblas" {
-		needs.OpenBLAS(t, d.Name())
-	}
 	return newCounted(d)
 }
 
@@ -187,8 +184,8 @@ func TestTrain(t *testing.T) {
 
 // A graph that is no classifier of images trains on noise, with the same bits under any plan.
 func TestTrainNoise(t *testing.T) {
-	for _, engine := range []string{"gonum", "openblas"} {
-		t.Run("engine="+engine, func(t *testing.T) { trainNoise(t, computingBy(t, engine)) })
+	for _, threads := range []int{1, 2} {
+		t.Run(fmt.Sprintf("threads=%d", threads), func(t *testing.T) { trainNoise(t, computingBy(t, threads)) })
 	}
 }
 

@@ -36,7 +36,7 @@ func BenchmarkVanilla(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			d, err := cpu.New(cpu.Options{NoOpenBLAS: true})
+			d, err := cpu.New(cpu.Options{})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -108,10 +108,7 @@ type bareCall struct {
 }
 
 func bareLoops(b *testing.B, w []task.Task, programs []proof.Proven) []*bareLoop {
-	engine, err := gemm.Open(1, gemm.Options{NoOpenBLAS: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	engine := gemm.New(nil)
 	var loops []*bareLoop
 	for i, t := range w {
 		loops = append(loops, newBareLoop(t, engine, programs[i].Program()))

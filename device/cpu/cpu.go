@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tensile/device"
+	"tensile/device/cpu/crew"
 	"tensile/device/cpu/gemm"
 	"tensile/device/cpu/kernel"
 	"tensile/graph"
@@ -21,10 +22,8 @@ import (
 
 // Options are the settings of the device; the zero value is the recommended one.
 type Options struct {
-	// of each GEMM; a constant of the device, since other counts may give other bits; 0: 1
-	Threads    int
-	Link       cost.BytesPerSecond // limit of each copy direction, shared by all jobs; 0: none
-	NoOpenBLAS bool                // compute with gonum even if OpenBLAS is on the machine
+	Threads int                 // that compute, of all jobs together; 0: one
+	Link    cost.BytesPerSecond // limit of each copy direction, shared by all jobs; 0: none
 
 	// in which arenas are backed in part, a multiple of the system's page; 0: 2 MiB, which the system backs fastest.
 	// Smaller ones are for tests of small networks.
@@ -60,12 +59,8 @@ const align graph.Bytes = 256
 
 // New opens the device and measures, in a few ten milliseconds, the rates that Facts reports.
 func New(o Options) (*Device, error) {
-	engine, err := gemm.Open(max(o.Threads, 1), gemm.Options{NoOpenBLAS: o.NoOpenBLAS})
-	if err != nil {
-		return nil, fmt.Errorf("open the cpu device: %w", err)
-	}
-	d := &Device{engine: engine, start: time.Now(), memory: available(), happened: make(chan struct{}, 1),
-		trace: o.Trace, enters: newArrivals(), page: o.Page}
+	d := &Device{engine: gemm.New(crew.New(o.Threads)), start: time.Now(), memory: available(),
+		happened: make(chan struct{}, 1), trace: o.Trace, enters: newArrivals(), page: o.Page}
 	if d.page == 0 {
 		d.page = largePage
 	}
@@ -73,7 +68,8 @@ func New(o Options) (*Device, error) {
 		return nil, fmt.Errorf("open the cpu device with pages of %d bytes: not a multiple of the system's %d", d.page,
 			system)
 	}
-	if d.facts, err = measure(engine); err != nil {
+	var err error
+	if d.facts, err = measure(d.engine); err != nil {
 		return nil, fmt.Errorf("open the cpu device: %w", err)
 	}
 	d.facts.Memory = d.memory
@@ -97,22 +93,20 @@ func (d *Device) ShareLink(out, in cost.BytesPerSecond) {
 	d.links[program.In].setShare(in)
 }
 
-// Name names the device and what serves its GEMM.
-func (d *Device) Name() string { return "cpu (" + d.engine.Name() + ")" }
+// Name names the device.
+func (d *Device) Name() string { return "cpu" }
 
-// Identity names the device with all that decides the bits of its kernels: the library of its matrix products with its
-// version and the kernels that it has chosen for this processor, its threads, what this program was compiled for, and a
-// digest of what loops over floats come to.
+// Identity names the device with all that decides the bits of its kernels: what this program was compiled for, and a
+// digest of what products and loops over floats come to.
 func (d *Device) Identity() string {
-	return fmt.Sprintf("cpu/%s/threads=%d/%s/kernels=%s", d.engine.Identity(), d.engine.Threads(), architecture(),
-		kernelsDigest())
+	return fmt.Sprintf("cpu/%s/kernels=%s", architecture(), kernelsDigest())
 }
 
 func (d *Device) Facts() cost.Facts  { return d.facts }
 func (d *Device) Align() graph.Bytes { return align }
 
 // Variants returns the ways in which the device computes an op, none of one that is opaque or of float64. All have the
-// same bits, which depend on GEMM library and thread count.
+// same bits.
 func (d *Device) Variants(g *graph.Graph, op graph.OpID) device.Variants {
 	o := &g.Ops[op]
 	isDouble := func(t graph.TensorID) bool { return g.Tensors[t].DType == graph.Float64 }
@@ -122,11 +116,10 @@ func (d *Device) Variants(g *graph.Graph, op graph.OpID) device.Variants {
 	if o.Kind == graph.AllReduce {
 		return device.Variants{{Name: string(o.Kind), Bits: string(o.Kind)}}
 	}
-	bits := fmt.Sprintf("%s/%d", d.engine.Name(), d.engine.Threads())
 	var all device.Variants
-	for _, v := range kernel.Variants(d.engine, o.Kind, o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs)) {
-		all = append(all, device.Variant{Name: v.Name, Scratch: graph.Bytes(v.Scratch) * graph.ElementBytes, Bits: bits,
-			Share: v.Share})
+	for _, v := range kernel.Variants(o.Kind, o.Attrs, g.Shapes(o.Inputs), g.Shapes(o.Outputs)) {
+		all = append(all, device.Variant{Name: v.Name, Scratch: graph.Bytes(v.Scratch) * graph.ElementBytes,
+			Bits: "cpu", Share: v.Share})
 	}
 	return all
 }
@@ -151,7 +144,10 @@ func (d *Device) addLanes(n int) {
 }
 
 // Close ends the device; its jobs are closed before.
-func (d *Device) Close() error { return nil }
+func (d *Device) Close() error {
+	d.engine.Crew().Close()
+	return nil
+}
 
 // Next implements device.Device.
 func (d *Device) Next(ctx context.Context, wake <-chan struct{}) ([]device.Event, error) {

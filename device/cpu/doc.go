@@ -15,9 +15,10 @@
 // get theirs when they are used, by large pages of the system; those that are not cannot be used, and their memory is
 // the system's again. Such an arena begins at a page, so that its end lies at the guard to the system's page.
 //
-// Kernels (device/cpu/kernel) allocate nothing and take their scratch from the arena. Results do not depend on timing,
-// offsets or other jobs: one op, one way of computing it, one thread count. A convolution has variants with other
-// scratch that compute the same sums in the same order.
+// Kernels (device/cpu/kernel) take their scratch from the arena, and are divided among a crew of threads that all jobs
+// share. Results do not depend on timing, offsets, other jobs or the number of threads: one op, one way of computing
+// it. The gradient of a convolution's input has variants with other scratch that compute the same sums in the same
+// order.
 //
 // On request (Options.Trace) the device records malloc, free, read and write as its jobs' commands come to them
 // (record.go), for plan/pool/trace.

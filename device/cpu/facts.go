@@ -34,7 +34,7 @@ func measure(engine *gemm.Engine) (cost.Facts, error) {
 		ComputeShare:   1,
 		BandwidthShare: 0.5, // scalar loops, seen on elementwise kernels
 		Launch:         2 * time.Microsecond,
-		Parallel:       max(1, runtime.NumCPU()/engine.Threads()),
+		Parallel:       max(1, runtime.NumCPU()/engine.Crew().Threads()),
 		Host:           cost.Link{Rate: cost.BytesPerSecond(large / copied.Seconds())},
 	}, nil
 }

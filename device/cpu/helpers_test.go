@@ -13,7 +13,7 @@ import (
 // open opens a device and closes it when the test is over.
 func open(t *testing.T) *Device {
 	t.Helper()
-	d, err := New(Options{NoOpenBLAS: true})
+	d, err := New(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"tensile/device/cpu/gemm"
 	"tensile/device/cpu/vector"
 )
 
@@ -24,8 +25,9 @@ func architecture() string {
 	return runtime.GOARCH
 }
 
-// kernelsDigest identifies the bits of what loops over floats come to on this processor: those of package vector, which
-// are the same on all, and those of math.Exp, which uses fused multiplications where the processor has them.
+// kernelsDigest identifies the bits of what products and loops over floats come to on this processor: those of packages
+// gemm and vector, which are the same on all, and those of math.Exp, which uses fused multiplications where the
+// processor has them.
 func kernelsDigest() string {
 	sum := fnv.New32a()
 	var x, y, slope [2001]float32
@@ -39,6 +41,10 @@ func kernelsDigest() string {
 	}
 	vector.Scale(slope[:], y[:], 0.3)
 	_ = binary.Write(sum, binary.LittleEndian, []float64{vector.Sum(slope[:]), vector.SumSquares(y[:], 0.1)})
+	gemm.Multiply(gemm.New(nil), gemm.Product[float32]{M: 3, N: 2, K: 300,
+		A: gemm.Matrix[float32]{Data: x[:], Stride: 300}, B: gemm.Matrix[float32]{Data: y[:], Stride: 2},
+		C: gemm.Matrix[float32]{Data: slope[:], Stride: 2}})
+	_ = binary.Write(sum, binary.LittleEndian, slope[:6])
 	for _, v := range x {
 		_ = binary.Write(sum, binary.LittleEndian, math.Exp(float64(v)))
 	}

@@ -29,7 +29,7 @@ func recorded(t *testing.T, model, policy string, share graph.Bytes, iterations 
 		t.Fatal(err)
 	}
 	var events trace.Trace
-	d, err := New(Options{NoOpenBLAS: true, Trace: func(e trace.Event) { events = append(events, e) }})
+	d, err := New(Options{Trace: func(e trace.Event) { events = append(events, e) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func (o *opens) Open(g *graph.Graph, options device.JobOptions) (device.Job, err
 
 // What two jobs under gates take of the machine is never more than the capacity, by what the system says is resident.
 func TestResidentUnderGates(t *testing.T) {
-	d, err := cpu.New(cpu.Options{NoOpenBLAS: true})
+	d, err := cpu.New(cpu.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func simulated(t *testing.T) device.Device {
 
 func computing(t *testing.T) device.Device {
 	t.Helper()
-	d, err := cpu.New(cpu.Options{NoOpenBLAS: true})
+	d, err := cpu.New(cpu.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -190,10 +190,7 @@ type interpreter struct {
 
 func newInterpreter(t *testing.T, g *graph.Graph) *interpreter {
 	t.Helper()
-	engine, err := gemm.Open(1, gemm.Options{NoOpenBLAS: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := gemm.New(nil)
 	m := &interpreter{t: t, g: g, engine: engine, step: step, random: rand.New(rand.NewPCG(1, 2)),
 		storages: make([][]float64, len(g.Storages)), types: g.DTypes(), iteration: 3}
 	for _, s := range g.Storages {

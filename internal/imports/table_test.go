@@ -26,11 +26,12 @@ var rooms = map[string][][]string{
 	"plan":  {{"plan/pool"}, {"plan", "plan/pool/trace"}, {"plan/program"}, {"plan/proof"}, {"plan/compile"}},
 	"data":  {{"data/rooted"}, {"data/weights"}, {"data", "data/checkpoint"}},
 	"device": {
-		{"device", "device/lease", "device/lifelock", "device/nvml", "device/ptx", "device/cpu/gemm",
+		{"device", "device/lease", "device/lifelock", "device/nvml", "device/ptx", "device/cpu/crew",
 			"device/cpu/vector",
 			"device/cuda/cudaabi", "device/cuda/kernels"},
-		{"device/lease/process", "device/cpu/kernel", "device/cuda",
+		{"device/lease/process", "device/cpu/gemm", "device/cuda",
 			"device/sim"},
+		{"device/cpu/kernel"},
 		{"device/cpu", "device/cuda/driver", "device/cuda/fakecuda"},
 		{"device/cuda/fakecuda/bridge"},
 		{"device/cuda/fakecuda/library"},
@@ -86,27 +87,26 @@ var helpers = []string{"models/graphtest", "scheduler/jobtest", "plan/randtest",
 
 // foreign says which packages each foreign library enters through, the library given as a prefix of import paths.
 var foreign = map[string][]string{
-	"github.com/spf13/cobra":       {"cmd/tensile"},
-	"github.com/spf13/pflag":       {"cmd/tensile"}, // cobra's flags
-	"github.com/ebitengine/purego": {"device/cpu/gemm"},
-	"gonum.org/v1/gonum/blas":      {"device/cpu/gemm", "predictor"}, // kernels; the predictor's forward pass
-	"gonum.org/v1/plot":            {"bench", "observe/report"},      // drawings
-	"github.com/nats-io":           {"wire/bus"},
-	"gonum.org/v1/gonum/mat":       {"scheduler/rivals/bayes"},
-	"gorgonia.org":                 {"predictor"},
-	"gorgonia.org/cu":              {"device/cuda/driver"},
+	"github.com/spf13/cobra":  {"cmd/tensile"},
+	"github.com/spf13/pflag":  {"cmd/tensile"},             // cobra's flags
+	"gonum.org/v1/gonum/blas": {"predictor"},               // the forward pass
+	"gonum.org/v1/plot":       {"bench", "observe/report"}, // drawings
+	"github.com/nats-io":      {"wire/bus"},
+	"gonum.org/v1/gonum/mat":  {"scheduler/rivals/bayes"},
+	"gorgonia.org":            {"predictor"},
+	"gorgonia.org/cu":         {"device/cuda/driver"},
 	"C": {"device/cuda/driver", "device/cuda/fakecuda/bridge",
 		"device/cuda/fakecuda/library"},
 	"go4.org/unsafe/assume-no-moving-gc": {"predictor"}, // gorgonia does not start without it
 	"github.com/NVIDIA/go-nvml":          {"device/nvml"},
 	"github.com/prometheus":              {"observe/metrics"},
-	"github.com/google/renameio/v2":      {"wire/bus"},          // files that are replaced whole
-	"golang.org/x/sys/cpu":               {"device/cpu/vector"}, // what the processor has
-	"golang.org/x/term":                  {"cmd/tensile"},       // what a terminal is
-	"charm.land/bubbletea/v2":            {"observe/top"},       // terminals that show what is live
-	"github.com/charmbracelet/x/ansi":    {"observe/top"},       // how wide texts are there
-	"golang.org/x/image":                 {"data"},              // scales images
-	"google.golang.org/protobuf":         {"models/onnx"},       // the wire format of its files
+	"github.com/google/renameio/v2":      {"wire/bus"},                             // files that are replaced whole
+	"golang.org/x/sys/cpu":               {"device/cpu/vector", "device/cpu/gemm"}, // what the processor has
+	"golang.org/x/term":                  {"cmd/tensile"},                          // what a terminal is
+	"charm.land/bubbletea/v2":            {"observe/top"},                          // terminals that show what is live
+	"github.com/charmbracelet/x/ansi":    {"observe/top"},                          // how wide texts are there
+	"golang.org/x/image":                 {"data"},                                 // scales images
+	"google.golang.org/protobuf":         {"models/onnx"},                          // the wire format of its files
 }
 
 // foreignInTests are the libraries that only tests use, and the package whose tests do; "": every.

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 )
@@ -78,15 +77,6 @@ func root() (string, error) {
 			return "", fmt.Errorf("needs: no go.mod above the test's folder")
 		}
 		dir = above
-	}
-}
-
-// OpenBLAS skips a test where an engine or a device, given by its name, does not compute with OpenBLAS.
-func OpenBLAS(t testing.TB, engine string) {
-	t.Helper()
-	os.Getenv(Found)
-	if !strings.Contains(engine, "openblas") {
-		t.Skip("needs OpenBLAS: install Debian's libopenblas0, or set LD_LIBRARY_PATH to where libopenblas.so.0 is")
 	}
 }
 

@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -12,29 +13,15 @@ import (
 	"tensile/executor/agent"
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/internal/needs"
 	"tensile/wire"
 )
 
 // Jobs that train real numbers, are planned for again and again within a tight budget, parked and resumed, and whose
 // executors, devices and controller die, come to the losses and weights of jobs that nobody disturbs, to the bit.
 func TestBits(t *testing.T) {
-	for _, engine := range []string{"gonum", "openblas"} {
-		t.Run("engine="+engine, func(t *testing.T) {
-			open := func() device.Device {
-				d, err := cpu.New(cpu.Options{Threads: 1, NoOpenBLAS: engine == "gonum", Page: 4 * graph.KiB})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return d
-			}
-			if engine == "openblas" {
-				long.Only(t)
-				d := open()
-				defer d.Close()
-				needs.OpenBLAS(t, d.Name())
-			}
-			sameBits(t, open, wire.NoSharing, 80)
+	for _, threads := range long.Or([]int{1}, []int{1, 2}) {
+		t.Run(fmt.Sprintf("threads=%d", threads), func(t *testing.T) {
+			sameBits(t, opener(t, threads), wire.NoSharing, 80)
 		})
 	}
 }
@@ -47,14 +34,18 @@ func TestBitsByGates(t *testing.T) {
 }
 
 func bitsByGates(t *testing.T, sharing wire.Sharing) {
-	open := func() device.Device {
-		d, err := cpu.New(cpu.Options{Threads: 1, NoOpenBLAS: true, Page: 4 * graph.KiB})
+	sameBits(t, opener(t, 1), sharing, 75)
+}
+
+// opener opens cpu devices with a number of threads and small pages.
+func opener(t *testing.T, threads int) func() device.Device {
+	return func() device.Device {
+		d, err := cpu.New(cpu.Options{Threads: threads, Page: 4 * graph.KiB})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return d
 	}
-	sameBits(t, open, sharing, 75)
 }
 
 // sameBits compares jobs alone with such that are disturbed, within a share of what they had.

@@ -2,7 +2,7 @@
 // build errors, the output of tests that failed. At the end it adds one line that counts the tests skipped because the
 // machine lacks data or programs, by reason, for results from the cache too:
 //
-//	skipped: 3 need PyTorch, 2 need OpenBLAS
+//	skipped: 3 need PyTorch, 2 need a browser
 //
 // A skip counts if its message reads "needs THING: REMEDY", as those of package needs do. Tests that package long
 // leaves out are counted in a line of their own. The exit code is that of `go test`, or 1 if a test has left a process

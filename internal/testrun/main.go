@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"time"
 
-	"tensile/device/cpu/gemm"
 	"tensile/internal/needs"
 	"tensile/internal/reap"
 )
@@ -44,12 +43,7 @@ const collector, seldom = "GOGC", "400"
 
 // found describes what tests may want of the machine.
 func found() (string, error) {
-	engine, err := gemm.Open(1, gemm.Options{})
-	if err != nil {
-		return "", err
-	}
-	rest, err := needs.Describe()
-	return engine.Name() + " " + rest, err
+	return needs.Describe()
 }
 
 // grace is how long processes that tests have started may take to end.

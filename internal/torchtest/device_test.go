@@ -28,7 +28,7 @@ func TestSameAsDevice(t *testing.T) {
 			m := begin[float32](t, k, 0, &notes{index: make(map[string][]int)}, "single")
 			m.train(iterations)
 
-			d, err := cpu.New(cpu.Options{Threads: 1, NoOpenBLAS: true})
+			d, err := cpu.New(cpu.Options{Threads: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

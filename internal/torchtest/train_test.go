@@ -33,10 +33,7 @@ type training[T gemm.Float] struct {
 // this deviation: what begins at zero hides mistakes.
 func begin[T gemm.Float](t *testing.T, k task.Task, noise float64, n *notes, name string) *training[T] {
 	t.Helper()
-	engine, err := gemm.Open(1, gemm.Options{NoOpenBLAS: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := gemm.New(nil)
 	m := &training[T]{k, engine, k.Graph.DTypes(), make([]device.Memory, len(k.Graph.Storages)), n, name}
 	random := rand.New(rand.NewPCG(k.Seed, 1))
 	for _, s := range k.Graph.Storages {

@@ -35,10 +35,7 @@ func trainedRandom(t *testing.T, g *graph.Graph, iterations int) bits {
 func run(t *testing.T, g *graph.Graph, iterations int, feed func(int, graph.StorageID, device.Memory),
 	first func(graph.Storage, []float32)) bits {
 	t.Helper()
-	engine, err := gemm.Open(1, gemm.Options{NoOpenBLAS: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := gemm.New(nil)
 	memory := make([]device.Memory, len(g.Storages))
 	for i, s := range g.Storages {
 		if memory[i] = device.NewMemory(s.Bytes); s.Role.Persistent() {

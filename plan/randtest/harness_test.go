@@ -16,7 +16,6 @@ import (
 	"tensile/graph/cost"
 	"tensile/graph/invariants"
 	"tensile/internal/long"
-	"tensile/internal/needs"
 	"tensile/models/graphtest"
 	"tensile/models/task"
 	"tensile/plan"
@@ -26,17 +25,15 @@ import (
 	"tensile/scheduler"
 )
 
-func openCPU(t testing.TB) *cpu.Device { return openEngine(t, cpu.Options{NoOpenBLAS: true}) }
+func openCPU(t testing.TB) *cpu.Device { return openEngine(t, cpu.Options{}) }
 
-// engines runs a test on the cpu device with gonum, and with OpenBLAS where that is.
+// engines runs a test on the cpu device with one thread, and at full length with three.
 func engines(t *testing.T, test func(t *testing.T, d *cpu.Device)) {
-	t.Run("engine=gonum", func(t *testing.T) { test(t, openCPU(t)) })
-	t.Run("engine=openblas", func(t *testing.T) {
-		long.Only(t)
-		d := openEngine(t, cpu.Options{})
-		needs.OpenBLAS(t, d.Name())
-		test(t, d)
-	})
+	for _, threads := range long.Or([]int{1}, []int{1, 3}) {
+		t.Run(fmt.Sprintf("threads=%d", threads), func(t *testing.T) {
+			test(t, openEngine(t, cpu.Options{Threads: threads}))
+		})
+	}
 }
 
 func openEngine(t testing.TB, o cpu.Options) *cpu.Device {

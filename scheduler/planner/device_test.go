@@ -14,7 +14,7 @@ import (
 
 // A profile holds the latencies that were given, the scratch and the name of the variant of each op, and becomes a job.
 func TestProfile(t *testing.T) {
-	d, err := cpu.New(cpu.Options{NoOpenBLAS: true})
+	d, err := cpu.New(cpu.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestProfile(t *testing.T) {
 
 // A device that cannot execute an op has no profile of its graph.
 func TestProfileRefuses(t *testing.T) {
-	d, err := cpu.New(cpu.Options{NoOpenBLAS: true})
+	d, err := cpu.New(cpu.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,34 +3,20 @@ package gemm
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 
-	"gonum.org/v1/gonum/blas/gonum"
-
-	_ "tensile/internal/long" // the flag -long
-	"tensile/internal/needs"
+	"tensile/device/cpu/crew"
+	"tensile/internal/long"
 )
 
-// shapes are M, N, K on both sides of every tile size.
+// shapes are M, N, K on both sides of every size of tiles and blocks.
 var shapes = [][3]int{
-	{1, 1, 1}, {3, 5, 7}, {8, 130, 40}, {31, 64, 65}, {32, 64, 65}, {64, 49, 70}, {65, 129, 33}, {130, 260, 17},
-	{33, 40, 1030}, {5, 30, 2050},
-}
-
-// open returns an engine, or skips the test where OpenBLAS is wanted and not there.
-func open(t testing.TB, library string, threads int) *Engine {
-	t.Helper()
-	e, err := Open(threads, Options{NoOpenBLAS: library == "gonum"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if library == "openblas" {
-		needs.OpenBLAS(t, e.Name())
-	}
-	return e
+	{1, 1, 1}, {3, 5, 7}, {6, 16, 256}, {7, 17, 257}, {8, 130, 40}, {16, 64, 300}, {17, 64, 65}, {64, 49, 70},
+	{97, 129, 33}, {130, 65, 17}, {5, 30, 1030}, {40, 1030, 9}, {101, 40, 513},
 }
 
 // random returns a product with every operand larger than needed and C full of rubbish.
@@ -51,31 +37,41 @@ func random[T Float](seed uint64, shape [3]int, transA, transB, add bool) Produc
 	p.A, p.B, p.C = fill(p.M, p.K, transA), fill(p.K, p.N, transB), fill(p.M, p.N, false)
 	if !add {
 		for i := range p.M {
-			row := p.C.Data[i*p.C.Stride:][:p.N]
-			for j := range row {
-				row[j] = T(math.NaN())
+			for j := range p.N {
+				p.C.Data[i*p.C.Stride+j] = T(math.NaN())
 			}
 		}
 	}
 	return p
 }
 
-// slow is the oracle: the product in float64, and C's other elements as they were.
-func slow[T Float](p Product[T]) []T {
+// defined is C's data after the product as the package comment defines it.
+func defined[T Float](p Product[T]) []T {
 	c := slices.Clone(p.C.Data)
 	for i := range p.M {
 		for j := range p.N {
-			sum := 0.0
-			if p.Add {
-				sum = float64(c[i*p.C.Stride+j])
+			to := &c[i*p.C.Stride+j]
+			for l := 0; l < p.K; l += 256 {
+				var sum T
+				for k := l; k < min(l+256, p.K); k++ {
+					sum = exact(element(p.A, i, k), element(p.B, k, j), sum)
+				}
+				if l > 0 || p.Add {
+					sum += *to
+				}
+				*to = sum
 			}
-			for l := range p.K {
-				sum += float64(element(p.A, i, l)) * float64(element(p.B, l, j))
-			}
-			c[i*p.C.Stride+j] = T(sum)
 		}
 	}
 	return c
+}
+
+// exact is a*b + c, rounded once.
+func exact[T Float](a, b, c T) T {
+	if single[T]() {
+		return T(exact32(float32(a), float32(b), float32(c)))
+	}
+	return T(math.FMA(float64(a), float64(b), float64(c)))
 }
 
 func element[T Float](m Matrix[T], i, j int) T {
@@ -85,162 +81,213 @@ func element[T Float](m Matrix[T], i, j int) T {
 	return m.Data[i*m.Stride+j]
 }
 
-func forEachProduct[T Float](t *testing.T, check func(t *testing.T, p Product[T])) {
+func sameBits[T Float](a, b T) bool {
+	return math.Float64bits(float64(a)) == math.Float64bits(float64(b))
+}
+
+// plainly runs a test with the assembly and without it.
+func plainly(t *testing.T, test func(t *testing.T)) {
+	t.Run("assembly", func(t *testing.T) {
+		if !wide {
+			t.Skip("needs a processor with AVX2")
+		}
+		test(t)
+	})
+	t.Run("plain", func(t *testing.T) {
+		defer func(before bool) { wide = before }(wide)
+		wide = false
+		test(t)
+	})
+}
+
+// Every form of every shape has the bits that the definition says, also with sources in place of A and B and C in
+// segments, and C's other elements stay.
+func testDefinition[T Float](t *testing.T) {
+	e := New(nil)
 	for _, shape := range shapes {
+		if !wide && shape[0]*shape[1]*shape[2] > 200_000 && !long.On() {
+			continue
+		}
 		for form := range 8 {
-			transA, transB, add := form&1 != 0, form&2 != 0, form&4 != 0
-			t.Run(fmt.Sprintf("%v,transA=%v,transB=%v,add=%v", shape, transA, transB, add), func(t *testing.T) {
-				check(t, random[T](uint64(form), shape, transA, transB, add))
-			})
+			p := random[T](uint64(form), shape, form&1 != 0, form&2 != 0, form&4 != 0)
+			want := defined(p)
+			for _, source := range []bool{false, true} {
+				q := p
+				q.C.Data = slices.Clone(p.C.Data)
+				if source {
+					q.B = Matrix[T]{Source: stored[T]{p.B}, Transposed: p.B.Transposed}
+					if !p.A.Transposed {
+						q.A = Matrix[T]{Source: stored[T]{p.A}}
+					}
+					q.C = inSegments(q.C, p.M, p.N)
+				}
+				Multiply(e, q)
+				if source {
+					q.C = outOfSegments(q.C, p.C, p.M, p.N)
+				}
+				if !slices.EqualFunc(q.C.Data, want, sameBits) {
+					t.Errorf("%v, form %d, source %v: other bits than the definition's", shape, form, source)
+				}
+			}
 		}
 	}
 }
 
-func testAgainstSlow[T Float](t *testing.T, library string, tolerance float64) {
-	e := open(t, library, 2)
-	forEachProduct(t, func(t *testing.T, p Product[T]) {
-		want := slow(p)
-		Multiply(e, p)
-		for i, got := range p.C.Data {
-			if diff := math.Abs(float64(got - want[i])); !(diff <= tolerance*math.Sqrt(float64(p.K))) {
-				t.Fatalf("C.Data[%d] = %v, want %v", i, got, want[i])
-			}
-		}
+func TestDefinition(t *testing.T) {
+	plainly(t, func(t *testing.T) {
+		t.Run("float32", testDefinition[float32])
+		t.Run("float64", testDefinition[float64])
 	})
 }
 
-func TestMultiplyAgainstSlow(t *testing.T) {
-	for _, library := range []string{"gonum", "openblas"} {
-		t.Run(library+"/float32", func(t *testing.T) { testAgainstSlow[float32](t, library, 1e-5) })
-		t.Run(library+"/float64", func(t *testing.T) { testAgainstSlow[float64](t, library, 1e-13) })
+// inSegments is a matrix that is stored by segments of seven columns.
+func inSegments[T Float](c Matrix[T], rows, columns int) Matrix[T] {
+	s := Matrix[T]{Stride: 9, Segment: 7, Jump: 9*rows + 2}
+	s.Data = make([]T, (columns+6)/7*s.Jump)
+	for i := range rows {
+		for j := range columns {
+			s.Data[j/7*s.Jump+i*9+j%7] = c.Data[i*c.Stride+j]
+		}
+	}
+	return s
+}
+
+// outOfSegments is what c would be with the elements of one that is stored by segments.
+func outOfSegments[T Float](s, c Matrix[T], rows, columns int) Matrix[T] {
+	c.Data = slices.Clone(c.Data)
+	for i := range rows {
+		for j := range columns {
+			c.Data[i*c.Stride+j] = s.Data[j/7*s.Jump+i*9+j%7]
+		}
+	}
+	return c
+}
+
+// stored is a source that has the matrix in memory.
+type stored[T Float] struct{ of Matrix[T] }
+
+func (s stored[T]) Write(to []T, stride, row, rows, column, columns int) {
+	for i := range rows {
+		copy(to[i*stride:][:columns], s.of.Data[(row+i)*s.of.Stride+column:])
 	}
 }
 
-// Whatever the number of threads, gonum's bits are the same.
-func testThreadsKeepBits[T Float](t *testing.T) {
-	forEachProduct(t, func(t *testing.T, p Product[T]) {
-		before := slices.Clone(p.C.Data)
-		Multiply(open(t, "gonum", 1), p)
-		want := slices.Clone(p.C.Data)
-		for _, threads := range []int{2, 3, 7} {
-			copy(p.C.Data, before)
-			Multiply(open(t, "gonum", threads), p)
-			if !slices.Equal(p.C.Data, want) {
-				t.Fatalf("%d threads give other bits than one", threads)
-			}
-		}
-	})
-}
-
+// Products large enough to be divided have the same bits on any number of threads, as have their parts.
 func TestThreadsKeepBits(t *testing.T) {
-	t.Run("float32", testThreadsKeepBits[float32])
-	t.Run("float64", testThreadsKeepBits[float64])
-}
-
-// With few rows, operands are not packed and tiles change nothing: the bits are those of gonum's unsplit call.
-func TestTilesKeepBitsOfUnsplitCall(t *testing.T) {
-	forEachProduct(t, func(t *testing.T, p Product[float32]) {
-		if p.M >= packedM || p.B.Transposed {
-			t.Skip("packed: see TestPackedBits")
-		}
-		c := slices.Clone(p.C.Data)
-		Multiply(open(t, "gonum", 1), p)
-		callUnsplit(p, c)
-		if !slices.Equal(c, p.C.Data) {
-			t.Fatal("the tiled product has other bits than gonum's own")
-		}
-	})
-}
-
-func callUnsplit(p Product[float32], c []float32) {
-	callGonum(p.M, p.N, p.K, p.A, p.B, Matrix[float32]{Data: c, Stride: p.C.Stride}, p.Add)
-}
-
-// Packed products are sums of gonum's dot products of up to tileK elements, added in order.
-func TestPackedBits(t *testing.T) {
-	forEachProduct(t, func(t *testing.T, p Product[float32]) {
-		if p.M < packedM && !p.B.Transposed {
-			t.Skip("not packed: see TestTilesKeepBitsOfUnsplitCall")
-		}
-		want := slices.Clone(p.C.Data)
-		for i := range p.M {
-			for j := range p.N {
-				c := &want[i*p.C.Stride+j]
-				if !p.Add {
-					*c = 0
+	for form := range 8 {
+		for _, shape := range [][3]int{{200, 300, 70}, {8, 2000, 300}, {1500, 40, 64}, {70, 2100, 65}} {
+			p := random[float32](uint64(form), shape, form&1 != 0, form&2 != 0, form&4 != 0)
+			before := slices.Clone(p.C.Data)
+			Multiply(New(nil), p)
+			want := slices.Clone(p.C.Data)
+			for _, threads := range []int{2, 3, 7} {
+				c := crew.New(threads)
+				copy(p.C.Data, before)
+				Multiply(New(c), p)
+				c.Close()
+				if !slices.EqualFunc(p.C.Data, want, sameBits) {
+					t.Fatalf("%v, form %d: %d threads give other bits than one", shape, form, threads)
 				}
-				for l := 0; l < p.K; l += tileK {
-					a, b := gather(p.A, i, l, 0, 1, min(tileK, p.K-l)), gather(p.B, l, j, 1, 0, min(tileK, p.K-l))
-					*c += gonum.Implementation{}.Sdot(len(a), a, 1, b, 1)
+			}
+			copy(p.C.Data, before)
+			for i, m := range []int{shape[0] / 3, shape[0] - shape[0]/3} {
+				Multiply(New(nil), p.part(i*(shape[0]/3), m, 0, p.N))
+			}
+			if !slices.EqualFunc(p.C.Data, want, sameBits) {
+				t.Fatalf("%v, form %d: parts have other bits than the whole", shape, form)
+			}
+		}
+	}
+}
+
+// Products are close to those in float64.
+func TestTruth(t *testing.T) {
+	for form := range 8 {
+		for _, shape := range shapes {
+			p := random[float32](uint64(form), shape, form&1 != 0, form&2 != 0, form&4 != 0)
+			before := slices.Clone(p.C.Data)
+			Multiply(New(nil), p)
+			for i := range p.M {
+				for j := range p.N {
+					truth, scale := 0.0, 0.0
+					if p.Add {
+						truth = float64(before[i*p.C.Stride+j])
+					}
+					for l := range p.K {
+						v := float64(element(p.A, i, l)) * float64(element(p.B, l, j))
+						truth, scale = truth+v, scale+math.Abs(v)
+					}
+					if got := float64(p.C.Data[i*p.C.Stride+j]); !(math.Abs(got-truth) <= 1e-5*(1+scale)) {
+						t.Fatalf("%v, form %d: element (%d, %d) is %v, in truth %v", shape, form, i, j, got, truth)
+					}
 				}
 			}
 		}
-		Multiply(open(t, "gonum", 1), p)
-		if !slices.Equal(want, p.C.Data) {
-			t.Fatal("the packed product has other bits than dot products in order")
-		}
-	})
+	}
 }
 
-// gather returns k elements of m from (i, l) on, in direction (di, dl), aligned as panels are.
-func gather(m Matrix[float32], i, l, di, dl, k int) []float32 {
-	got := make([]float32, k, k+8)
-	for n := range got {
-		got[n] = element(m, i+n*di, l+n*dl)
+// fused32 rounds once, also where a float64 would come to lie between two float32, and below full precision.
+func TestFused(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	some := func() float32 {
+		switch rng.IntN(4) {
+		case 0: // few bits, so that sums come to lie halfway
+			return float32(rng.IntN(1<<13)-1<<12) * float32(math.Ldexp(1, rng.IntN(40)-20))
+		case 1:
+			return math.Float32frombits(rng.Uint32())
+		case 2:
+			return math.Float32frombits(rng.Uint32() &^ (0x70 << 24)) // small
+		}
+		return float32(rng.NormFloat64())
 	}
+	for range long.Rounds(100_000, 3_000_000) {
+		a, b, c := some(), some(), some()
+		want := rounded(a, b, c)
+		for _, got := range []float32{exact32(a, b, c), fused32(a, b, c)} {
+			if math.Float32bits(got) != math.Float32bits(want) && (got == got || want == want) {
+				t.Fatalf("%v * %v + %v = %v, want %v", a, b, c, got, want)
+			}
+		}
+	}
+}
+
+// rounded is a*b + c by exact arithmetic.
+func rounded(a, b, c float32) float32 {
+	p := float64(a) * float64(b) // exact
+	if s := p + float64(c); math.IsInf(s, 0) || s != s || s == 0 {
+		return float32(s)
+	}
+	sum := new(big.Float).SetPrec(700).SetFloat64(p)
+	sum.Add(sum, new(big.Float).SetFloat64(float64(c)))
+	got, _ := sum.Float32()
 	return got
 }
 
-// Operands that start one to three elements later give the same bits.
-func TestAlignmentKeepsBits(t *testing.T) {
-	e := open(t, "gonum", 1)
-	forEachProduct(t, func(t *testing.T, p Product[float32]) {
-		q := p
-		Multiply(e, p)
-		q.A.Data = append(make([]float32, 1, 1+len(p.A.Data)), p.A.Data...)[1:]
-		q.B.Data = append(make([]float32, 2, 2+len(p.B.Data)), p.B.Data...)[2:]
-		q.C.Data = append(make([]float32, 3, 3+len(p.C.Data)), p.C.Data...)[3:]
-		if q.Add {
-			Multiply(e, p)
-		}
-		Multiply(e, q)
-		if !slices.EqualFunc(p.C.Data, q.C.Data, sameBits) {
-			t.Fatal("operands at other addresses give other bits")
-		}
-	})
-}
-
-// Repeated and concurrent calls give the same bits, and engines with other thread counts do not disturb one another.
+// Repeated and concurrent calls of one engine give the same bits.
 func TestConcurrentCallsKeepBits(t *testing.T) {
-	for _, library := range []string{"gonum", "openblas"} {
-		t.Run(library, func(t *testing.T) {
-			var wait sync.WaitGroup
-			for _, threads := range []int{1, 2} {
-				e := open(t, library, threads)
-				first := random[float32](9, [3]int{96, 200, 300}, false, false, false)
-				Multiply(e, first)
-				for range 4 {
-					wait.Go(func() {
-						for range 10 {
-							p := random[float32](9, [3]int{96, 200, 300}, false, false, false)
-							Multiply(e, p)
-							if !slices.EqualFunc(p.C.Data, first.C.Data, sameBits) {
-								t.Errorf("%d threads: a repeated call gives other bits", threads)
-							}
-						}
-					})
+	c := crew.New(2)
+	defer c.Close()
+	e := New(c)
+	first := random[float32](9, [3]int{96, 200, 300}, false, false, false)
+	Multiply(e, first)
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			for range 10 {
+				p := random[float32](9, [3]int{96, 200, 300}, false, false, false)
+				Multiply(e, p)
+				if !slices.EqualFunc(p.C.Data, first.C.Data, sameBits) {
+					t.Error("a repeated call gives other bits")
 				}
 			}
-			wait.Wait()
 		})
 	}
+	wait.Wait()
 }
 
-func sameBits(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
-
-// gonum would allocate if it went parallel.
-func TestGonumStaysOnTheCallingGoroutine(t *testing.T) {
-	e := open(t, "gonum", 1)
+// Without a crew nothing is allocated once there is room.
+func TestNoAllocations(t *testing.T) {
+	e := New(nil)
 	for form := range 4 {
 		p := random[float32](1, [3]int{200, 300, 70}, form&1 != 0, form&2 != 0, false)
 		if n := testing.AllocsPerRun(5, func() { Multiply(e, p) }); n != 0 {
@@ -250,7 +297,6 @@ func TestGonumStaysOnTheCallingGoroutine(t *testing.T) {
 }
 
 func TestShortOperandsPanic(t *testing.T) {
-	e := open(t, "gonum", 1)
 	good := random[float32](1, [3]int{4, 5, 6}, true, false, false)
 	for name, spoil := range map[string]func(p *Product[float32]){
 		"short A":      func(p *Product[float32]) { p.A.Data = p.A.Data[:5*p.A.Stride+3] },
@@ -267,21 +313,8 @@ func TestShortOperandsPanic(t *testing.T) {
 					t.Error("no panic")
 				}
 			}()
-			Multiply(e, p)
+			Multiply(New(nil), p)
 		})
-	}
-}
-
-func TestOpen(t *testing.T) {
-	if _, err := Open(0, Options{}); err == nil {
-		t.Error("Open takes a thread count of 0")
-	}
-	e := open(t, "gonum", 3)
-	if e.Name() != "gonum" || e.Threads() != 3 {
-		t.Errorf("Open(3, NoOpenBLAS) = %s with %d threads, want gonum with 3", e.Name(), e.Threads())
-	}
-	if got := openBLASName("OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH"); got != "openblas 0.3.21" {
-		t.Errorf("openBLASName = %q", got)
 	}
 }
 
@@ -304,18 +337,18 @@ func BenchmarkMultiply(b *testing.B) {
 		{"linear_dx_64x4096x4096", [3]int{64, 4096, 4096}, false, false},
 		{"linear_dw_4096x4096x64", [3]int{4096, 4096, 64}, true, false},
 	} {
-		for _, library := range []string{"gonum", "openblas"} {
-			for _, threads := range []int{1, 2} {
-				b.Run(fmt.Sprintf("product=%s/library=%s/threads=%d", c.name, library, threads), func(b *testing.B) {
-					e := open(b, library, threads)
-					p := random[float32](1, c.shape, c.transA, c.transB, false)
-					for b.Loop() {
-						Multiply(e, p)
-					}
-					flops := 2 * float64(p.M) * float64(p.N) * float64(p.K) * float64(b.N)
-					b.ReportMetric(flops/1e9/b.Elapsed().Seconds(), "GFLOP/s")
-				})
-			}
+		for _, threads := range []int{1, 2} {
+			b.Run(fmt.Sprintf("product=%s/threads=%d", c.name, threads), func(b *testing.B) {
+				helpers := crew.New(threads)
+				defer helpers.Close()
+				e := New(helpers)
+				p := random[float32](1, c.shape, c.transA, c.transB, false)
+				for b.Loop() {
+					Multiply(e, p)
+				}
+				flops := 2 * float64(p.M) * float64(p.N) * float64(p.K) * float64(b.N)
+				b.ReportMetric(flops/1e9/b.Elapsed().Seconds(), "GFLOP/s")
+			})
 		}
 	}
 }

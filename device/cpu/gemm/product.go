@@ -14,10 +14,14 @@ type Matrix[T Float] struct {
 	Stride     int
 	Transposed bool // stored as the transpose of what enters the product
 
-	// Source, of B alone, stands for what is stored, which is then nowhere: it is written where it is needed, tile by
-	// tile. Data and Stride are not used. Only an engine that Parts takes it.
-	Source      Source[T]
-	row, column int // Position in the source at which the matrix begins.
+	// Source, of B, or of A that is not transposed, stands for what is stored, which is nowhere, or elsewhere: parts of
+	// it are written where they are needed. Data and Stride are not used.
+	Source Source[T]
+
+	// Segment, of C alone, is how many columns lie together; as many others begin Jump elements further on. 0: all do.
+	Segment, Jump int
+
+	row, column int // Position in the source, or in the first segment, at which the matrix begins.
 }
 
 // Source writes rows by columns elements of a stored matrix, from a row and a column on, to where rows start stride
@@ -31,25 +35,54 @@ type Product[T Float] struct {
 	M, N, K int
 	A, B, C Matrix[T]
 	Add     bool
-
-	// Of is the M of a larger product of which this computes some rows, to the same bits if the engine Parts; 0: M.
-	Of int
 }
 
 // Multiply computes the product. C must not overlap A or B.
 func Multiply[T Float](e *Engine, p Product[T]) {
-	p.check(e)
-	if e.blas != nil {
-		multiplyOpenBLAS(e.blas, e.threads, &p)
+	p.check()
+	if p.B.Source == nil && p.B.Transposed && p.M <= fewRows && p.M < p.N {
+		p.turn()
+	}
+	if e.crew == nil || p.M*p.N*p.K < 2*leastProducts {
+		multiplyBlocks(e, &p)
 		return
 	}
-	multiplyGonum(e, p)
+	divide(e, p)
 }
 
-func (p *Product[T]) check(e *Engine) {
-	if (p.B.Source != nil || p.Of > 0) && !e.Parts() {
-		panic("gemm: " + e.name + " multiplies whole matrices that are stored")
+const (
+	// fewRows is up to how many rows of C the transposed product is computed where B is transposed: to lay out rows of
+	// B as columns takes longer than to write C by columns.
+	fewRows = 32
+	// leastProducts is how many a thread gets at least: some ten microseconds.
+	leastProducts = 1 << 19
+)
+
+// divide computes parts of the product at once, cut along its longer side by whole tiles.
+func divide[T Float](e *Engine, p Product[T]) {
+	w := width[T]()
+	if rows, columns := count(p.M, tileRows), count(p.N, w); columns >= rows {
+		e.crew.Split(columns, leastProducts/(p.M*p.K*w), func(from, to int) {
+			part := p.part(0, p.M, from*w, min(to*w, p.N)-from*w)
+			multiplyBlocks(e, &part)
+		})
+	} else {
+		e.crew.Split(rows, leastProducts/(p.N*p.K*tileRows), func(from, to int) {
+			part := p.part(from*tileRows, min(to*tileRows, p.M)-from*tileRows, 0, p.N)
+			multiplyBlocks(e, &part)
+		})
 	}
+}
+
+// turn makes it the transposed product: Cᵀ = Bᵀ·Aᵀ, whose C is stored as its transpose.
+func (p *Product[T]) turn() {
+	p.M, p.N, p.A, p.B = p.N, p.M, p.B, p.A
+	for _, m := range []*Matrix[T]{&p.A, &p.B, &p.C} {
+		m.Transposed = !m.Transposed
+	}
+}
+
+func (p *Product[T]) check() {
 	if p.M < 1 || p.N < 1 || p.K < 1 || p.C.Transposed ||
 		!p.A.holds(p.M, p.K) || !p.B.holds(p.K, p.N) || !p.C.holds(p.M, p.N) {
 		panic(fmt.Sprintf("gemm: %dx%dx%d does not fit A %v, B %v, C %v", p.M, p.N, p.K, p.A, p.B, p.C))
@@ -60,6 +93,11 @@ func (p *Product[T]) check(e *Engine) {
 func (m Matrix[T]) holds(rows, columns int) bool {
 	if m.Source != nil {
 		return true
+	}
+	if m.Segment > 0 {
+		last := (columns - 1) / m.Segment
+		end := last*m.Jump + (rows-1)*m.Stride + min(m.Segment, columns-last*m.Segment)
+		return m.Stride >= m.Segment && len(m.Data) >= end
 	}
 	if m.Transposed {
 		rows, columns = columns, rows
@@ -78,6 +116,12 @@ func (m Matrix[T]) submatrix(row, column int) Matrix[T] {
 	}
 	if m.Source != nil {
 		m.row, m.column = m.row+row, m.column+column
+		return m
+	}
+	if m.Segment > 0 {
+		m.column += column
+		m.Data = m.Data[m.column/m.Segment*m.Jump+row*m.Stride:]
+		m.column %= m.Segment
 		return m
 	}
 	m.Data = m.Data[row*m.Stride+column:]

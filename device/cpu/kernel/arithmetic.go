@@ -9,12 +9,7 @@ import (
 
 // affine: x -> x*Factor + Shift. The product is rounded before it is added to, on every machine.
 func affine[T gemm.Float](c *Call[T]) {
-	x, y := c.In[0], c.Out[0]
-	factor, shift := T(c.Attrs.Factor), T(c.Attrs.Shift)
-	y = y[:len(x)]
-	for i, v := range x {
-		y[i] = T(v*factor) + shift
-	}
+	vector.Normalise(c.Out[0], c.In[0], 0, T(c.Attrs.Factor), T(c.Attrs.Shift))
 }
 
 // power: x -> x to the power Exponent.

@@ -26,9 +26,27 @@ func transpose[T gemm.Float](c *Call[T]) {
 	s := c.InShapes[0]
 	for a := range s[0] {
 		x, y := item(c.In[0], a, s[0]), item(c.Out[0], a, s[0])
-		for m := range s[1] {
-			for n := range s[2] {
+		if s[3] == 1 {
+			c.split(s[2], s[1], func(from, to int) { turnRows(y, x, s[1], s[2], from, to) })
+			continue
+		}
+		for n := range s[2] {
+			for m := range s[1] {
 				copy(y[(n*s[1]+m)*s[3]:][:s[3]], x[(m*s[2]+n)*s[3]:])
+			}
+		}
+	}
+}
+
+// turnRows writes the rows [from, to) of the transpose of m by n elements, a few at a time, so that what is read lies
+// in the first-level cache.
+func turnRows[T gemm.Float](y, x []T, m, n, from, to int) {
+	const few = 16
+	for row := from; row < to; row += few {
+		rows := min(few, to-row)
+		for at := range m {
+			for i, v := range x[at*n+row:][:rows] {
+				y[(row+i)*m+at] = v
 			}
 		}
 	}

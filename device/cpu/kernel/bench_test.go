@@ -69,15 +69,15 @@ func BenchmarkConvolution(b *testing.B) {
 		rng, a := randoms(1), c.attrs
 		x, w := normal[float32](rng, c.n, c.c, c.h, c.h), normal[float32](rng, c.k, c.c/max(1, a.Groups), a.Kernel[0],
 			a.Kernel[1])
-		for _, library := range []string{"gonum", "openblas"} {
-			j := job{engine: engine(b, library)}
+		for _, threads := range []int{1, 2} {
+			j := job{engine: engine(b, threads)}
 			dy := normal[float32](rng, call(b, j, graph.Conv2D, a, x, w).OutShapes[0]...)
 			flops := 2 * float64(len(dy.data)*c.c/max(1, a.Groups)*a.Kernel[0]*a.Kernel[1])
 			for _, k := range []*Call[float32]{call(b, j, graph.Conv2D, a, x, w), call(b, j, graph.Conv2DDW, a, x, dy),
 				call(b, j, graph.Conv2DDX, onto(a, c.h, c.h), dy, w)} {
-				for _, v := range Variants(j.engine, k.Kind, k.Attrs, k.InShapes, k.OutShapes) {
-					name := fmt.Sprintf("kind=%s/x=%dx%dx%dx%d/w=%dx%d/groups=%d/library=%s/variant=%s", k.Kind,
-						c.n, c.c, c.h, c.h, c.k, a.Kernel[0], max(1, a.Groups), library, v.Name)
+				for _, v := range Variants(k.Kind, k.Attrs, k.InShapes, k.OutShapes) {
+					name := fmt.Sprintf("kind=%s/x=%dx%dx%dx%d/w=%dx%d/groups=%d/threads=%d/variant=%s", k.Kind,
+						c.n, c.c, c.h, c.h, c.k, a.Kernel[0], max(1, a.Groups), threads, v.Name)
 					b.Run(name, func(b *testing.B) {
 						k.Variant = v.Name
 						for b.Loop() {

@@ -59,32 +59,28 @@ func checkConv[T gemm.Float](t *testing.T, e *gemm.Engine, seed uint64, a graph.
 }
 
 func TestConvolutionAgainstSlow(t *testing.T) {
-	for _, library := range []string{"gonum", "openblas"} {
-		t.Run(library, func(t *testing.T) {
-			e := engine(t, library)
-			forEachGeometry(t, func(t *testing.T, i int) {
-				g := geometries[i]
-				checkConv[float32](t, e, 1, g.attrs, g.n, g.c, g.h, g.w, g.k, 1e-5)
-				checkConv[float64](t, e, 1, g.attrs, g.n, g.c, g.h, g.w, g.k, 1e-13)
-				for _, groups := range []int{2, 3} {
-					a := inGroups(g.attrs, groups)
-					checkConv[float32](t, e, 2, a, g.n, groups*g.c, g.h, g.w, groups*g.k, 1e-5)
-					checkConv[float64](t, e, 2, a, g.n, groups*g.c, g.h, g.w, groups*g.k, 1e-13)
-					checkConv[float32](t, e, 3, a, g.n, groups, g.h, g.w, groups*g.k, 1e-5) // depthwise
-				}
-			})
-		})
-	}
+	e := engine(t, 1)
+	forEachGeometry(t, func(t *testing.T, i int) {
+		g := geometries[i]
+		checkConv[float32](t, e, 1, g.attrs, g.n, g.c, g.h, g.w, g.k, 1e-5)
+		checkConv[float64](t, e, 1, g.attrs, g.n, g.c, g.h, g.w, g.k, 1e-13)
+		for _, groups := range []int{2, 3} {
+			a := inGroups(g.attrs, groups)
+			checkConv[float32](t, e, 2, a, g.n, groups*g.c, g.h, g.w, groups*g.k, 1e-5)
+			checkConv[float64](t, e, 2, a, g.n, groups*g.c, g.h, g.w, groups*g.k, 1e-13)
+			checkConv[float32](t, e, 3, a, g.n, groups, g.h, g.w, groups*g.k, 1e-5) // depthwise
+		}
+	})
 }
 
 // A convolution of several chunks an image, the last one shorter, agrees with the oracle, and its gradients are the
 // adjoint of it: <dy, conv(x, w)> is linear in x and in w.
 func TestConvolutionInChunks(t *testing.T) {
 	a := window([2]int{3, 3}, [2]int{1, 1}, [2]int{1, 1})
-	rng, j := randoms(8), job{engine: engine(t, "gonum")}
+	rng, j := randoms(8), job{engine: engine(t, 1)}
 	x, w, b := normal[float64](rng, 2, 64, 20, 50), normal[float64](rng, 2, 64, 3, 3), normal[float64](rng, 2)
 	g := convolutionOf(a, x.shape, graph.Shape{2, 2, 20, 50})
-	if rows := g.rows(); rows >= 20 || 20%rows == 0 || g.scratch(layouts[0]) > chunkElements {
+	if _, rows := g.chunk(); rows >= 20 || 20%rows == 0 {
 		t.Fatalf("%d of 20 rows a chunk do not test what they should", rows)
 	}
 	y := apply(t, j, graph.Conv2D, a, x, w, b)[0]
@@ -118,22 +114,20 @@ func convolutionsOf[T gemm.Float](t *testing.T, j job, seed uint64, a graph.Attr
 	}
 }
 
-// checkVariants compares the outputs of every variant of a convolution, and of the layouts that are offered for larger
-// ones alone, with those of the first, to the bit.
+// checkVariants compares the gradient of the input in every variant, and in those that are offered for larger ones
+// alone, with that of the first, to the bit.
 func checkVariants[T gemm.Float](t *testing.T, j job, seed uint64, a graph.Attrs, x graph.Shape, filters int) {
 	t.Helper()
-	for kind := range 3 {
-		first := convolutionsOf[T](t, j, seed, a, x, filters)[kind]
-		Run(first)
-		for _, l := range layouts[1:] {
-			c := convolutionsOf[T](t, j, seed, a, x, filters)[kind]
-			need := kernels32[c.Kind].scratch(l.name, c.Attrs, c.InShapes, c.OutShapes)
-			c.Variant, c.Scratch = l.name, c.Scratch[:need]
-			Run(c)
-			if !sameBits(first.Out[0], c.Out[0]) {
-				t.Fatalf("seed %d: %s of %v by %d filters of %+v with %d threads: %s gives other bits than %s", seed,
-					c.Kind, x, filters, a, j.engine.Threads(), l.name, layouts[0].name)
-			}
+	first := convolutionsOf[T](t, j, seed, a, x, filters)[2]
+	Run(first)
+	for _, l := range layouts[1:] {
+		c := convolutionsOf[T](t, j, seed, a, x, filters)[2]
+		need := kernels32[c.Kind].scratch(l.name, c.Attrs, c.InShapes, c.OutShapes)
+		c.Variant, c.Scratch = l.name, c.Scratch[:need]
+		Run(c)
+		if !sameBits(first.Out[0], c.Out[0]) {
+			t.Fatalf("seed %d: %s of %v by %d filters of %+v with %d threads: %s gives other bits than %s", seed,
+				c.Kind, x, filters, a, j.engine.Crew().Threads(), l.name, layouts[0].name)
 		}
 	}
 }
@@ -146,18 +140,15 @@ func smallLayouts(t *testing.T, elements ...int) {
 	for _, n := range elements {
 		layouts = append(layouts, layout{name: fmt.Sprint(n), elements: n})
 	}
-	layouts = append(layouts, layout{name: "implicit"})
 }
 
 // Every variant of a convolution has the bits of the first: random shapes, both element types, one to three threads,
-// within layouts so small that channels and rows are divided in every way.
+// within layouts so small that channels are divided in every way. So have all three kinds on any number of threads.
 func TestVariantsKeepBits(t *testing.T) {
 	smallLayouts(t, 900, 40, 1)
+	want := make(map[string][]float32)
 	for threads := 1; threads <= 3; threads++ {
-		e, err := gemm.Open(threads, gemm.Options{NoOpenBLAS: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := engine(t, threads)
 		for seed := range long.Rounds(10, 60) {
 			r := rand.New(rand.NewPCG(seed, 7))
 			a := window([2]int{1 + r.IntN(5), 1 + r.IntN(5)}, [2]int{1 + r.IntN(3), 1 + r.IntN(3)}, [2]int{})
@@ -170,45 +161,43 @@ func TestVariantsKeepBits(t *testing.T) {
 			if seed%5 == 0 {
 				checkVariants[float64](t, job{engine: e}, seed, a, x, filters)
 			}
-		}
-	}
-}
-
-// Convolutions of several chunks have the bits of the first variant in the layouts that devices offer, and each of
-// these takes less scratch.
-func TestVariantsOfChunks(t *testing.T) {
-	j := job{engine: engine(t, "gonum")}
-	three := window([2]int{3, 3}, [2]int{1, 1}, [2]int{1, 1})
-	for _, c := range []struct {
-		a       graph.Attrs
-		x       graph.Shape
-		filters int
-		want    [3]int // variants
-	}{
-		{three, graph.Shape{2, 64, 20, 50}, 40, [3]int{4, 4, 3}},
-		{window([2]int{7, 7}, [2]int{2, 2}, [2]int{3, 3}), graph.Shape{1, 3, 224, 224}, 8, [3]int{4, 3, 2}},
-		{inGroups(three, 2), graph.Shape{1, 64, 40, 60}, 6, [3]int{4, 4, 3}},
-		{three, graph.Shape{1, 4, 10, 10}, 3, [3]int{2, 2, 1}},
-		{window([2]int{1, 1}, [2]int{1, 1}, [2]int{}), graph.Shape{1, 64, 40, 60}, 6, [3]int{1, 1, 1}},
-		{inGroups(three, 8), graph.Shape{1, 8, 40, 60}, 8, [3]int{1, 1, 1}},
-	} {
-		checkVariants[float32](t, j, 1, c.a, c.x, c.filters)
-		for kind, call := range convolutionsOf[float32](t, j, 1, c.a, c.x, c.filters) {
-			all := Variants(j.engine, call.Kind, call.Attrs, call.InShapes, call.OutShapes)
-			if len(all) != c.want[kind] {
-				t.Errorf("%s of %v: %d variants, want %d: %v", call.Kind, c.x, len(all), c.want[kind], all)
+			for _, c := range convolutionsOf[float32](t, job{engine: e}, seed, a, x, filters) {
+				Run(c)
+				name := fmt.Sprint(seed, c.Kind)
+				if first, ok := want[name]; ok && !sameBits(first, c.Out[0]) {
+					t.Fatalf("seed %d: %s has other bits on %d threads", seed, c.Kind, threads)
+				}
+				want[name] = c.Out[0]
 			}
 		}
 	}
 }
 
-// OpenBLAS has one variant: parts of its products may have other bits.
-func TestVariantsOfOpenBLAS(t *testing.T) {
-	e := engine(t, "openblas")
-	a := window([2]int{3, 3}, [2]int{1, 1}, [2]int{1, 1})
-	for _, c := range convolutionsOf[float32](t, job{engine: e}, 1, a, graph.Shape{2, 64, 20, 50}, 40) {
-		if all := Variants(e, c.Kind, c.Attrs, c.InShapes, c.OutShapes); len(all) != 1 {
-			t.Errorf("%s has variants %v", c.Kind, all)
+// Gradients of several chunks have the bits of the first variant in the layouts that devices offer, and each of these
+// takes less scratch.
+func TestVariantsOfChunks(t *testing.T) {
+	j := job{engine: engine(t, 1)}
+	three := window([2]int{3, 3}, [2]int{1, 1}, [2]int{1, 1})
+	for _, c := range []struct {
+		a       graph.Attrs
+		x       graph.Shape
+		filters int
+		want    int // variants
+	}{
+		{three, graph.Shape{2, 64, 20, 50}, 40, 3},
+		{window([2]int{7, 7}, [2]int{2, 2}, [2]int{3, 3}), graph.Shape{1, 3, 224, 224}, 8, 2},
+		{inGroups(three, 2), graph.Shape{1, 64, 40, 60}, 6, 3},
+		{three, graph.Shape{1, 4, 10, 10}, 3, 1},
+		{three, graph.Shape{9, 64, 7, 7}, 3, 3},
+		{window([2]int{1, 1}, [2]int{1, 1}, [2]int{}), graph.Shape{1, 64, 40, 60}, 6, 1},
+		{inGroups(three, 8), graph.Shape{1, 8, 40, 60}, 8, 1},
+	} {
+		checkVariants[float32](t, j, 1, c.a, c.x, c.filters)
+		for kind, call := range convolutionsOf[float32](t, j, 1, c.a, c.x, c.filters) {
+			all := Variants(call.Kind, call.Attrs, call.InShapes, call.OutShapes)
+			if want := []int{1, 1, c.want}[kind]; len(all) != want {
+				t.Errorf("%s of %v: %d variants, want %d: %v", call.Kind, c.x, len(all), want, all)
+			}
 		}
 	}
 }
@@ -219,19 +208,24 @@ func TestConvolutionScratch(t *testing.T) {
 	for _, c := range []struct {
 		a    graph.Attrs
 		x, y graph.Shape
-		want int
+		want int // of the gradient of the input
 	}{
 		{one, graph.Shape{8, 64, 56, 56}, graph.Shape{8, 64, 56, 56}, 0},
 		{big, graph.Shape{8, 64, 32, 32}, graph.Shape{8, 64, 32, 32}, 64 * 9 * 14 * 32},
-		{big, graph.Shape{8, 2, 6, 5}, graph.Shape{8, 64, 6, 5}, 2 * 9 * 6 * 5},
-		{big, graph.Shape{1, 4096, 2, 64}, graph.Shape{1, 1, 2, 64}, 4096 * 9 * 64}, // one row, whatever it takes
+		{big, graph.Shape{8, 2, 20, 20}, graph.Shape{8, 64, 20, 20}, 2 * 9 * 20 * 20},
+		{big, graph.Shape{9, 2, 6, 5}, graph.Shape{9, 64, 6, 5}, 2 * 9 * 8 * 6 * 5}, // eight images
+		{big, graph.Shape{1, 4096, 2, 64}, graph.Shape{1, 1, 2, 64}, 455 * 9 * 64},  // one row, some channels
 	} {
 		w := graph.Shape{c.y[1], c.x[1], c.a.Kernel[0], c.a.Kernel[1]}
 		for kind, shapes := range map[graph.Kind][3]graph.Shape{
 			graph.Conv2D: {c.x, w, c.y}, graph.Conv2DDW: {c.x, c.y, w}, graph.Conv2DDX: {c.y, w, c.x},
 		} {
-			if got := Scratch(kind, c.a, shapes[:2], shapes[2:]); got != c.want {
-				t.Errorf("Scratch(%s, %v) = %d, want %d", kind, shapes, got, c.want)
+			want := 0
+			if kind == graph.Conv2DDX {
+				want = c.want
+			}
+			if got := Scratch(kind, c.a, shapes[:2], shapes[2:]); got != want {
+				t.Errorf("Scratch(%s, %v) = %d, want %d", kind, shapes, got, want)
 			}
 		}
 	}
@@ -253,7 +247,7 @@ func FuzzConvolution(f *testing.F) {
 			[]graph.Shape{x, {filters, x[1], a.Kernel[0], a.Kernel[1]}}); err != nil {
 			t.Skip(err)
 		}
-		checkConv[float64](t, engine(t, "gonum"), seed, a, x[0], x[1], x[2], x[3], filters, 1e-13)
-		checkConv[float32](t, engine(t, "gonum"), seed, a, x[0], x[1], x[2], x[3], filters, 1e-5)
+		checkConv[float64](t, engine(t, 1), seed, a, x[0], x[1], x[2], x[3], filters, 1e-13)
+		checkConv[float32](t, engine(t, 1), seed, a, x[0], x[1], x[2], x[3], filters, 1e-5)
 	})
 }

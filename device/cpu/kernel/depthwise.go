@@ -20,7 +20,7 @@ func (g *convolution) meets(p, r int) (h int, ok bool) {
 // depthwise: x w (b) -> y.
 func depthwise[T gemm.Float](c *Call[T], g *convolution) {
 	count := g.n * g.groups
-	for n := range count {
+	c.eachOf(count, g.k*g.p*g.q*g.r, func(n int) {
 		for k := range g.k {
 			in, out, filter := g.planes(n, k)
 			x, y, w := item(c.In[0], in, count), item(c.Out[0], out, count*g.k), item(c.In[1], filter, g.groups*g.k)
@@ -37,7 +37,7 @@ func depthwise[T gemm.Float](c *Call[T], g *convolution) {
 				}
 			}
 		}
-	}
+	})
 }
 
 // filterRow adds to a row of y what the weights of one filter row make of a row of x.
@@ -65,10 +65,11 @@ func filterRow[T gemm.Float](g *convolution, y, x, w []T) {
 func depthwiseDW[T gemm.Float](c *Call[T], g *convolution) {
 	count := g.n * g.groups
 	clear(c.Out[0])
-	for n := range count {
-		for k := range g.k {
-			in, out, filter := g.planes(n, k)
-			x, dy, dw := item(c.In[0], in, count), item(c.In[1], out, count*g.k), item(c.Out[0], filter, g.groups*g.k)
+	c.eachOf(g.groups*g.k, g.n*g.p*g.q*g.r, func(filter int) {
+		dw := item(c.Out[0], filter, g.groups*g.k)
+		for image := range g.n {
+			in, out, _ := g.planes(image*g.groups+filter/g.k, filter%g.k)
+			x, dy := item(c.In[0], in, count), item(c.In[1], out, count*g.k)
 			for p := range g.p {
 				for r := range g.r {
 					if h, ok := g.meets(p, r); ok {
@@ -77,7 +78,7 @@ func depthwiseDW[T gemm.Float](c *Call[T], g *convolution) {
 				}
 			}
 		}
-	}
+	})
 }
 
 // filterRowDW adds to the gradient of one filter row what a row of x and one of dy give.
@@ -118,8 +119,8 @@ func product[T gemm.Float](x, y []T) T {
 // depthwiseDX: dy w -> dx.
 func depthwiseDX[T gemm.Float](c *Call[T], g *convolution) {
 	count := g.n * g.groups
-	clear(c.Out[0])
-	for n := range count {
+	c.eachOf(count, g.k*g.p*g.q*g.r, func(n int) {
+		clear(item(c.Out[0], n, count))
 		for k := range g.k {
 			in, out, filter := g.planes(n, k)
 			dx, dy, w := item(c.Out[0], in, count), item(c.In[0], out, count*g.k), item(c.In[1], filter, g.groups*g.k)
@@ -131,7 +132,7 @@ func depthwiseDX[T gemm.Float](c *Call[T], g *convolution) {
 				}
 			}
 		}
-	}
+	})
 }
 
 // filterRowDX adds to a row of dx what the weights of one filter row pass on of a row of dy.

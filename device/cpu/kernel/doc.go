@@ -8,16 +8,15 @@
 //	In, InShapes ──┐
 //	Attrs, Seed ───┼──> table[Kind].run ──> Out
 //	Scratch ───────┘         │
-//	                    gemm.Engine   (convolutions and linear layers)
+//	                    gemm.Engine   (convolutions and linear layers) and its crew
 //
 // Invariants:
 //
-//   - The outputs' bits are a function of the inputs, the attributes, the seed, the iteration and the engine. Sums have
-//     a fixed order that follows from shapes alone, and dropout's mask is a function of (seed, iteration, key,
-//     element).
+//   - The outputs' bits are a function of the inputs, the attributes, the seed and the iteration. Sums have a fixed
+//     order that follows from shapes alone, and dropout's mask is a function of (seed, iteration, key, element). So a
+//     crew of any number of threads computes parts of a call at once: elements, rows, or what is not added up.
 //   - What outputs and scratch held before does not matter, not even NaN. Inputs that are not updated in place are
 //     never written.
 //   - An output that is not wanted is nil, for the kinds with several fresh outputs; the others keep their bits.
-//   - Kernels start no goroutine and allocate nothing; a gemm.Engine may do both.
 //   - Operands that do not fit their shapes are a bug of the caller and panic.
 package kernel

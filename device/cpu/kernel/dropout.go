@@ -14,7 +14,7 @@ func dropout[T gemm.Float](c *Call[T]) {
 	if !(rate >= 0 && rate < 1) {
 		panic(fmt.Sprintf("kernel: %s with rate %v, want 0 <= rate < 1", c.Kind, rate))
 	}
-	state := mix(mix(mix(c.Seed+golden)^uint64(c.Iteration)) ^ c.Attrs.Key)
+	state := mix(mix(mix(c.Seed+golden)^uint64(c.Iteration))^c.Attrs.Key) + uint64(c.first)*golden
 	threshold, factor := uint64(rate*(1<<53)), T(1/(1-rate))
 	y = y[:len(x)]
 	for i, v := range x {

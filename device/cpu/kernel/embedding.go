@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"tensile/device/cpu/gemm"
+	"tensile/device/cpu/vector"
 )
 
 // indices returns the int64 elements of an operand.
@@ -34,18 +35,18 @@ func embedding[T gemm.Float](c *Call[T]) {
 func embeddingDW[T gemm.Float](c *Call[T]) {
 	ids, dy, dtable := indices(c.In[0]), c.In[1], c.Out[0]
 	n, rows := len(ids), c.OutShapes[0][0]
-	clear(dtable)
-	for r, id := range ids {
-		at := row(id, c.Attrs.Extent[0]) - c.Attrs.Begin
-		if at < 0 || at >= rows {
-			continue
+	width := len(dtable) / rows
+	c.split(rows, width, func(from, to int) { clear(dtable[from*width : to*width]) })
+	c.split(width, n, func(first, end int) {
+		for r, id := range ids {
+			at := row(id, c.Attrs.Extent[0]) - c.Attrs.Begin
+			if at < 0 || at >= rows {
+				continue
+			}
+			to := item(dtable, at, rows)[first:end]
+			vector.Add(to, to, item(dy, r, n)[first:end])
 		}
-		from, to := item(dy, r, n), item(dtable, at, rows)
-		to = to[:len(from)]
-		for i, d := range from {
-			to[i] += d
-		}
-	}
+	})
 }
 
 // bias: x b -> y, b added to every row.

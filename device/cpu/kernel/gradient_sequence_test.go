@@ -11,7 +11,7 @@ import (
 // outputs' product with dys, one per output that has a gradient.
 func gradients(t *testing.T, forward graph.Kind, attrs graph.Attrs, in, dys []tensor64, got map[int]tensor64) {
 	t.Helper()
-	j := job{engine: engine(t, "gonum")}
+	j := job{engine: engine(t, 1)}
 	for i, gradient := range got {
 		checkGradient(t, fmt.Sprintf("%s: gradient of input %d", forward, i), gradient, in[i], func() (sum float64) {
 			for o, y := range apply(t, j, forward, attrs, in...)[:len(dys)] {

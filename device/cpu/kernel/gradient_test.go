@@ -36,7 +36,7 @@ func dot(a, b tensor64) (sum float64) {
 }
 
 func TestConvolutionGradients(t *testing.T) {
-	j := job{engine: engine(t, "gonum")}
+	j := job{engine: engine(t, 1)}
 	check := func(t *testing.T, seed, n, c, h, wide, k int, a graph.Attrs) {
 		rng := randoms(uint64(seed))
 		x, b := normal[float64](rng, n, c, h, wide), normal[float64](rng, k)
@@ -58,7 +58,7 @@ func TestConvolutionGradients(t *testing.T) {
 }
 
 func TestLinearGradients(t *testing.T) {
-	j := job{engine: engine(t, "gonum")}
+	j := job{engine: engine(t, 1)}
 	rng := randoms(1)
 	x, w, b := normal[float64](rng, 5, 7), normal[float64](rng, 6, 7), normal[float64](rng, 6)
 	dy := normal[float64](rng, 5, 6)

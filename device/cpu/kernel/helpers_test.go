@@ -8,9 +8,9 @@ import (
 	"testing"
 	"unsafe"
 
+	"tensile/device/cpu/crew"
 	"tensile/device/cpu/gemm"
 	"tensile/graph"
-	"tensile/internal/needs"
 )
 
 // tensor is an operand of a test: elements and shape.
@@ -33,16 +33,11 @@ func placesOf(kind graph.Kind, attrs graph.Attrs) []int {
 	return inPlace[kind]
 }
 
-func engine(t testing.TB, library string) *gemm.Engine {
-	t.Helper()
-	e, err := gemm.Open(1, gemm.Options{NoOpenBLAS: library == "gonum"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if library == "openblas" {
-		needs.OpenBLAS(t, e.Name())
-	}
-	return e
+// engine is one with a number of threads, until the test ends.
+func engine(t testing.TB, threads int) *gemm.Engine {
+	helpers := crew.New(threads)
+	t.Cleanup(helpers.Close)
+	return gemm.New(helpers)
 }
 
 // job is what a call needs beside its operands.

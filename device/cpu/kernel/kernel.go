@@ -22,9 +22,9 @@ type Call[T gemm.Float] struct {
 	Scratch   []T           // At least Scratch(...) elements with any content.
 	Seed      uint64        // Seed of the job's random generator.
 	Iteration int           // Number of the iteration, from 0.
-	GEMM      *gemm.Engine  // Engine for convolutions and linear layers.
+	GEMM      *gemm.Engine  // Engine for convolutions and linear layers. All kernels share its crew.
 
-	windows windows[T] // of a convolution without columns
+	first int // Index of the first element where this is a part of a call.
 }
 
 // kernel is what the table knows of a kind.
@@ -33,6 +33,7 @@ type kernel[T gemm.Float] struct {
 	scratch func(v string, a graph.Attrs, in, out []graph.Shape) int // of a variant; nil: none
 	partial bool                                                     // outputs may be nil
 	in, out operand                                                  // one of each that holds another type
+	cut     func(c *Call[T]) cut                                     // how a call falls into parts; nil: it does not
 }
 
 // operand says of an input or output at a position that its elements have another size than floats. With size 0 there
@@ -43,8 +44,8 @@ var kernels32, kernels64 = kernels[float32](), kernels[float64]()
 
 func kernels[T gemm.Float]() map[graph.Kind]kernel[T] {
 	return map[graph.Kind]kernel[T]{
-		graph.Conv2D:   {run: conv2D[T], scratch: conv2DScratch},
-		graph.Conv2DDW: {run: conv2DDW[T], scratch: conv2DDWScratch},
+		graph.Conv2D:   {run: conv2D[T]},
+		graph.Conv2DDW: {run: conv2DDW[T]},
 		graph.Conv2DDX: {run: conv2DDX[T], scratch: conv2DDXScratch},
 
 		graph.Linear:   {run: linear[T]},
@@ -52,20 +53,20 @@ func kernels[T gemm.Float]() map[graph.Kind]kernel[T] {
 		graph.LinearDX: {run: linearDX[T]},
 		graph.BiasDB:   {run: biasDB[T]},
 
-		graph.ReLU:    {run: relu[T]},
-		graph.ReLUDX:  {run: reluDX[T]},
-		graph.ReLUYDX: {run: reluYDX[T]},
+		graph.ReLU:    {run: relu[T], cut: elements[T]},
+		graph.ReLUDX:  {run: reluDX[T], cut: elements[T]},
+		graph.ReLUYDX: {run: reluYDX[T], cut: elements[T]},
 
-		graph.MaxPool:          {run: maxPool[T]},
-		graph.MaxPoolDX:        {run: maxPoolDX[T]},
+		graph.MaxPool:          {run: maxPool[T], cut: allPlanes[T]},
+		graph.MaxPoolDX:        {run: maxPoolDX[T], cut: allPlanes[T]},
 		graph.MaxPoolIndices:   {run: maxPoolIndices[T], partial: true, out: operand{1, 1}},
 		graph.MaxPoolIndicesDX: {run: maxPoolIndicesDX[T], in: operand{0, 1}},
-		graph.AvgPool:          {run: avgPool[T]},
-		graph.AvgPoolDX:        {run: avgPoolDX[T]},
-		graph.AvgPoolDYDX:      {run: avgPoolDYDX[T]},
+		graph.AvgPool:          {run: avgPool[T], cut: allPlanes[T]},
+		graph.AvgPoolDX:        {run: avgPoolDX[T], cut: allPlanes[T]},
+		graph.AvgPoolDYDX:      {run: avgPoolDYDX[T], cut: allPlanes[T]},
 
-		graph.Pad:   {run: pad[T]},
-		graph.LRN:   {run: lrn[T]},
+		graph.Pad:   {run: pad[T], cut: allPlanes[T]},
+		graph.LRN:   {run: lrn[T], cut: rowsBut[T]()},
 		graph.LRNDX: {run: lrnDX[T], scratch: lrnDXScratch},
 
 		graph.BatchNormStats:  {run: batchNormStats[T], partial: true},
@@ -73,64 +74,64 @@ func kernels[T gemm.Float]() map[graph.Kind]kernel[T] {
 		graph.BatchNormUpdate: {run: batchNormUpdate[T]},
 		graph.BatchNormGrad:   {run: batchNormGrad[T], partial: true},
 
-		graph.Add:        {run: add[T]},
-		graph.Mul:        {run: mul[T]},
-		graph.Accumulate: {run: accumulate[T]},
-		graph.Scale:      {run: scale[T]},
+		graph.Add:        {run: add[T], cut: elements[T]},
+		graph.Mul:        {run: mul[T], cut: elements[T]},
+		graph.Accumulate: {run: accumulate[T], cut: elements[T]},
+		graph.Scale:      {run: scale[T], cut: elements[T]},
 
-		graph.Affine:  {run: affine[T]},
-		graph.Power:   {run: power[T]},
-		graph.Exp:     {run: unary(vector.Exp[T])},
-		graph.Log:     {run: logarithm[T]},
-		graph.Erf:     {run: unary(vector.Erf[T])},
-		graph.Expand:  {run: expand[T]},
-		graph.SumOver: {run: sumOver[T]},
+		graph.Affine:  {run: affine[T], cut: elements[T]},
+		graph.Power:   {run: power[T], cut: elements[T]},
+		graph.Exp:     {run: unary(vector.Exp[T]), cut: elements[T]},
+		graph.Log:     {run: logarithm[T], cut: elements[T]},
+		graph.Erf:     {run: unary(vector.Erf[T]), cut: elements[T]},
+		graph.Expand:  {run: expand[T], cut: rowsBut[T]()},
+		graph.SumOver: {run: sumOver[T], cut: rowsBut[T]()},
 
-		graph.Concat:          {run: concat[T]},
-		graph.Slice:           {run: slice[T]},
-		graph.SliceDX:         {run: sliceDX[T]},
-		graph.SliceAccumulate: {run: sliceAccumulate[T]},
+		graph.Concat:          {run: concat[T], cut: outerRows[T]},
+		graph.Slice:           {run: slice[T], cut: outerRows[T]},
+		graph.SliceDX:         {run: sliceDX[T], cut: outerRows[T]},
+		graph.SliceAccumulate: {run: sliceAccumulate[T], cut: outerRows[T]},
 
-		graph.Dropout:   {run: dropout[T]},
-		graph.DropoutDX: {run: dropout[T]},
+		graph.Dropout:   {run: dropout[T], cut: elements[T]},
+		graph.DropoutDX: {run: dropout[T], cut: elements[T]},
 
 		graph.SoftmaxXent:   {run: softmaxXent[T], partial: true},
 		graph.SoftmaxXentDX: {run: softmaxXentDX[T]},
 
-		graph.Embedding:   {run: embedding[T], in: operand{1, 8}},
+		graph.Embedding:   {run: embedding[T], in: operand{1, 8}, cut: rowsBut[T](0)},
 		graph.EmbeddingDW: {run: embeddingDW[T], in: operand{0, 8}},
-		graph.Bias:        {run: bias[T]},
+		graph.Bias:        {run: bias[T], cut: rowsBut[T](1)},
 
-		graph.LayerNorm:     {run: layerNorm[T], partial: true},
+		graph.LayerNorm:     {run: layerNorm[T], partial: true, cut: rowsBut[T](1, 2)},
 		graph.LayerNormGrad: {run: layerNormGrad[T], partial: true},
 
-		graph.GELU:      {run: unary(vector.GELU[T])},
-		graph.GELUDX:    {run: geluDX[T]},
-		graph.Sigmoid:   {run: unary(vector.Sigmoid[T])},
-		graph.SigmoidDX: {run: binary[T](sigmoidDX)},
-		graph.Tanh:      {run: unary(vector.Tanh[T])},
-		graph.TanhDX:    {run: binary[T](tanhDX)},
-		graph.Blend:     {run: blend[T]},
-		graph.BlendGrad: {run: blendGrad[T], partial: true},
+		graph.GELU:      {run: unary(vector.GELU[T]), cut: elements[T]},
+		graph.GELUDX:    {run: geluDX[T], cut: elements[T]},
+		graph.Sigmoid:   {run: unary(vector.Sigmoid[T]), cut: elements[T]},
+		graph.SigmoidDX: {run: binary[T](sigmoidDX), cut: elements[T]},
+		graph.Tanh:      {run: unary(vector.Tanh[T]), cut: elements[T]},
+		graph.TanhDX:    {run: binary[T](tanhDX), cut: elements[T]},
+		graph.Blend:     {run: blend[T], cut: elements[T]},
+		graph.BlendGrad: {run: blendGrad[T], partial: true, cut: elements[T]},
 
-		graph.MatMul:             {run: matmul[T]},
-		graph.Transpose:          {run: transpose[T]},
-		graph.Softmax:            {run: softmaxRows[T]},
-		graph.SoftmaxDX:          {run: softmaxDX[T]},
-		graph.AdditiveScores:     {run: additiveScores[T]},
+		graph.MatMul:             {run: matmul[T], cut: products[T]},
+		graph.Transpose:          {run: transpose[T], cut: rowsBut[T]()},
+		graph.Softmax:            {run: softmaxRows[T], cut: rowsBut[T]()},
+		graph.SoftmaxDX:          {run: softmaxDX[T], cut: rowsBut[T]()},
+		graph.AdditiveScores:     {run: additiveScores[T], cut: rowsBut[T](2)},
 		graph.AdditiveScoresGrad: {run: additiveScoresGrad[T], partial: true},
 
-		graph.LSTM:     {run: lstm[T], partial: true},
-		graph.LSTMGrad: {run: lstmGrad[T], partial: true},
+		graph.LSTM:     {run: lstm[T], partial: true, cut: rowsBut[T]()},
+		graph.LSTMGrad: {run: lstmGrad[T], partial: true, cut: rowsBut[T]()},
 
 		graph.MeanSquare:    {run: meanSquare[T]},
 		graph.MeanSquareDX:  {run: meanSquareDX[T]},
 		graph.SigmoidXent:   {run: sigmoidXent[T]},
 		graph.SigmoidXentDX: {run: sigmoidXentDX[T]},
 
-		graph.SGD:      {run: sgd[T]},
-		graph.Momentum: {run: sgdMomentum[T]},
-		graph.Adam:     {run: adam[T]},
+		graph.SGD:      {run: sgd[T], cut: elements[T]},
+		graph.Momentum: {run: sgdMomentum[T], cut: elements[T]},
+		graph.Adam:     {run: adam[T], cut: elements[T]},
 	}
 }
 
@@ -160,6 +161,10 @@ func run[T gemm.Float](table map[graph.Kind]kernel[T], c *Call[T]) {
 	}
 	if c.Attrs.InPlace > 0 {
 		c.updated(0, c.Attrs.InPlace-1)
+	}
+	if k.cut != nil && c.GEMM.Crew() != nil {
+		divide(c, k.cut(c), k.run)
+		return
 	}
 	k.run(c)
 }
@@ -212,18 +217,15 @@ type Variant struct {
 }
 
 // Variants returns the ways to compute an op, the default first, each other with less scratch than that before. All of
-// them give the same bits with an engine that Parts; with another there is the first alone.
-func Variants(e *gemm.Engine, kind graph.Kind, attrs graph.Attrs, in, out []graph.Shape) []Variant {
+// them give the same bits.
+func Variants(kind graph.Kind, attrs graph.Attrs, in, out []graph.Shape) []Variant {
 	all := []Variant{{Name: layouts[0].name, Scratch: Scratch(kind, attrs, in, out)}}
-	if !e.Parts() || kind != graph.Conv2D && kind != graph.Conv2DDW && kind != graph.Conv2DDX {
+	if kind != graph.Conv2DDX {
 		return all
 	}
 	for _, l := range layouts[1:] {
-		if l.elements == 0 && kind == graph.Conv2DDX {
-			continue // its product makes the columns
-		}
 		if n := kernels32[kind].scratch(l.name, attrs, in, out); n < all[len(all)-1].Scratch {
-			all = append(all, Variant{l.name, n, l.share[kind]})
+			all = append(all, Variant{l.name, n, l.share})
 		}
 	}
 	return all

@@ -38,24 +38,25 @@ func layerNormGrad[T gemm.Float](c *Call[T]) {
 	dx, dgamma, dbeta := c.Out[0], c.Out[1], c.Out[2]
 	clear(dgamma)
 	clear(dbeta)
-	n := c.InShapes[0][0]
-	for r := range n {
-		from, grad := item(x, r, n), item(dy, r, n)
-		from, grad = from[:len(gamma)], grad[:len(gamma)]
-		if dbeta != nil {
-			for i, g := range grad {
-				dbeta[i] += g
-			}
-		}
-		if dgamma != nil {
-			for i, g := range grad {
-				dgamma[i] += g * ((from[i] - mean[r]) * scale[r])
-			}
-		}
-		if dx != nil {
-			layerNormRow(item(dx, r, n), from, grad, gamma, float64(mean[r]), float64(scale[r]))
-		}
+	n, width := c.InShapes[0][0], len(gamma)
+	if dx != nil {
+		c.eachOf(n, 2*width, func(r int) {
+			layerNormRow(item(dx, r, n), item(x, r, n), item(dy, r, n), gamma, float64(mean[r]), float64(scale[r]))
+		})
 	}
+	c.split(width, 2*n, func(first, end int) {
+		for r := range n {
+			from, grad := item(x, r, n)[first:end], item(dy, r, n)[first:end]
+			if dbeta != nil {
+				vector.Add(dbeta[first:end], dbeta[first:end], grad)
+			}
+			if dgamma != nil {
+				for i, g := range grad {
+					dgamma[first+i] += g * ((from[i] - mean[r]) * scale[r])
+				}
+			}
+		}
+	})
 }
 
 // layerNormRow writes a row of dx.

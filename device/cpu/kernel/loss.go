@@ -13,17 +13,22 @@ import (
 // row it is zero.
 func softmaxXent[T gemm.Float](c *Call[T]) {
 	logits, labels, loss, probabilities := c.In[0], c.In[1], c.Out[0], c.Out[1]
-	n, total := len(labels), 0.0
-	for r, label := range labels {
+	n := len(labels)
+	losses := make([]float64, n)
+	c.eachOf(n, 4*len(logits)/n, func(r int) {
 		row := item(logits, r, n)
 		var out []T
 		if probabilities != nil {
 			out = item(probabilities, r, n)
 		}
 		top, sum := softmax(out, row, 1)
-		if !(label < 0) {
-			total += math.Log(sum) - (float64(row[class(label, len(row))]) - float64(top))
+		if label := labels[r]; !(label < 0) {
+			losses[r] = math.Log(sum) - (float64(row[class(label, len(row))]) - float64(top))
 		}
+	})
+	total := 0.0
+	for _, l := range losses {
+		total += l
 	}
 	if loss != nil {
 		loss[0] = T(total / float64(max(1, counted(labels))))
@@ -55,18 +60,18 @@ func softmaxXentDX[T gemm.Float](c *Call[T]) {
 	probabilities, labels, dx := c.In[0], c.In[1], c.Out[0]
 	n := len(labels)
 	count := T(counted(labels))
-	for r, label := range labels {
-		from, to := item(probabilities, r, n), item(dx, r, n)
+	c.eachOf(n, len(dx)/n, func(r int) {
+		label, from, to := labels[r], item(probabilities, r, n), item(dx, r, n)
 		if label < 0 {
 			clear(to)
-			continue
+			return
 		}
 		hit := class(label, len(from))
 		for i, v := range from {
 			to[i] = v / count
 		}
 		to[hit] = (from[hit] - 1) / count
-	}
+	})
 }
 
 // class returns a label as an index of one of count classes.

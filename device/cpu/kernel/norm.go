@@ -12,7 +12,7 @@ func batchNormStats[T gemm.Float](c *Call[T]) {
 	x, mean, variance := c.In[0], c.Out[0], c.Out[1]
 	ch := channelsOf(c.InShapes[0])
 	count := float64(ch.n * ch.size)
-	for k := range ch.c {
+	c.eachOf(ch.c, ch.n*ch.size, func(k int) {
 		total := 0.0
 		for n := range ch.n {
 			total += vector.Sum(plane(ch, x, n, k))
@@ -22,26 +22,26 @@ func batchNormStats[T gemm.Float](c *Call[T]) {
 			mean[k] = T(centre)
 		}
 		if variance == nil {
-			continue
+			return
 		}
 		squares := 0.0
 		for n := range ch.n {
 			squares += vector.SumSquares(plane(ch, x, n, k), centre)
 		}
 		variance[k] = T(squares / count)
-	}
+	})
 }
 
 // batchNorm: x mean variance gamma beta -> y.
 func batchNorm[T gemm.Float](c *Call[T]) {
 	x, mean, variance, gamma, beta, y := c.In[0], c.In[1], c.In[2], c.In[3], c.In[4], c.Out[0]
 	ch := channelsOf(c.InShapes[0])
-	for k := range ch.c {
+	c.eachOf(ch.c, ch.n*ch.size, func(k int) {
 		factor, centre, shift := T(float64(gamma[k])*inverseDeviation(variance[k], c.Attrs.Epsilon)), mean[k], beta[k]
 		for n := range ch.n {
 			vector.Normalise(plane(ch, y, n, k), plane(ch, x, n, k), centre, factor, shift)
 		}
-	}
+	})
 }
 
 // inverseDeviation is 1/sqrt(variance+epsilon).
@@ -71,7 +71,7 @@ func batchNormGrad[T gemm.Float](c *Call[T]) {
 	dx, dgamma, dbeta := c.Out[0], c.Out[1], c.Out[2]
 	ch := channelsOf(c.InShapes[0])
 	count := float64(ch.n * ch.size)
-	for k := range ch.c {
+	c.eachOf(ch.c, ch.n*ch.size, func(k int) {
 		var total, product float64
 		for n := range ch.n {
 			t, p := vector.SumProducts(plane(ch, x, n, k), plane(ch, dy, n, k), float64(mean[k]))
@@ -85,7 +85,7 @@ func batchNormGrad[T gemm.Float](c *Call[T]) {
 			dbeta[k] = T(total)
 		}
 		if dx == nil {
-			continue
+			return
 		}
 		slope, shift := T(product*inverse*inverse/count), T(total/count)
 		factor, centre := T(float64(gamma[k])*inverse), mean[k]
@@ -93,5 +93,5 @@ func batchNormGrad[T gemm.Float](c *Call[T]) {
 			vector.NormaliseGrad(plane(ch, dx, n, k), plane(ch, x, n, k), plane(ch, dy, n, k), centre, slope, shift,
 				factor)
 		}
-	}
+	})
 }

@@ -94,9 +94,8 @@ func firstEqual[T gemm.Float](x []T, best T, width, top, bottom, left, right int
 func maxPoolIndices[T gemm.Float](c *Call[T]) {
 	g := poolingOf(c.Attrs, c.InShapes[0], c.OutShapes[0])
 	y, indices := c.Out[0], bytesOf(c.Out[1])
-	i := 0
-	for n := range g.planes {
-		x := item(c.In[0], n, g.planes)
+	c.eachOf(g.planes, g.h*g.w*2, func(n int) {
+		x, i := item(c.In[0], n, g.planes), n*g.p*g.q
 		for p := range g.p {
 			top, bottom := g.window(0, p, g.h)
 			for q := range g.q {
@@ -114,7 +113,7 @@ func maxPoolIndices[T gemm.Float](c *Call[T]) {
 				i++
 			}
 		}
-	}
+	})
 }
 
 // maxPoolIndicesDX: indices dy -> dx. Windows give their gradient in the order of indices, each to one element, or to
@@ -122,10 +121,9 @@ func maxPoolIndices[T gemm.Float](c *Call[T]) {
 func maxPoolIndicesDX[T gemm.Float](c *Call[T]) {
 	g := poolingOf(c.Attrs, c.OutShapes[0], c.InShapes[0])
 	indices, dy := bytesOf(c.In[0]), c.In[1]
-	clear(c.Out[0])
-	i := 0
-	for n := range g.planes {
-		dx := item(c.Out[0], n, g.planes)
+	c.eachOf(g.planes, g.h*g.w, func(n int) {
+		dx, i := item(c.Out[0], n, g.planes), n*g.p*g.q
+		clear(dx)
 		for p := range g.p {
 			top, _ := g.window(0, p, g.h)
 			for q := range g.q {
@@ -137,7 +135,7 @@ func maxPoolIndicesDX[T gemm.Float](c *Call[T]) {
 				i++
 			}
 		}
-	}
+	})
 }
 
 // bytesOf shows the memory of an operand that holds bytes.

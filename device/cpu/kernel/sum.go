@@ -25,22 +25,22 @@ func plane[T gemm.Float](ch channels, x []T, n, c int) []T {
 func biasDB[T gemm.Float](c *Call[T]) {
 	dy, db, ch := c.In[0], c.Out[0], channelsOf(c.InShapes[0])
 	if ch.size == 1 {
-		sumRows(db, dy, ch.n)
+		c.split(ch.c, ch.n, func(from, to int) { sumRows(db[from:to], dy[from:], ch.n, ch.c) })
 		return
 	}
-	for k := range db {
+	c.eachOf(ch.c, ch.n*ch.size, func(k int) {
 		total := 0.0
 		for n := range ch.n {
 			total += vector.Sum(plane(ch, dy, n, k))
 		}
 		db[k] = T(total)
-	}
+	})
 }
 
-// sumRows adds up the n rows of x, in order.
-func sumRows[T gemm.Float](total, x []T, n int) {
+// sumRows adds up n rows, which begin stride elements apart, in order.
+func sumRows[T gemm.Float](total, x []T, n, stride int) {
 	copy(total, x)
 	for r := 1; r < n; r++ {
-		vector.Add(total, total, item(x, r, n)[:len(total)])
+		vector.Add(total, total, x[r*stride:][:len(total)])
 	}
 }

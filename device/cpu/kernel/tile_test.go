@@ -7,7 +7,6 @@ import (
 	"tensile/device/cpu/gemm"
 	"tensile/graph"
 	"tensile/internal/long"
-	"tensile/internal/needs"
 )
 
 // tiled are gradients of more than graph.TileBytes: of a linear layer from i to o for n rows, of a table of o rows of i
@@ -44,30 +43,20 @@ func testTiles[T gemm.Float](t *testing.T, e *gemm.Engine) {
 		rng := randoms(uint64(s.n))
 		x, dy := normal[T](rng, s.n, s.i), normal[T](rng, s.n, s.o)
 		checkTiles(t, e, graph.LinearDW, graph.Attrs{}, x, dy)
-		if e.Threads() == 1 { // it multiplies no matrices
-			checkTiles(t, e, graph.EmbeddingDW, graph.Attrs{Extent: [2]int{s.o}}, randomIndices[T](rng, s.n, s.o),
-				normal[T](rng, s.n, s.i))
-		}
+		checkTiles(t, e, graph.EmbeddingDW, graph.Attrs{Extent: [2]int{s.o}}, randomIndices[T](rng, s.n, s.o),
+			normal[T](rng, s.n, s.i))
 	}
 }
 
 // A tile of a gradient has the bits that it has in the whole.
 func TestTiles(t *testing.T) {
-	for _, library := range []string{"gonum", "openblas"} {
-		for _, threads := range long.Or([]int{2}, []int{1, 2, 3}) {
-			t.Run(fmt.Sprintf("%s,threads=%d", library, threads), func(t *testing.T) {
-				e, err := gemm.Open(threads, gemm.Options{NoOpenBLAS: library == "gonum"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if library == "openblas" {
-					needs.OpenBLAS(t, e.Name())
-				}
-				t.Run("float32", func(t *testing.T) { testTiles[float32](t, e) })
-				if threads == 2 {
-					t.Run("float64", func(t *testing.T) { testTiles[float64](t, e) })
-				}
-			})
-		}
+	for _, threads := range long.Or([]int{2}, []int{1, 2, 3}) {
+		t.Run(fmt.Sprintf("threads=%d", threads), func(t *testing.T) {
+			e := engine(t, threads)
+			t.Run("float32", func(t *testing.T) { testTiles[float32](t, e) })
+			if threads == 2 {
+				t.Run("float64", func(t *testing.T) { testTiles[float64](t, e) })
+			}
+		})
 	}
 }

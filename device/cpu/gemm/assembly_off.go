@@ -1,5 +1,0 @@
-//go:build !amd64 || noasm || gccgo || safe
-
-package gemm
-
-const assembly = false
