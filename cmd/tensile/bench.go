@@ -29,7 +29,7 @@ func benchCommand() *cobra.Command {
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("%s: there is no benchmark %q: choose pool, plan, frontier, checkpoint, share, "+
-					"controller, observe, paper or real", c.CommandPath(), args[0])
+					"controller, observe, cpu, paper or real", c.CommandPath(), args[0])
 			}
 			return nil
 		},
@@ -37,7 +37,7 @@ func benchCommand() *cobra.Command {
 	}
 	c.AddCommand(benchPoolCommand(), benchPlanCommand(), benchFrontierCommand(), benchCheckpointCommand(),
 		benchShareCommand(), benchControllerCommand(), benchObserveCommand(), benchPaperCommand(),
-		benchRealCommand())
+		benchRealCommand(), benchCPUCommand())
 	return c
 }
 

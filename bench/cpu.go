@@ -1,0 +1,189 @@
+package bench
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"tensile/controller"
+	"tensile/controller/local"
+	"tensile/device/cpu"
+	"tensile/graph/autodiff"
+	"tensile/models/task"
+	"tensile/scheduler/planner"
+	"tensile/wire"
+)
+
+// CPUOptions say what MeasureCPU measures.
+type CPUOptions struct {
+	Python   string   // an interpreter with PyTorch and what it exports ONNX files with
+	Dir      string   // an empty folder for these files
+	Networks []string // begin with one of these; none: all
+	Threads  []int
+	Steps    int // of a measurement, after two that are not counted
+	Rounds   int // measurements of each, PyTorch's and ours in turns
+	// Progress is told the share of the measurements that are over; may be nil.
+	Progress func(done float64)
+}
+
+// CPUReport compares the CPU device with PyTorch on networks that PyTorch has exported, each trained by Adam from the
+// same weights in the same batches.
+type CPUReport struct {
+	Steps  int      `json:"steps"`
+	Rounds int      `json:"rounds"`
+	Rows   []CPURow `json:"networks"`
+}
+
+// CPURow has the medians of the rounds of a network.
+type CPURow struct {
+	Network string  `json:"network"`
+	Threads int     `json:"threads"`
+	Ours    CPUStep `json:"tensile"`
+	Torch   CPUStep `json:"torch"`
+}
+
+// CPUStep is what an iteration takes.
+type CPUStep struct {
+	CPU  float64 `json:"cpu_ms"` // of all threads
+	Wall float64 `json:"wall_ms"`
+}
+
+//go:embed cpu_networks.py
+var cpuNetworks string
+
+// exported is a network that PyTorch has written.
+type exported struct {
+	Name  string `json:"name"`
+	File  string `json:"file"`
+	Batch int    `json:"batch"`
+}
+
+// MeasureCPU trains each network on the CPU device and with PyTorch, in turns. It needs PyTorch.
+func MeasureCPU(ctx context.Context, o CPUOptions) (*CPUReport, error) {
+	var networks []exported
+	if err := askTorch(ctx, o.Python, &networks, "export", o.Dir); err != nil {
+		return nil, err
+	}
+	wanted := func(n exported) bool {
+		return len(o.Networks) == 0 ||
+			slices.ContainsFunc(o.Networks, func(begin string) bool { return strings.HasPrefix(n.Name, begin) })
+	}
+	networks = slices.DeleteFunc(networks, func(n exported) bool { return !wanted(n) })
+	if len(networks) == 0 {
+		return nil, fmt.Errorf("no network begins with %s", strings.Join(o.Networks, " or "))
+	}
+	r := &CPUReport{Steps: o.Steps, Rounds: o.Rounds}
+	for _, n := range networks {
+		for _, threads := range o.Threads {
+			var ours, torch []CPUStep
+			for range o.Rounds {
+				if o.Progress != nil {
+					done := float64(len(r.Rows)) + float64(len(ours))/float64(o.Rounds)
+					o.Progress(done / float64(len(networks)*len(o.Threads)))
+				}
+				var step CPUStep
+				if err := askTorch(ctx, o.Python, &step, "time", n.Name, fmt.Sprint(threads),
+					fmt.Sprint(o.Steps)); err != nil {
+					return nil, err
+				}
+				torch = append(torch, step)
+				step, err := stepOf(ctx, n, threads, o.Steps)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", n.Name, err)
+				}
+				ours = append(ours, step)
+			}
+			r.Rows = append(r.Rows, CPURow{n.Name, threads, medianStep(ours), medianStep(torch)})
+		}
+	}
+	return r, nil
+}
+
+// askTorch runs cpu_networks.py and reads its answer.
+func askTorch(ctx context.Context, python string, answer any, args ...string) error {
+	c := exec.CommandContext(ctx, python, append([]string{"-c", cpuNetworks}, args...)...)
+	out, err := c.Output()
+	if err == nil {
+		return json.Unmarshal(out, answer)
+	}
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
+		lines := strings.Split(strings.TrimSpace(string(ended.Stderr)), "\n")
+		err = errors.New(lines[len(lines)-1])
+	}
+	return fmt.Errorf("%s with PyTorch: %w", python, err)
+}
+
+// warmSteps are not counted: the first takes its memory from the system.
+const warmSteps = 2
+
+// stepOf trains a network without a plan on the CPU device.
+func stepOf(ctx context.Context, n exported, threads, steps int) (s CPUStep, err error) {
+	rule, err := autodiff.ParseOptimizer("adam", nil)
+	if err != nil {
+		return s, err
+	}
+	tasks, err := task.Load([]string{n.File}, task.Settings{Batch: n.Batch, Optimizer: rule})
+	if err != nil {
+		return s, err
+	}
+	if err := tasks[0].Begin(n.File); err != nil {
+		return s, err
+	}
+	d, err := cpu.New(cpu.Options{Threads: threads})
+	if err != nil {
+		return s, err
+	}
+	defer d.Close()
+	var wall time.Time
+	var used time.Duration
+	o := local.Options{Iterations: warmSteps + steps + 1, // the last may go on beside what closes the job
+		Config: controller.Config{Policy: "none-all", MemorySharing: wire.NoSharing}}
+	o.Observe = func(i local.Iterated) {
+		switch i.Report.Iteration {
+		case warmSteps:
+			wall, used = time.Now(), processorTime()
+		case warmSteps + steps:
+			s.Wall = time.Since(wall).Seconds() * 1e3 / float64(steps)
+			s.CPU = (processorTime() - used).Seconds() * 1e3 / float64(steps)
+		}
+	}
+	_, err = local.Train(ctx, d, planner.Describe(d, planner.Roofline(d.Facts())), tasks, o)
+	return s, err
+}
+
+func medianStep(all []CPUStep) CPUStep {
+	middle := func(of func(CPUStep) float64) float64 {
+		var values []float64
+		for _, s := range all {
+			values = append(values, of(s))
+		}
+		slices.Sort(values)
+		return values[len(values)/2]
+	}
+	return CPUStep{middle(func(s CPUStep) float64 { return s.CPU }), middle(func(s CPUStep) float64 { return s.Wall })}
+}
+
+// WriteTable prints the report for people.
+func (r *CPUReport) WriteTable(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "NETWORK\tTHREADS\tCPU\tTORCH\tRATIO\tWALL\tTORCH\tRATIO\t")
+	for _, row := range r.Rows {
+		fmt.Fprintf(t, "%s\t%d\t%.1f ms\t%.1f ms\t%.2f\t%.1f ms\t%.1f ms\t%.2f\t\n", row.Network, row.Threads,
+			row.Ours.CPU, row.Torch.CPU, row.Ours.CPU/row.Torch.CPU, row.Ours.Wall, row.Torch.Wall,
+			row.Ours.Wall/row.Torch.Wall)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "Medians of %d measurements of %d iterations, in turns; a ratio below 1 says that "+
+		"Tensile is faster.\n", r.Rounds, r.Steps)
+	return err
+}
