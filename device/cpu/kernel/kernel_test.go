@@ -295,19 +295,21 @@ func TestBugsPanic(t *testing.T) {
 	}
 }
 
-// TestInPlace makes every op that may be made in place of an operand so, in each place, and demands the bits of the op
-// with a storage of its own.
-func testInPlace[T gemm.Float](t *testing.T) {
+// TestInPlace makes every op that may be made in place of an operand so, in each place, and demands the bits that all
+// outputs have with storages of their own, also where threads compute parts of it.
+func testInPlace[T gemm.Float](t *testing.T, e *gemm.Engine) {
 	tried := 0
 	for _, x := range examples[T]() {
 		for _, operand := range graph.MayOverwrite(x.kind) {
 			want := apply(t, job{seed: 3}, x.kind, x.attrs, x.in(randoms(7))...)
 			attrs := x.attrs
 			attrs.InPlace = 1 + operand
-			c := call(t, job{seed: 3}, x.kind, attrs, x.in(randoms(7))...)
+			c := call(t, job{seed: 3, engine: e}, x.kind, attrs, x.in(randoms(7))...)
 			Run(c)
-			if !sameBits(c.Out[0], want[0].data) {
-				t.Errorf("%s in place of operand %d has other bits", x.kind, operand)
+			for i, got := range c.Out {
+				if !sameBits(got, want[i].data) {
+					t.Errorf("output %d of %s in place of operand %d has other bits", i, x.kind, operand)
+				}
 			}
 			for i, before := range x.in(randoms(7)) {
 				if i != operand && !sameBits(c.In[i], before.data) {
@@ -323,6 +325,9 @@ func testInPlace[T gemm.Float](t *testing.T) {
 }
 
 func TestInPlace(t *testing.T) {
-	t.Run("float32", testInPlace[float32])
-	t.Run("float64", testInPlace[float64])
+	t.Run("float32", func(t *testing.T) { testInPlace[float32](t, engine(t, 1)) })
+	t.Run("float64", func(t *testing.T) { testInPlace[float64](t, engine(t, 1)) })
+	defer func(before int) { leastElements = before }(leastElements)
+	leastElements = 1
+	t.Run("threads", func(t *testing.T) { testInPlace[float32](t, engine(t, 3)) })
 }

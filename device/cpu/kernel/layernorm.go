@@ -39,11 +39,6 @@ func layerNormGrad[T gemm.Float](c *Call[T]) {
 	clear(dgamma)
 	clear(dbeta)
 	n, width := c.InShapes[0][0], len(gamma)
-	if dx != nil {
-		c.eachOf(n, 2*width, func(r int) {
-			layerNormRow(item(dx, r, n), item(x, r, n), item(dy, r, n), gamma, float64(mean[r]), float64(scale[r]))
-		})
-	}
 	c.split(width, 2*n, func(first, end int) {
 		for r := range n {
 			from, grad := item(x, r, n)[first:end], item(dy, r, n)[first:end]
@@ -57,6 +52,11 @@ func layerNormGrad[T gemm.Float](c *Call[T]) {
 			}
 		}
 	})
+	if dx != nil { // at the end, as it may be dy's memory
+		c.eachOf(n, 2*width, func(r int) {
+			layerNormRow(item(dx, r, n), item(x, r, n), item(dy, r, n), gamma, float64(mean[r]), float64(scale[r]))
+		})
+	}
 }
 
 // layerNormRow writes a row of dx.
