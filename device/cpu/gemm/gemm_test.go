@@ -100,7 +100,7 @@ func plainly(t *testing.T, test func(t *testing.T)) {
 	})
 }
 
-// Every form of every shape has the bits that the definition says, also with sources in place of A and B and C in
+// Every form of every shape has the bits that the definition says, also with sources in place of A and B or C in
 // segments, and C's other elements stay.
 func testDefinition[T Float](t *testing.T) {
 	e := New(nil)
@@ -111,22 +111,25 @@ func testDefinition[T Float](t *testing.T) {
 		for form := range 8 {
 			p := random[T](uint64(form), shape, form&1 != 0, form&2 != 0, form&4 != 0)
 			want := defined(p)
-			for _, source := range []bool{false, true} {
-				q := p
+			for how := range 3 {
+				q, source, segments := p, how == 1, how > 0
 				q.C.Data = slices.Clone(p.C.Data)
 				if source {
 					q.B = Matrix[T]{Source: stored[T]{p.B}, Transposed: p.B.Transposed}
 					if !p.A.Transposed {
 						q.A = Matrix[T]{Source: stored[T]{p.A}}
 					}
+				}
+				if segments {
 					q.C = inSegments(q.C, p.M, p.N)
 				}
 				Multiply(e, q)
-				if source {
+				if segments {
 					q.C = outOfSegments(q.C, p.C, p.M, p.N)
 				}
 				if !slices.EqualFunc(q.C.Data, want, sameBits) {
-					t.Errorf("%v, form %d, source %v: other bits than the definition's", shape, form, source)
+					t.Errorf("%v, form %d, source %v, segments %v: other bits than the definition's", shape, form, source,
+						segments)
 				}
 			}
 		}

@@ -40,7 +40,7 @@ type Product[T Float] struct {
 // Multiply computes the product. C must not overlap A or B.
 func Multiply[T Float](e *Engine, p Product[T]) {
 	p.check()
-	if p.B.Source == nil && p.B.Transposed && p.M <= fewRows && p.M < p.N {
+	if p.B.Source == nil && p.B.Transposed && p.C.Segment == 0 && p.M <= fewRows && p.M < p.N {
 		p.turn()
 	}
 	if e.crew == nil || p.M*p.N*p.K < 2*leastProducts {
