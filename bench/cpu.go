@@ -112,9 +112,15 @@ func askTorch(ctx context.Context, python string, answer any, args ...string) er
 	c := exec.CommandContext(ctx, python, append([]string{"-c", cpuNetworks}, args...)...)
 	out, err := c.Output()
 	if err == nil {
-		return json.Unmarshal(out, answer)
+		if err = json.Unmarshal(out, answer); err == nil {
+			return nil
+		}
+		err = fmt.Errorf("no answer in JSON: %w", err)
 	}
-	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
+	if stopped := context.Cause(ctx); stopped != nil {
+		return stopped
+	}
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok && len(ended.Stderr) > 0 {
 		lines := strings.Split(strings.TrimSpace(string(ended.Stderr)), "\n")
 		err = errors.New(lines[len(lines)-1])
 	}
