@@ -53,6 +53,14 @@ func (t *training) run(ctx context.Context) (*local.Run, error) {
 		run, err := t.processes(ctx)
 		return run, t.interrupted(err)
 	}
+	end := func() {}
+	if t.save { // the planned run
+		var err error
+		if end, err = profileTo(t.flags.profile); err != nil {
+			return nil, fmt.Errorf("--profile: %w", err)
+		}
+	}
+	defer end()
 	run, err := local.Train(ctx, t.session.device, t.device(), t.session.Tasks, local.Options{Config: t.config(),
 		Iterations: t.flags.iterations, From: t.flags.from,
 		AnyDevice: t.flags.anyDevice, Priorities: t.session.priorities, SwapRates: t.session.swapRates,
