@@ -19,7 +19,7 @@ type fold struct {
 
 // folds are made in all commands that have the flag of a row, or at least two of its parts where it has no own value.
 var folds = []fold{
-	{"device", "; also as a list: cpu,threads=4", []string{"threads", "link", "noise", "mispredict",
+	{"device", "; also as a list: cpu,threads=4", []string{"threads", "link", "no-openblas", "noise", "mispredict",
 		"profile"}},
 	{"with", "sizes of the networks and how they are trained, as in --with image=32,lr=0.1", []string{"batch", "image",
 		"channels", "classes", "sequence", "vocabulary", "optimizer", "lr", "loss", "order", "seed", "replicas"}},
@@ -50,6 +50,9 @@ var folds = []fold{
 
 // keepsOwn are parts that help shows as flags, too: those that are given most.
 var keepsOwn = []string{"batch", "image", "explain"}
+
+// withoutEffect are parts that are still taken and that help does not show.
+var withoutEffect = []string{"no-openblas"}
 
 // folded is the value of a flag that takes a list.
 type folded struct {
@@ -136,8 +139,11 @@ func (f *fold) apply(c *cobra.Command) {
 		if name == "" {
 			name = key
 		}
-		if flag := c.Flags().Lookup(name); flag != nil && !flag.Hidden {
-			v.parts[key], v.keys = flag, append(v.keys, key)
+		if flag := c.Flags().Lookup(name); flag != nil && (!flag.Hidden || slices.Contains(withoutEffect, name)) {
+			v.parts[key] = flag
+			if !flag.Hidden {
+				v.keys = append(v.keys, key)
+			}
 		}
 	}
 	to := c.Flags().Lookup(f.flag)
