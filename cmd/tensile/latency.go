@@ -153,7 +153,7 @@ func keep(m *predictor.Model, path string) error {
 	return m.Save(path)
 }
 
-// modelName is a device as its model knows it: the library of its products and their threads change latencies.
+// modelName is a device as its model knows it: the number of its threads changes latencies.
 func (p *planFlags) modelName(d device.Device) string {
 	return fmt.Sprintf("%s, threads %d", d.Name(), p.threads)
 }

@@ -149,7 +149,7 @@ func tiedNetwork(rows, width int, o autodiff.Optimizer) (*graph.Graph, error) {
 	return b.Graph()
 }
 
-// TestTilesOfLargeParameter: so it is with the tiles that networks really have, with OpenBLAS too.
+// TestTilesOfLargeParameter: so it is with the tiles that networks really have.
 func TestTilesOfLargeParameter(t *testing.T) {
 	g, err := tiedNetwork(2103, 2049, nil)
 	if err != nil {

@@ -57,8 +57,8 @@ func (c *Crew) Threads() int {
 // partsOfThread is in how many parts a loop is divided for each thread, so that one that began late has fewer.
 const partsOfThread = 2
 
-// Split calls do with parts that together are [0, n), each of at least grain indices unless n is smaller, at once on as
-// many threads as are free. It returns when all is done.
+// Split calls do with parts that together are [0, n), each but the last of at least grain indices unless n is smaller,
+// at once on as many threads as are free. It returns when all is done.
 func (c *Crew) Split(n, grain int, do func(from, to int)) {
 	parts := min(n/max(grain, 1), partsOfThread*c.Threads())
 	if c == nil || parts < 2 {
