@@ -34,8 +34,8 @@ type CPUOptions struct {
 	Progress func(done float64)
 }
 
-// CPUReport compares the CPU device with PyTorch on networks that PyTorch has exported, each trained by Adam from the
-// same weights in the same batches.
+// CPUReport compares the CPU device with PyTorch on networks that PyTorch has exported, each trained by Adam in batches
+// of the same size. Weights and batches are random on both sides, and not the same.
 type CPUReport struct {
 	Steps  int      `json:"steps"`
 	Rounds int      `json:"rounds"`
