@@ -220,7 +220,7 @@ func (f *planFlags) registerDevice(c *cobra.Command) {
 	c.Flags().MarkHidden("fake")
 	c.Flags().StringVar(&f.link, "link", "none", "copy rate limit per direction: "+linkForms())
 	complete(c, "link", append([]string{"none"}, cost.Names()...)...)
-	c.Flags().IntVar(&f.threads, "threads", runtime.NumCPU(),
+	c.Flags().IntVar(&f.threads, "threads", runtime.GOMAXPROCS(0),
 		"threads of the cpu device for all jobs of a process together; results are the same to the bit with any number")
 	c.Flags().Bool("no-openblas", false, "has no effect any more: all products are computed by Tensile itself")
 	c.Flags().MarkHidden("no-openblas")

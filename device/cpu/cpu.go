@@ -59,8 +59,8 @@ const align graph.Bytes = 256
 
 // New opens the device and measures, in a few ten milliseconds, the rates that Facts reports.
 func New(o Options) (*Device, error) {
-	d := &Device{engine: gemm.New(crew.New(o.Threads)), start: time.Now(), memory: available(),
-		happened: make(chan struct{}, 1), trace: o.Trace, enters: newArrivals(), page: o.Page}
+	d := &Device{start: time.Now(), memory: available(), happened: make(chan struct{}, 1), trace: o.Trace,
+		enters: newArrivals(), page: o.Page}
 	if d.page == 0 {
 		d.page = largePage
 	}
@@ -68,8 +68,10 @@ func New(o Options) (*Device, error) {
 		return nil, fmt.Errorf("open the cpu device with pages of %d bytes: not a multiple of the system's %d", d.page,
 			system)
 	}
+	d.engine = gemm.New(crew.New(o.Threads))
 	var err error
 	if d.facts, err = measure(d.engine); err != nil {
+		d.Close()
 		return nil, fmt.Errorf("open the cpu device: %w", err)
 	}
 	d.facts.Memory = d.memory

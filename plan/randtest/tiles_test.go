@@ -19,9 +19,8 @@ import (
 	"tensile/plan"
 )
 
-// smallTiles divides parameters that are far below the size from which the cpu device computes gradients in tiles.
-// gonum has two ways to multiply, for less than 32 rows and for more, so that tiles have as many as that, or the whole
-// has less.
+// smallTiles divides parameters that are far below the size from which the cpu device computes gradients in tiles: into
+// three, or into tiles of 32 rows and more.
 func smallTiles(s graph.Shape) int {
 	if s.Bytes() < 256 {
 		return s[0]

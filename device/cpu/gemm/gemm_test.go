@@ -128,8 +128,8 @@ func testDefinition[T Float](t *testing.T) {
 					q.C = outOfSegments(q.C, p.C, p.M, p.N)
 				}
 				if !slices.EqualFunc(q.C.Data, want, sameBits) {
-					t.Errorf("%v, form %d, source %v, segments %v: other bits than the definition's", shape, form, source,
-						segments)
+					t.Errorf("%v, form %d, source %v, segments %v: other bits than the definition's", shape, form,
+						source, segments)
 				}
 			}
 		}

@@ -13,7 +13,7 @@ import (
 // for n ids.
 var tiled = []struct{ n, i, o int }{
 	{5, 2049, 2103},    // a tile of 2032 rows, the rest has 71
-	{3, 130_001, 37},   // the rest has fewer rows than gonum packs
+	{3, 130_001, 37},   // the rest has fewer rows
 	{17, 1_000_003, 6}, // tiles of 4 rows
 }
 
