@@ -55,7 +55,7 @@ LONG = $$(grep -rlE --include='*_test.go' '\blong\.(Only|On|Or|Rounds|Soak)\(' .
 test-long: ## what test-all has beyond test, and vet, of which go test runs a part
 	$(WITH) $(GO) vet ./...
 	$(if $(GPU),$(SETTINGS) $(GO) vet -tags gpu $(TAGGED))
-	$(WITH) $(GO) run ./internal/testrun -count=1 -timeout 60m $(LONG) -long
+	$(WITH) $(GO) run ./internal/testrun -count=1 -timeout 2h $(LONG) -long
 
 TAGGED = ./device/cuda/cudaabi ./device/cuda/driver ./device/cuda/fakecuda/bridge ./device/cuda/fakecuda/library ./cmd/tensile
 test-gpu-fake: ## what needs the tag gpu, on a driver without a GPU
