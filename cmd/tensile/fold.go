@@ -51,9 +51,6 @@ var folds = []fold{
 // keepsOwn are parts that help shows as flags, too: those that are given most.
 var keepsOwn = []string{"batch", "image", "explain"}
 
-// withoutEffect are parts that are still taken and that help does not show.
-var withoutEffect = []string{"no-openblas"}
-
 // folded is the value of a flag that takes a list.
 type folded struct {
 	pflag.Value                        // its own; nil: it has none
@@ -139,7 +136,7 @@ func (f *fold) apply(c *cobra.Command) {
 		if name == "" {
 			name = key
 		}
-		if flag := c.Flags().Lookup(name); flag != nil && (!flag.Hidden || slices.Contains(withoutEffect, name)) {
+		if flag := c.Flags().Lookup(name); flag != nil {
 			v.parts[key] = flag
 			if !flag.Hidden {
 				v.keys = append(v.keys, key)
