@@ -18,8 +18,6 @@ type Device struct {
 	Identity string `json:"identity"`
 	// Host is the name of the machine that has the device; "": unknown.
 	Host string `json:"host,omitzero"`
-	// Threads is how many threads a job has on a cpu; 0 for other devices.
-	Threads int `json:"threads,omitzero" bound:"count"`
 
 	// Align is what offsets in an arena are multiples of, in bytes: a power of two.
 	Align graph.Bytes `json:"align_bytes" bound:"storage"`

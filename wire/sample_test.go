@@ -39,7 +39,7 @@ func samples() []Message {
 	}
 	meeting := &Meeting{Address: "10.0.0.7:40123", Key: "QG5ZKDYV6A2MUE7XHXN5LTXQHU", Certificate: string(digest)}
 	free := graph.Bytes(2048)
-	brought := Device{Name: "lab-cpu", Model: "cpu", Identity: "cpu/gonum", Host: "lab", Threads: 2, Align: 64,
+	brought := Device{Name: "lab-cpu", Model: "cpu", Identity: "cpu/gonum", Host: "lab", Align: 64,
 		Page: 4096, Context: 1 << 28, Budget: 1 << 30, HostMemory: 1 << 31, Limited: true, Drained: true,
 		Facts: cost.Facts{Name: "cpu", Compute: 1e11, Bandwidth: 1e10, Out: cost.Link{Rate: 5e9, Latency: 10},
 			In: cost.Link{Rate: 6e9, Latency: 20}, Host: cost.Link{Rate: 7e9, Latency: 30}, Memory: 1 << 33,

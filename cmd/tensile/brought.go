@@ -74,7 +74,7 @@ func (f *bringFlags) brings(d device.Device, p *planFlags, link linkRate) (*wire
 	}
 	on := planner.Describe(d, planner.Roofline(d.Facts()))
 	b := &wire.Device{Name: cmp.Or(f.name, deviceName(p.device)), Model: p.device, Identity: d.Identity(),
-		Threads: p.threads, Align: on.Align, Page: on.Page, Context: p.context, Budget: d.Facts().Memory,
+		Align: on.Align, Page: on.Page, Context: p.context, Budget: d.Facts().Memory,
 		HostMemory: host, Facts: d.Facts(), Limited: link.rate > 0}
 	if b.Host, err = os.Hostname(); err != nil {
 		return nil, err
