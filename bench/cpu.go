@@ -66,11 +66,13 @@ type exported struct {
 	Batch int    `json:"batch"`
 }
 
-// MeasureCPU trains each network on the CPU device and with PyTorch, in turns. It needs PyTorch.
+// MeasureCPU trains each network on the CPU device and with PyTorch, in turns. It needs PyTorch. With an error it
+// returns the rows that it has.
 func MeasureCPU(ctx context.Context, o CPUOptions) (*CPUReport, error) {
+	r := &CPUReport{Steps: o.Steps, Rounds: o.Rounds}
 	var networks []exported
 	if err := askTorch(ctx, o.Python, &networks, "export", o.Dir); err != nil {
-		return nil, err
+		return r, err
 	}
 	wanted := func(n exported) bool {
 		return len(o.Networks) == 0 ||
@@ -78,33 +80,41 @@ func MeasureCPU(ctx context.Context, o CPUOptions) (*CPUReport, error) {
 	}
 	networks = slices.DeleteFunc(networks, func(n exported) bool { return !wanted(n) })
 	if len(networks) == 0 {
-		return nil, fmt.Errorf("no network begins with %s", strings.Join(o.Networks, " or "))
+		return r, fmt.Errorf("no network begins with %s", strings.Join(o.Networks, " or "))
 	}
-	r := &CPUReport{Steps: o.Steps, Rounds: o.Rounds}
 	for _, n := range networks {
 		for _, threads := range o.Threads {
-			var ours, torch []CPUStep
-			for range o.Rounds {
+			row, err := o.row(ctx, n, threads, func(share float64) {
 				if o.Progress != nil {
-					done := float64(len(r.Rows)) + float64(len(ours))/float64(o.Rounds)
-					o.Progress(done / float64(len(networks)*len(o.Threads)))
+					o.Progress((float64(len(r.Rows)) + share) / float64(len(networks)*len(o.Threads)))
 				}
-				var step CPUStep
-				if err := askTorch(ctx, o.Python, &step, "time", n.Name, fmt.Sprint(threads),
-					fmt.Sprint(o.Steps)); err != nil {
-					return nil, err
-				}
-				torch = append(torch, step)
-				step, err := stepOf(ctx, n, threads, o.Steps)
-				if err != nil {
-					return nil, fmt.Errorf("%s: %w", n.Name, err)
-				}
-				ours = append(ours, step)
+			})
+			if err != nil {
+				return r, err
 			}
-			r.Rows = append(r.Rows, CPURow{n.Name, threads, medianStep(ours), medianStep(torch)})
+			r.Rows = append(r.Rows, row)
 		}
 	}
 	return r, nil
+}
+
+// row measures a network with a number of threads. progress is told the share that is over.
+func (o *CPUOptions) row(ctx context.Context, n exported, threads int, progress func(share float64)) (CPURow, error) {
+	var ours, torch []CPUStep
+	for round := range o.Rounds {
+		progress(float64(round) / float64(o.Rounds))
+		var step CPUStep
+		err := askTorch(ctx, o.Python, &step, "time", n.Name, fmt.Sprint(threads), fmt.Sprint(o.Steps))
+		if err != nil {
+			return CPURow{}, err
+		}
+		torch = append(torch, step)
+		if step, err = stepOf(ctx, n, threads, o.Steps); err != nil {
+			return CPURow{}, fmt.Errorf("%s: %w", n.Name, err)
+		}
+		ours = append(ours, step)
+	}
+	return CPURow{n.Name, threads, medianStep(ours), medianStep(torch)}, nil
 }
 
 // askTorch runs cpu_networks.py and reads its answer.
@@ -166,15 +176,11 @@ func stepOf(ctx context.Context, n exported, threads, steps int) (s CPUStep, err
 }
 
 func medianStep(all []CPUStep) CPUStep {
-	middle := func(of func(CPUStep) float64) float64 {
-		var values []float64
-		for _, s := range all {
-			values = append(values, of(s))
-		}
-		slices.Sort(values)
-		return values[len(values)/2]
+	var cpu, wall []float64
+	for _, s := range all {
+		cpu, wall = append(cpu, s.CPU), append(wall, s.Wall)
 	}
-	return CPUStep{middle(func(s CPUStep) float64 { return s.CPU }), middle(func(s CPUStep) float64 { return s.Wall })}
+	return CPUStep{median(cpu), median(wall)}
 }
 
 // WriteTable prints the report for people.

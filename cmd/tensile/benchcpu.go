@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -35,6 +36,9 @@ float32, without a plan. Processor time counts all threads.`,
 			o.Progress, end = timeLeft(c.ErrOrStderr())
 			r, err := bench.MeasureCPU(c.Context(), o)
 			end()
+			if err != nil && !json && len(r.Rows) > 0 { // minutes of measuring are not lost by an interrupt
+				err = errors.Join(r.WriteTable(c.OutOrStdout()), err)
+			}
 			return printShare(c.OutOrStdout(), r, json, err)
 		},
 	}

@@ -107,7 +107,7 @@ func profileTo(path string) (end func(), err error) {
 		return nil, err
 	}
 	if err := pprof.StartCPUProfile(file); err != nil {
-		return nil, err
+		return nil, errors.Join(err, file.Close())
 	}
 	return func() { pprof.StopCPUProfile(); file.Close() }, nil
 }
