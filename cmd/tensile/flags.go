@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -159,7 +158,8 @@ type planFlags struct {
 	device   string
 	fake     bool
 	link     string
-	threads  int
+	threads  int  // 0: every core, until a device is opened
+	cores    bool // nobody has chosen a number of threads
 	policy   string
 	budget   string
 	overhead string
@@ -220,8 +220,9 @@ func (f *planFlags) registerDevice(c *cobra.Command) {
 	c.Flags().MarkHidden("fake")
 	c.Flags().StringVar(&f.link, "link", "none", "copy rate limit per direction: "+linkForms())
 	complete(c, "link", append([]string{"none"}, cost.Names()...)...)
-	c.Flags().IntVar(&f.threads, "threads", runtime.GOMAXPROCS(0),
-		"threads of the cpu device for all jobs of a process together; results are the same to the bit with any number")
+	c.Flags().IntVar(&f.threads, "threads", 0,
+		"threads of the cpu device for all jobs of a process together; results are the same to the bit with any number "+
+			"(default: all cores, divided among the executors of a run)")
 	c.Flags().Bool("no-openblas", false, "has no effect any more: all products are computed by Tensile itself")
 	c.Flags().MarkHidden("no-openblas")
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,6 +179,9 @@ func openDevice(f *planFlags) (device.Device, linkRate, error) {
 	case f.device == "cpu":
 	default:
 		return nil, linkRate{}, fmt.Errorf("--device %q: use cpu, cuda or sim:NAME (%s)", f.device, simNames())
+	}
+	if f.threads == 0 {
+		f.threads, f.cores = min(runtime.GOMAXPROCS(0), maxThreads), true
 	}
 	if f.threads < 1 || f.threads > maxThreads {
 		return nil, linkRate{}, fmt.Errorf("--threads %d: give 1 to %d", f.threads, maxThreads)
