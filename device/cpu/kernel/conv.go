@@ -30,9 +30,9 @@ type layout struct {
 	share    int // of time relative to the first, in thousandths; 0: the same
 }
 
-// layouts are the variants, the default first. The shares are what BenchmarkConvolution came to on one thread of an EPYC
-// with AVX2: geometric means of 64 channels at 32 x 32, 512 at 7 x 7 and 3 at 224 x 224 as far as they have the variant,
-// best of four.
+// layouts are the variants, the default first. The shares are what BenchmarkConvolution came to on one thread of an
+// EPYC with AVX2: geometric means of 64 channels at 32 x 32, 512 at 7 x 7 and 3 at 224 x 224 as far as they have the
+// variant, best of four.
 var layouts = []layout{
 	{"direct", chunkElements, 0},
 	{"columns-256k", chunkElements / 4, 1090},
