@@ -221,8 +221,8 @@ func (f *planFlags) registerDevice(c *cobra.Command) {
 	c.Flags().StringVar(&f.link, "link", "none", "copy rate limit per direction: "+linkForms())
 	complete(c, "link", append([]string{"none"}, cost.Names()...)...)
 	c.Flags().IntVar(&f.threads, "threads", 0,
-		"threads of the cpu device for all jobs of a process together; results are the same to the bit with any number "+
-			"(default: all cores, divided among the executors of a run)")
+		"threads of the cpu device for all jobs of a process together; results are the same to the bit with any "+
+			"number (default: all cores, divided among the executors of a run)")
 	c.Flags().Bool("no-openblas", false, "has no effect any more: all products are computed by Tensile itself")
 	c.Flags().MarkHidden("no-openblas")
 }
