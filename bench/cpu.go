@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,8 +15,11 @@ import (
 	"tensile/controller"
 	"tensile/controller/local"
 	"tensile/device/cpu"
+	"tensile/executor"
+	"tensile/graph"
 	"tensile/graph/autodiff"
 	"tensile/models/task"
+	"tensile/plan/program"
 	"tensile/scheduler/planner"
 	"tensile/wire"
 )
@@ -48,6 +50,8 @@ type CPURow struct {
 	Threads int     `json:"threads"`
 	Ours    CPUStep `json:"tensile"`
 	Torch   CPUStep `json:"torch"`
+	// Ops says where the time goes. They are of the first round, of PyTorch by its profiler, which costs a little.
+	Ops []CPUGroup `json:"ops"`
 }
 
 // CPUStep is what an iteration takes.
@@ -71,14 +75,9 @@ type exported struct {
 func MeasureCPU(ctx context.Context, o CPUOptions) (*CPUReport, error) {
 	r := &CPUReport{Steps: o.Steps, Rounds: o.Rounds}
 	var networks []exported
-	if err := askTorch(ctx, o.Python, &networks, "export", o.Dir); err != nil {
+	if err := askTorch(ctx, o.Python, &networks, append([]string{"export", o.Dir}, o.Networks...)...); err != nil {
 		return r, err
 	}
-	wanted := func(n exported) bool {
-		return len(o.Networks) == 0 ||
-			slices.ContainsFunc(o.Networks, func(begin string) bool { return strings.HasPrefix(n.Name, begin) })
-	}
-	networks = slices.DeleteFunc(networks, func(n exported) bool { return !wanted(n) })
 	if len(networks) == 0 {
 		return r, fmt.Errorf("no network begins with %s", strings.Join(o.Networks, " or "))
 	}
@@ -100,21 +99,35 @@ func MeasureCPU(ctx context.Context, o CPUOptions) (*CPUReport, error) {
 
 // row measures a network with a number of threads. progress is told the share that is over.
 func (o *CPUOptions) row(ctx context.Context, n exported, threads int, progress func(share float64)) (CPURow, error) {
+	row := CPURow{Network: n.Name, Threads: threads}
 	var ours, torch []CPUStep
 	for round := range o.Rounds {
 		progress(float64(round) / float64(o.Rounds))
-		var step CPUStep
-		err := askTorch(ctx, o.Python, &step, "time", n.Name, fmt.Sprint(threads), fmt.Sprint(o.Steps))
-		if err != nil {
-			return CPURow{}, err
+		var answer struct {
+			CPUStep
+			Ops map[string]float64 `json:"ops"` // milliseconds, by the profiler's names
 		}
-		torch = append(torch, step)
-		if step, err = stepOf(ctx, n, threads, o.Steps); err != nil {
-			return CPURow{}, fmt.Errorf("%s: %w", n.Name, err)
+		profiled := 0
+		if round == 0 {
+			profiled = o.Steps
+		}
+		err := askTorch(ctx, o.Python, &answer, "time", n.Name, fmt.Sprint(threads), fmt.Sprint(o.Steps),
+			fmt.Sprint(profiled))
+		if err != nil {
+			return row, err
+		}
+		torch = append(torch, answer.CPUStep)
+		step, ops, err := stepOf(ctx, n, threads, o.Steps)
+		if err != nil {
+			return row, fmt.Errorf("%s: %w", n.Name, err)
 		}
 		ours = append(ours, step)
+		if round == 0 {
+			row.Ops = groupOps(ops, answer.Ops)
+		}
 	}
-	return CPURow{n.Name, threads, medianStep(ours), medianStep(torch)}, nil
+	row.Ours, row.Torch = medianStep(ours), medianStep(torch)
+	return row, nil
 }
 
 // askTorch runs cpu_networks.py and reads its answer.
@@ -140,39 +153,48 @@ func askTorch(ctx context.Context, python string, answer any, args ...string) er
 // warmSteps are not counted: the first takes its memory from the system.
 const warmSteps = 2
 
-// stepOf trains a network without a plan on the CPU device.
-func stepOf(ctx context.Context, n exported, threads, steps int) (s CPUStep, err error) {
+// stepOf trains a network without a plan on the CPU device. ops has the milliseconds of an iteration by kind of op.
+func stepOf(ctx context.Context, n exported, threads, steps int) (s CPUStep, ops map[graph.Kind]float64, err error) {
 	rule, err := autodiff.ParseOptimizer("adam", nil)
 	if err != nil {
-		return s, err
+		return s, nil, err
 	}
 	tasks, err := task.Load([]string{n.File}, task.Settings{Batch: n.Batch, Optimizer: rule})
 	if err != nil {
-		return s, err
+		return s, nil, err
 	}
 	if err := tasks[0].Begin(n.File); err != nil {
-		return s, err
+		return s, nil, err
 	}
 	d, err := cpu.New(cpu.Options{Threads: threads})
 	if err != nil {
-		return s, err
+		return s, nil, err
 	}
 	defer d.Close()
 	var wall time.Time
 	var used time.Duration
+	var p *program.Program
+	ops = make(map[graph.Kind]float64)
 	o := local.Options{Iterations: warmSteps + steps + 1, // the last may go on beside what closes the job
 		Config: controller.Config{Policy: "none-all", MemorySharing: wire.NoSharing}}
+	o.Trace = func(_ string, t *executor.Trace) { p = t.Program }
 	o.Observe = func(i local.Iterated) {
-		switch i.Report.Iteration {
-		case warmSteps:
+		if i.Report.Iteration == warmSteps {
 			wall, used = time.Now(), processorTime()
-		case warmSteps + steps:
+		}
+		if i.Report.Iteration <= warmSteps || i.Report.Iteration > warmSteps+steps {
+			return
+		}
+		for slot, took := range i.Report.Steps {
+			ops[p.Graph.Ops[p.Plan.Steps[slot].Op].Kind] += took.Seconds() * 1e3 / float64(steps)
+		}
+		if i.Report.Iteration == warmSteps+steps {
 			s.Wall = time.Since(wall).Seconds() * 1e3 / float64(steps)
 			s.CPU = (processorTime() - used).Seconds() * 1e3 / float64(steps)
 		}
 	}
 	_, err = local.Train(ctx, d, planner.Describe(d, planner.Roofline(d.Facts())), tasks, o)
-	return s, err
+	return s, ops, err
 }
 
 func medianStep(all []CPUStep) CPUStep {
@@ -186,16 +208,17 @@ func medianStep(all []CPUStep) CPUStep {
 // WriteTable prints the report for people.
 func (r *CPUReport) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "NETWORK\tTHREADS\tCPU\tTORCH\tRATIO\tWALL\tTORCH\tRATIO\t")
+	fmt.Fprintln(t, "NETWORK\tTHREADS\tCPU\tTORCH\tRATIO\tWALL\tTORCH\tRATIO\tLARGEST LOSS\t")
 	for _, row := range r.Rows {
-		fmt.Fprintf(t, "%s\t%d\t%.1f ms\t%.1f ms\t%.2f\t%.1f ms\t%.1f ms\t%.2f\t\n", row.Network, row.Threads,
+		fmt.Fprintf(t, "%s\t%d\t%.1f ms\t%.1f ms\t%.2f\t%.1f ms\t%.1f ms\t%.2f\t%s\t\n", row.Network, row.Threads,
 			row.Ours.CPU, row.Torch.CPU, row.Ours.CPU/row.Torch.CPU, row.Ours.Wall, row.Torch.Wall,
-			row.Ours.Wall/row.Torch.Wall)
+			row.Ours.Wall/row.Torch.Wall, row.largestLoss())
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "Medians of %d measurements of %d iterations, in turns; a ratio below 1 says that "+
-		"Tensile is faster.\n", r.Rounds, r.Steps)
+		"Tensile is faster.\nThe largest loss is the group of ops that is most behind PyTorch's; --json has all.\n", r.Rounds,
+		r.Steps)
 	return err
 }

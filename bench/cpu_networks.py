@@ -1,5 +1,6 @@
-"""The networks of `tensile bench cpu` for PyTorch: `export FOLDER` writes each as NAME.onnx, `time NAME THREADS STEPS`
-trains one and prints the milliseconds of processor and wall time of a step as JSON."""
+"""The networks of `tensile bench cpu` for PyTorch: `export FOLDER BEGIN...` writes those whose names begin so as ONNX
+files, and `time NAME THREADS STEPS PROFILED` trains one and prints the milliseconds of processor and wall time of a step
+as JSON, and those of each op in as many steps more under the profiler."""
 
 import json
 import sys
@@ -140,9 +141,11 @@ NETWORKS = {
 }
 
 
-def export(folder):
+def export(folder, *begin):
     names = []
     for number, (name, (make, data)) in enumerate(NETWORKS.items()):
+        if begin and not name.startswith(begin):
+            continue
         torch.manual_seed(number)
         x, _ = data()
         file = f"{folder}/{number}.onnx"
@@ -152,29 +155,42 @@ def export(folder):
     print(json.dumps(names))
 
 
-def measure(name, threads, steps):
+def measure(name, threads, steps, profiled):
     torch.set_num_threads(threads)
     make, data = NETWORKS[name]
     model, (x, labels) = make().train(), data()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 
-    def step():
+    def passes():
         optimizer.zero_grad()
         F.cross_entropy(model(x).flatten(0, -2), labels.flatten()).backward()
-        optimizer.step()
 
     for _ in range(2):
-        step()
+        passes()
+        optimizer.step()
     cpu, wall = time.process_time(), time.perf_counter()
     for _ in range(steps):
-        step()
-    print(json.dumps({"cpu_ms": (time.process_time() - cpu) * 1e3 / steps,
-                      "wall_ms": (time.perf_counter() - wall) * 1e3 / steps}))
+        passes()
+        optimizer.step()
+    took = {"cpu_ms": (time.process_time() - cpu) * 1e3 / steps, "wall_ms": (time.perf_counter() - wall) * 1e3 / steps}
+    ops, took["ops"] = {}, {}
+    for _ in range(profiled):
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+            passes()
+        wall = time.perf_counter()
+        optimizer.step()
+        ops["optimizer"] = ops.get("optimizer", 0) + (time.perf_counter() - wall) * 1e6
+        for op in profile.key_averages():
+            if op.key.startswith("aten::"):
+                ops[op.key] = ops.get(op.key, 0) + op.self_cpu_time_total
+    for op, microseconds in ops.items():
+        took["ops"][op] = microseconds / 1e3 / profiled
+    print(json.dumps(took))
 
 
 if sys.argv[1] == "export":
     import warnings
     warnings.simplefilter("ignore")
-    export(sys.argv[2])
+    export(*sys.argv[2:])
 else:
-    measure(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    measure(sys.argv[2], *map(int, sys.argv[3:]))

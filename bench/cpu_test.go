@@ -3,11 +3,71 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tensile/graph"
+	"tensile/internal/long"
+	"tensile/internal/needs"
 )
+
+// A network is exported, trained on both sides, and its ops lie in the groups.
+func TestMeasureCPU(t *testing.T) {
+	long.Only(t)
+	python := needs.Torch(t)
+	needs.Package(t, python, "onnx", "onnx")
+	r, err := MeasureCPU(t.Context(), CPUOptions{Python: python, Dir: t.TempDir(), Networks: []string{"lstm"},
+		Threads: []int{1}, Steps: 2, Rounds: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 1 {
+		t.Fatalf("%d rows for one network", len(r.Rows))
+	}
+	for _, row := range r.Rows {
+		groups := map[string]CPUGroup{}
+		for _, g := range row.Ops {
+			groups[g.Group] = g
+		}
+		for _, name := range []string{"products", "recurrence", "embeddings", "losses", "optimizer"} {
+			if g := groups[name]; g.Ours <= 0 || g.Torch <= 0 {
+				t.Errorf("%s with %d threads: %s took %v ms, and %v ms with PyTorch", row.Network, row.Threads, name,
+					g.Ours, g.Torch)
+			}
+		}
+		if row.Ours.CPU <= 0 || row.Ours.Wall <= 0 || row.Torch.CPU <= 0 || row.Torch.Wall <= 0 {
+			t.Errorf("an iteration takes %+v, with PyTorch %+v", row.Ours, row.Torch)
+		}
+	}
+	var table strings.Builder
+	if err := r.WriteTable(&table); err != nil || strings.Count(table.String(), "lstm") != 1 {
+		t.Errorf("error %v, table\n%s", err, table.String())
+	}
+	_, err = MeasureCPU(t.Context(), CPUOptions{Python: python, Dir: t.TempDir(), Networks: []string{"x"}})
+	if err == nil || err.Error() != "no network begins with x" {
+		t.Errorf("networks that begin with x: error %v", err)
+	}
+}
+
+// Each kind lies in the first group that it fits, and the largest loss is that of the group which is most behind.
+func TestGroupOps(t *testing.T) {
+	r := CPURow{Ops: groupOps(
+		map[graph.Kind]float64{graph.Softmax: 1, graph.SoftmaxXentDX: 2, graph.Conv2DDW: 5, graph.Add: 1},
+		map[string]float64{"aten::_softmax": 2, "aten::nll_loss_backward": .5, "aten::convolution_backward": 4.5})}
+	var told []string
+	for _, g := range r.Ops {
+		told = append(told, fmt.Sprintf("%s %v %v", g.Group, g.Ours, g.Torch))
+	}
+	if got, want := strings.Join(told, ", "), "convolutions 5 4.5, losses 2 0.5, attention 1 2, others 1 0"; got != want {
+		t.Errorf("groups %s, want %s", got, want)
+	}
+	if got, want := r.largestLoss(), "losses 2.0 for 0.5 ms"; got != want {
+		t.Errorf("the largest loss is %q, want %q", got, want)
+	}
+}
 
 // What ends instead of answering is told by what it said last, or else by how it ended, and an interrupt as such.
 func TestAskTorchFails(t *testing.T) {

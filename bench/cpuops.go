@@ -1,0 +1,85 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+
+	"tensile/graph"
+)
+
+// CPUGroup is what ops of some kinds take in an iteration.
+type CPUGroup struct {
+	Group string  `json:"group"`
+	Ours  float64 `json:"tensile_ms"`
+	Torch float64 `json:"torch_ms"`
+}
+
+// cpuGroups say how the kinds of an op and PyTorch's names for them begin. The first that fits counts. PyTorch's
+// optimizer is timed as a whole, as "optimizer".
+var cpuGroups = []struct {
+	name         string
+	kinds, torch []string
+}{
+	{"convolutions", []string{"conv2d"}, []string{"mkldnn_convolution", "convolution", "_convolution", "conv2d"}},
+	{"losses", []string{"softmax_xent"}, []string{"nll_loss", "_log_softmax", "log_softmax", "cross_entropy"}},
+	{"attention", []string{"matmul", "softmax"}, []string{"_scaled_dot_product", "scaled_dot_product", "bmm", "_softmax"}},
+	{"products", []string{"linear", "bias"}, []string{"addmm", "mm", "matmul", "linear", "sum"}},
+	{"recurrence", []string{"lstm"}, []string{"mkldnn_rnn", "lstm", "sigmoid", "tanh"}},
+	{"norms", []string{"batch_norm", "layer_norm"}, []string{"native_batch_norm", "native_layer_norm", "batch_norm",
+		"_batch_norm_impl", "layer_norm"}},
+	{"activations", []string{"relu", "gelu", "dropout"}, []string{"relu", "threshold", "clamp_min", "gelu", "dropout",
+		"native_dropout", "bernoulli_"}},
+	{"pooling", []string{"max_pool", "avg_pool"}, []string{"max_pool", "avg_pool", "adaptive_avg_pool",
+		"_adaptive_avg_pool", "mean"}},
+	{"embeddings", []string{"embedding"}, []string{"embedding", "index_put_", "index_select"}},
+	{"optimizer", []string{"adam"}, []string{"optimizer"}},
+	{"moves", []string{"concat", "slice", "transpose", "pad"}, []string{"cat", "slice", "copy_", "clone", "contiguous",
+		"narrow", "select", "transpose", "permute", "fill_", "zero_", "zeros"}},
+}
+
+// cpuRest is the group of all others.
+const cpuRest = "others"
+
+// groupOps puts kinds of ops and PyTorch's names of its own, each with milliseconds, into the groups.
+func groupOps(ours map[graph.Kind]float64, torch map[string]float64) (groups []CPUGroup) {
+	groupOf := func(name string, begins func(i int) []string) int {
+		for i := range cpuGroups {
+			for _, begin := range begins(i) {
+				if strings.HasPrefix(name, begin) {
+					return i
+				}
+			}
+		}
+		return len(cpuGroups)
+	}
+	all := make([]CPUGroup, len(cpuGroups)+1)
+	for kind, took := range ours {
+		all[groupOf(string(kind), func(i int) []string { return cpuGroups[i].kinds })].Ours += took
+	}
+	for name, took := range torch {
+		name = strings.TrimPrefix(name, "aten::")
+		all[groupOf(name, func(i int) []string { return cpuGroups[i].torch })].Torch += took
+	}
+	for i := range all {
+		all[i].Group = cpuRest
+		if i < len(cpuGroups) {
+			all[i].Group = cpuGroups[i].name
+		}
+		if all[i].Ours > 0 || all[i].Torch > 0 {
+			groups = append(groups, all[i])
+		}
+	}
+	return groups
+}
+
+// largestLoss tells the group that is most behind PyTorch's.
+func (r *CPURow) largestLoss() string {
+	var largest float64
+	text := "none"
+	for _, g := range r.Ops {
+		if loss := g.Ours - g.Torch; loss > largest {
+			largest, text = loss, fmt.Sprintf("%s %.1f for %.1f ms", g.Group, g.Ours, g.Torch)
+		}
+	}
+	return text
+}
