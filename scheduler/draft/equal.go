@@ -8,8 +8,8 @@ import (
 	"tensile/scheduler"
 )
 
-// Groups returns the request's jobs in groups of equal ones, which differ in name and epoch alone, in the order of the
-// first of each. Equal jobs get equal plans.
+// Groups returns the request's jobs in groups of equal ones, in the order of the first of each. They may differ in name
+// and epoch, but in nothing that plans depend on. Equal jobs get equal plans.
 func (s *Session) Groups() [][]int { return s.groups }
 
 // Group begins a draft that stands for the jobs of a group: what it needs counts once for each of them.
@@ -31,7 +31,7 @@ func (s *Session) Ungroup(groups []*Draft) []*Draft {
 	return jobs
 }
 
-// equals groups jobs that differ in name and epoch alone, in the order of the first ones.
+// equals groups jobs that differ in nothing that their plans depend on, in the order of the first ones.
 func equals(jobs []scheduler.Job) [][]int {
 	var groups [][]int
 	of := make(map[*graph.Graph][]int) // groups of each graph
@@ -54,7 +54,8 @@ func interchangeable(a, b *scheduler.Job) bool {
 	same := func(a, b []time.Duration) bool {
 		return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 	}
-	return a.Worth() == b.Worth() && a.SwapLimit() == b.SwapLimit() && a.OnHost == b.OnHost && a.Last == b.Last &&
+	return a.Worth() == b.Worth() && a.SwapLimit() == b.SwapLimit() && a.Last == b.Last &&
+		a.Least == b.Least && a.Held == b.Held && a.OnHost == b.OnHost &&
 		same(a.Latency, b.Latency) && same(a.Slack, b.Slack) &&
 		slices.EqualFunc(a.Variants, b.Variants, slices.Equal[[]scheduler.Variant])
 }
