@@ -58,13 +58,14 @@ func strangeJobs(t *testing.T) string {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	server, err := web.Start(web.Options{Dir: t.TempDir(), Listen: "127.0.0.1:0",
+	server, err := web.Listen(web.Options{Dir: t.TempDir(), Listen: "127.0.0.1:0",
 		Log: func(line string) { t.Log(line) }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	page := pages.New(bus)
 	page.Mount(server)
+	server.Serve()
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() { page.Run(ctx) })

@@ -29,30 +29,34 @@ type page struct {
 	end    func()
 }
 
-// openPage listens. Handlers are mounted on the server: those that show something with web.View, those that change
-// something with web.Steer.
+// openPage takes the page's address. Whoever asks there is answered once the page is mounted.
 func (f *controllerFlags) openPage(log func(string)) (*page, error) {
 	if f.http == noPage {
 		return &page{}, nil
 	}
-	server, err := web.Start(web.Options{Dir: f.state, Listen: f.http, Log: log})
+	server, err := web.Listen(web.Options{Dir: f.state, Listen: f.http, Log: log})
 	if err != nil {
 		return nil, err
 	}
 	return &page{server: server, end: func() {}}, nil
 }
 
-// mount has all of the page show a controller with these options, which it completes.
+// mount has all of the page show a controller with these options, which it completes. Handlers that show something are
+// mounted with web.View, those that change something with web.Steer.
 func (p *page) mount(ctx context.Context, server hub, f *controllerFlags, o *controller.Options) error {
+	if p.server == nil {
+		return nil
+	}
 	p.measure(f.plan.device, f.public, o)
-	return p.show(ctx, server, o)
+	if err := p.show(ctx, server, o); err != nil {
+		return err
+	}
+	p.server.Serve()
+	return nil
 }
 
 // show mounts the page that people see, of a controller with these options, which it completes.
 func (p *page) show(ctx context.Context, server hub, o *controller.Options) error {
-	if p.server == nil {
-		return nil
-	}
 	conn, err := server.Connect(ctx, bus.ConnOptions{Log: lines(o.Log, slog.LevelWarn)})
 	if err != nil {
 		return err
@@ -96,9 +100,6 @@ const metricsPath = "/metrics"
 
 // measure serves metrics of a controller of a device, to everyone or to those who have a token.
 func (p *page) measure(device string, open bool, o *controller.Options) {
-	if p.server == nil {
-		return
-	}
 	o.Views = new(controller.Views)
 	m := metrics.New(device, version, o.Views)
 	o.Waited, o.PlanTook, o.Events = m.ObserveLag, m.ObservePlanning, m.CountEvent

@@ -64,7 +64,7 @@ func start(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	server, err := web.Start(web.Options{Dir: dir, Listen: "127.0.0.1:0", Log: func(line string) { t.Log(line) }})
+	server, err := web.Listen(web.Options{Dir: dir, Listen: "127.0.0.1:0", Log: func(line string) { t.Log(line) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +78,7 @@ func start(t *testing.T) *rig {
 	r.more = kept.Steer
 	r.page = New(r.bus)
 	r.page.Mount(server)
+	server.Serve()
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() { r.page.Run(ctx) })

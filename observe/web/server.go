@@ -32,22 +32,21 @@ const writeBuffer = 32 << 10
 
 // Server serves the handlers that are mounted on it.
 type Server struct {
-	kept   Kept
-	host   string // that Listen names
-	named  string // this machine
-	cookie string
-	mux    *http.ServeMux
-	http   http.Server
-	end    context.CancelFunc // ends the requests that go on, such as streams
-	served chan struct{}      // closed when the listener is
-	log    func(line string)
-
-	lock  sync.Mutex
-	needs map[string]Access // by pattern
+	kept     Kept
+	host     string // that Listen names
+	named    string // this machine
+	cookie   string
+	mux      *http.ServeMux
+	http     http.Server
+	listener net.Listener
+	end      context.CancelFunc // ends the requests that go on, such as streams
+	served   sync.WaitGroup     // is one while requests are answered
+	log      func(line string)
+	needs    map[string]Access // by pattern
 }
 
-// Start listens. Handlers may be mounted before and after requests arrive.
-func Start(o Options) (*Server, error) {
+// Listen returns a server that has its address. Requests wait until Serve is called.
+func Listen(o Options) (*Server, error) {
 	kept, err := openKept(o.Dir)
 	if err != nil {
 		return nil, err
@@ -67,8 +66,8 @@ func Start(o Options) (*Server, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{kept: kept, host: host, cookie: "tensile-" + at, mux: http.NewServeMux(), end: cancel,
-		served: make(chan struct{}), log: o.Log, needs: make(map[string]Access)}
+	s := &Server{kept: kept, host: host, cookie: "tensile-" + at, mux: http.NewServeMux(), listener: l, end: cancel,
+		log: o.Log, needs: make(map[string]Access)}
 	s.named, _ = os.Hostname() // unknown: it is reached by its addresses
 	s.http = http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		WriteTimeout: writeTimeout, MaxHeaderBytes: 1 << 14,
@@ -78,16 +77,19 @@ func Start(o Options) (*Server, error) {
 			return ctx
 		},
 		ErrorLog: stdlog.New(lines(o.Log), "", 0)}
-	go func() {
-		defer close(s.served)
-		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			s.log(fmt.Sprintf("the page is not served any more: %v", err))
-		}
-	}()
 	return s, nil
 }
 
-// Check returns the error of an address that Start could not listen at, and leaves nothing behind.
+// Serve begins to answer requests. All handlers have been mounted.
+func (s *Server) Serve() {
+	s.served.Go(func() {
+		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			s.log(fmt.Sprintf("the page is not served any more: %v", err))
+		}
+	})
+}
+
+// Check returns the error of an address that Listen could not take, and leaves nothing behind.
 func Check(address string) error {
 	host, port, err := parse(address)
 	if err != nil {
@@ -147,9 +149,7 @@ func (s *Server) URL(a Access) string { return s.kept.URL(a) }
 
 // Handle mounts a handler at a pattern of [http.ServeMux], for requests that may do so much.
 func (s *Server) Handle(pattern string, needs Access, h http.Handler) {
-	s.lock.Lock()
 	s.needs[pattern] = needs
-	s.lock.Unlock()
 	s.mux.Handle(pattern, h)
 }
 
@@ -161,7 +161,8 @@ func (s *Server) Close() {
 	if s.http.Shutdown(ctx) != nil { // somebody does not read what was sent
 		s.http.Close()
 	}
-	<-s.served
+	s.listener.Close() // if it was never served
+	s.served.Wait()
 }
 
 // ServeHTTP checks a request and hands it on.
@@ -182,9 +183,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, inURL := shown(r, s.cookie)
 	may := s.kept.access(token)
 	_, pattern := s.mux.Handler(r)
-	s.lock.Lock()
 	needs, mounted := s.needs[pattern]
-	s.lock.Unlock()
 	switch {
 	case may < View && (!mounted || needs > Open):
 		http.Error(w, "This needs the controller's token: tensile controller page prints the URL that has it.",

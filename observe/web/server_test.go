@@ -19,7 +19,14 @@ import (
 // start starts a server with a path for each access, and one that streams until it is told to end.
 func start(t *testing.T, dir, listen string) *Server {
 	t.Helper()
-	s, err := Start(Options{Dir: dir, Listen: listen, Log: func(line string) { t.Log(line) }})
+	s := listenAt(t, dir, listen)
+	s.Serve()
+	return s
+}
+
+func listenAt(t *testing.T, dir, listen string) *Server {
+	t.Helper()
+	s, err := Listen(Options{Dir: dir, Listen: listen, Log: func(line string) { t.Log(line) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +44,24 @@ func start(t *testing.T, dir, listen string) *Server {
 }
 
 func (s *Server) at(path string) string { return "http://" + s.kept.Address + path }
+
+// A request that comes before there are handlers waits for them.
+func TestEarly(t *testing.T) {
+	s := listenAt(t, t.TempDir(), "127.0.0.1:0")
+	conn, err := net.Dial("tcp", s.kept.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "GET /open HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	s.Handle("GET /late", Open, http.NotFoundHandler())
+	s.Serve()
+	a, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || a.StatusCode != http.StatusOK {
+		t.Errorf("answered with %v, error %v", a, err)
+	}
+	listenAt(t, t.TempDir(), "127.0.0.1:0").Close() // what is never served closes, too
+}
 
 // Who shows which token in which way may do what; the host and the origin are checked before.
 func TestAccess(t *testing.T) {
@@ -160,7 +185,7 @@ func TestRestart(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, FileName), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Start(Options{Dir: dir, Listen: "127.0.0.1:0"}); err == nil ||
+	if _, err := Listen(Options{Dir: dir, Listen: "127.0.0.1:0"}); err == nil ||
 		!strings.Contains(err.Error(), FileName+" is damaged: remove it") {
 		t.Errorf("with a damaged file: %v", err)
 	}
