@@ -1,9 +1,8 @@
 """Has hatchling put the command tensile, built for the machine that GOARCH names, and the licences of what it is made of
-into the wheel. Without cgo the command asks for no version of glibc, so no C compiler is needed for the tag's 2.28."""
+into the wheel. Without cgo the command needs no C compiler, and no C library where it runs."""
 
 import os
 import shutil
-import struct
 import subprocess
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -25,7 +24,6 @@ class Hook(BuildHookInterface):
         shutil.rmtree(built, ignore_errors=True)
         command, licences = os.path.join(built, "tensile"), os.path.join(built, "licenses")
         self.run(go, "build", "-trimpath", "-buildvcs=auto", "-ldflags", "-s -w", "-o", command, "./cmd/tensile")
-        mend_versions(command)
         self.run("sh", "scripts/licenses.sh", licences)
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-manylinux_2_28_{MACHINES[machine]}"
@@ -38,23 +36,3 @@ class Hook(BuildHookInterface):
         if done.returncode != 0:
             self.app.abort(f"tensile-train is not built: {' '.join(words)} failed")
         return done.stdout
-
-
-def mend_versions(path):
-    """Gives the section of the versions that a command needs its type. Go's linker leaves that out where there are none,
-    and auditwheel fails on it."""
-    with open(path, "r+b") as file:
-        elf = bytearray(file.read())
-        start, size, count, names = struct.unpack_from("<Q10x3H", elf, 0x28)  # of the headers of sections
-        headers = range(start, start + size * count, size)
-        text = struct.unpack_from("<Q", elf, headers[names] + 24)[0]
-        found = {}
-        for i, header in enumerate(headers):
-            name = text + struct.unpack_from("<I", elf, header)[0]
-            found[bytes(elf[name:elf.index(0, name)])] = i
-        needs = headers[found[b".gnu.version_r"]]
-        if struct.unpack_from("<Q", elf, needs + 32)[0] == 0:
-            struct.pack_into("<I", elf, needs + 4, 0x6FFFFFFE)  # SHT_GNU_verneed
-            struct.pack_into("<II", elf, needs + 40, found[b".dynstr"], 0)  # the names, and that there are none
-            file.seek(0)
-            file.write(elf)

@@ -4,12 +4,11 @@ package main
 
 import (
 	"archive/zip"
+	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -19,7 +18,7 @@ import (
 )
 
 // maxWheel is how many bytes a wheel may have.
-const maxWheel = 60_000_000
+const maxWheel = 30_000_000
 
 // wheelScript joins by a line of its own, as every version of PyTorch can.
 const wheelScript = `
@@ -69,10 +68,6 @@ func TestWheel(t *testing.T) {
 	}
 	t.Run("aarch64", func(t *testing.T) {
 		needs.Program(t, "qemu-aarch64", "qemu-user")
-		const libraries = "/usr/aarch64-linux-gnu"
-		if _, err := os.Stat(libraries); err != nil {
-			t.Skip("needs the C library of aarch64: install Debian's libc6-arm64-cross")
-		}
 		dir := t.TempDir()
 		unzip := exec.Command("python3", "-m", "zipfile", "-e", wheels["aarch64"], dir)
 		if out, err := unzip.CombinedOutput(); err != nil {
@@ -82,7 +77,7 @@ func TestWheel(t *testing.T) {
 		if err := os.Chmod(command, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		out, err := exec.Command("qemu-aarch64", "-L", libraries, command, "--version").CombinedOutput()
+		out, err := exec.Command("qemu-aarch64", command, "--version").CombinedOutput()
 		if err != nil || !strings.HasPrefix(string(out), "tensile "+version+" (") ||
 			!strings.HasSuffix(string(out), " linux/arm64)\n") {
 			t.Errorf("tensile --version: %v, %s", err, out)
@@ -115,12 +110,8 @@ func checkWheel(t *testing.T, wheel, machine string) {
 		t.Errorf("%s has %d bytes, and %d at most", wheel, info.Size(), maxWheel)
 	}
 	out, err := exec.Command("python3", "-m", "auditwheel", "show", wheel).CombinedOutput()
-	tag := regexp.MustCompile(`"manylinux_2_(\d+)_` + machine + `"`).FindSubmatch(out)
-	if err != nil || tag == nil {
-		t.Fatalf("auditwheel show: %v\n%s", err, out)
-	}
-	if glibc, err := strconv.Atoi(string(tag[1])); err != nil || glibc > 28 {
-		t.Errorf("%s needs glibc 2.%s", wheel, tag[1])
+	if err != nil || !bytes.Contains(out, []byte("requires no external shared libraries")) {
+		t.Errorf("auditwheel show: %v\n%s", err, out)
 	}
 	r, err := zip.OpenReader(wheel)
 	if err != nil {
