@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from tensile import hooks  # noqa: E402
 from tensile.session import Session  # noqa: E402
 
+gc.freeze()  # what torch is made of is many objects: each join and each collection would look at all
 atexit.register(gc.unfreeze)
 
 LONG = bool(os.environ.get("TENSILE_LONG"))  # whether tests run at full length, as Go's do with -long
@@ -101,8 +102,6 @@ class Run:
 
 def execute(script, planner=None, **options):
     """Runs a script to its end; returns losses and state."""
-    gc.collect()
-    gc.freeze()  # torch and the tests before are many objects: each join and each collection would look at all
     torch.manual_seed(7)
     run = Run(planner)
     try:
