@@ -45,20 +45,29 @@ func listenAt(t *testing.T, dir, listen string) *Server {
 
 func (s *Server) at(path string) string { return "http://" + s.kept.Address + path }
 
-// A request that comes before there are handlers waits for them.
+// Requests that come before there are handlers wait for them.
 func TestEarly(t *testing.T) {
 	s := listenAt(t, t.TempDir(), "127.0.0.1:0")
-	conn, err := net.Dial("tcp", s.kept.Address)
-	if err != nil {
-		t.Fatal(err)
+	var early []net.Conn
+	for range 50 {
+		conn, err := net.Dial("tcp", s.kept.Address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "GET /late HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		early = append(early, conn)
 	}
-	defer conn.Close()
-	fmt.Fprintf(conn, "GET /open HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	s.Handle("GET /late", Open, http.NotFoundHandler())
+	s.Handle("GET /late", Open, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	s.Serve()
-	a, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil || a.StatusCode != http.StatusOK {
-		t.Errorf("answered with %v, error %v", a, err)
+	for _, conn := range early {
+		a, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.StatusCode != http.StatusOK {
+			t.Fatalf("a request before there was a handler is answered with %s", a.Status)
+		}
 	}
 	listenAt(t, t.TempDir(), "127.0.0.1:0").Close() // what is never served closes, too
 }
