@@ -61,7 +61,8 @@ func TestGroupOps(t *testing.T) {
 	for _, g := range r.Ops {
 		told = append(told, fmt.Sprintf("%s %v %v", g.Group, g.Ours, g.Torch))
 	}
-	if got, want := strings.Join(told, ", "), "convolutions 5 4.5, losses 2 0.5, attention 1 2, others 1 0"; got != want {
+	want := "convolutions 5 4.5, losses 2 0.5, attention 1 2, others 1 0"
+	if got := strings.Join(told, ", "); got != want {
 		t.Errorf("groups %s, want %s", got, want)
 	}
 	if got, want := r.largestLoss(), "losses 2.0 for 0.5 ms"; got != want {

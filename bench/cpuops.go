@@ -22,7 +22,8 @@ var cpuGroups = []struct {
 }{
 	{"convolutions", []string{"conv2d"}, []string{"mkldnn_convolution", "convolution", "_convolution", "conv2d"}},
 	{"losses", []string{"softmax_xent"}, []string{"nll_loss", "_log_softmax", "log_softmax", "cross_entropy"}},
-	{"attention", []string{"matmul", "softmax"}, []string{"_scaled_dot_product", "scaled_dot_product", "bmm", "_softmax"}},
+	{"attention", []string{"matmul", "softmax"}, []string{"_scaled_dot_product", "scaled_dot_product", "bmm",
+		"_softmax"}},
 	{"products", []string{"linear", "bias"}, []string{"addmm", "mm", "matmul", "linear", "sum"}},
 	{"recurrence", []string{"lstm"}, []string{"mkldnn_rnn", "lstm", "sigmoid", "tanh"}},
 	{"norms", []string{"batch_norm", "layer_norm"}, []string{"native_batch_norm", "native_layer_norm", "batch_norm",
