@@ -218,7 +218,7 @@ func (r *CPUReport) WriteTable(w io.Writer) error {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "Medians of %d measurements of %d iterations, in turns; a ratio below 1 says that "+
-		"Tensile is faster.\nThe largest loss is the group of ops that is most behind PyTorch's; --json has all.\n", r.Rounds,
-		r.Steps)
+		"Tensile is faster.\nThe largest loss is the group of ops that is most behind PyTorch's; --json has all.\n",
+		r.Rounds, r.Steps)
 	return err
 }
