@@ -10,9 +10,8 @@ import (
 )
 
 const (
-	maxAsked     = 128           // the most requests of one user that wait for their answers
-	maxAskedSize = 256 << 20     // the most bytes that these have, with their graphs unpacked
-	maxRefused   = 10 * maxAsked // refusals that one user is told of in a second: more answers would keep others back
+	maxAsked     = 128       // the most requests of one user that wait for their answers, and as many for a refusal
+	maxAskedSize = 256 << 20 // the most bytes that these have, with their graphs unpacked
 )
 
 // askers bounds the requests of each user, so that nobody's keep others from an answer. The zero value is ready, for
@@ -25,8 +24,9 @@ type askers struct {
 // asker is a user with requests that wait.
 type asker struct {
 	// all guards the fields that follow.
-	all                     *askers
-	waiting, bytes, refused int
+	all                      *askers
+	name                     string
+	waiting, bytes, refusing int
 
 	// work is held while a request of this user is read or its answer written: one at a time.
 	work sync.Mutex
@@ -34,32 +34,34 @@ type asker struct {
 
 // ask is a request that waits for its answer.
 type ask struct {
-	user  *asker
-	bytes int
+	user    *asker
+	bytes   int
+	refusal string // is its answer; "": the request is taken
 }
 
-// enter takes in a request of a user. nil: it is refused for the reason why, or without one if the user was told often
-// enough.
-func (a *askers) enter(user string, bytes int) (q *ask, why string) {
+// enter takes in a request of a user, or a refusal; nil: as many wait for these.
+func (a *askers) enter(user string, bytes int) *ask {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	u := a.of[user]
 	if u == nil {
-		if u = (&asker{all: a}); a.of == nil {
+		u = &asker{all: a, name: user}
+	}
+	switch {
+	case u.waiting < maxAsked && u.bytes+bytes <= maxAskedSize:
+		if a.of == nil {
 			a.of = make(map[string]*asker)
 		}
 		a.of[user] = u
-	}
-	if u.waiting < maxAsked && u.bytes+bytes <= maxAskedSize {
 		u.waiting++
 		u.bytes += bytes
-		return &ask{u, bytes}, ""
+		return &ask{user: u, bytes: bytes}
+	case u.refusing < maxAsked:
+		u.refusing++
+		return &ask{user: u, refusal: fmt.Sprintf("%d requests of %s with %s wait for their answers, and no more are "+
+			"taken: wait for some", u.waiting, cmp.Or(user, "administrators"), graph.Bytes(u.bytes))}
 	}
-	if u.refused++; u.refused > maxRefused {
-		return nil, ""
-	}
-	return nil, fmt.Sprintf("%d requests of %s with %s wait for their answers, and no more are taken: wait for some",
-		u.waiting, cmp.Or(user, "administrators"), graph.Bytes(u.bytes))
+	return nil
 }
 
 // grow counts bytes of a graph for a request, or returns why the user may not have them.
@@ -79,34 +81,31 @@ func (q *ask) grow(bytes int) error {
 func (q *ask) leave() {
 	q.user.all.mu.Lock()
 	defer q.user.all.mu.Unlock()
+	if q.refusal != "" {
+		q.user.refusing--
+		return
+	}
 	q.user.waiting--
 	q.user.bytes -= q.bytes
-}
-
-// beat begins another second, and forgets who has no requests.
-func (a *askers) beat() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for user, u := range a.of {
-		if u.refused = 0; u.waiting == 0 {
-			delete(a.of, user)
-		}
+	if q.user.waiting == 0 {
+		delete(q.user.all.of, q.user.name)
 	}
 }
 
-// serve answers a request of a user.
+// serve answers a request of a user. It does not wait for anything, so that requests of others come next.
 func (r *runner) serve(user string, data []byte, reply func([]byte)) {
-	q, why := r.askers.enter(user, len(data))
+	q := r.askers.enter(user, len(data))
 	if q == nil {
-		if why != "" {
-			r.logIgnored("requests of "+user, "a request is refused: "+why)
-			reply(wire.Encode(wire.Answer{Error: why}))
-		}
 		return
 	}
 	r.background.Go(func() {
 		defer q.leave()
-		reply(r.answer(user, data, q))
+		if q.refusal == "" {
+			reply(r.answer(user, data, q))
+			return
+		}
+		r.logIgnored("requests of "+user, "a request is refused: "+q.refusal)
+		reply(wire.Encode(wire.Answer{Error: q.refusal}))
 	})
 }
 

@@ -41,7 +41,7 @@ func TestRequestsOfOneUser(t *testing.T) {
 			spec := wire.Spec{Name: name, Model: "random", Graph: g.Digest(), Iterations: endless}
 			return wire.Encode(wire.Request{Verb: wire.Submit, Specs: []wire.Spec{spec}, Graphs: []wire.Packed{packed}})
 		}
-		count := func(answers []<-chan []byte) (taken, refused, silent int) {
+		count := func(answers []<-chan []byte) (taken, refused, wait int) {
 			for _, answer := range answers {
 				select {
 				case data := <-answer:
@@ -56,17 +56,17 @@ func TestRequestsOfOneUser(t *testing.T) {
 						t.Fatal(a.Error)
 					}
 				default:
-					silent++
+					wait++
 				}
 			}
-			return taken, refused, silent
+			return taken, refused, wait
 		}
 		var waiting, more []<-chan []byte
 		for i := range maxAsked {
 			waiting = append(waiting, d.bus.as("eve", submit(fmt.Sprint("eve", i))))
 		}
 		synctest.Wait()
-		for range 3 * maxRefused {
+		for range 1000 {
 			more = append(more, d.bus.as("eve", submit("more")))
 		}
 		synctest.Wait()
@@ -77,12 +77,11 @@ func TestRequestsOfOneUser(t *testing.T) {
 				t.Errorf("%q is answered %q (%v) after %v", who, a.Error, err, time.Since(begin))
 			}
 		}
-		if _, _, silent := count(waiting); silent != maxAsked {
-			t.Errorf("of %d requests %d wait", maxAsked, silent)
+		if _, _, wait := count(waiting); wait != maxAsked {
+			t.Errorf("of %d requests %d wait", maxAsked, wait)
 		}
-		if taken, refused, silent := count(more); taken != 0 || refused != maxRefused || silent != 2*maxRefused {
-			t.Errorf("of a flood of %d requests %d are taken, %d refused, and %d get no answer", 3*maxRefused, taken,
-				refused, silent)
+		if taken, refused, _ := count(more); taken > 0 || refused < maxAsked {
+			t.Errorf("of %d requests more %d are taken, and %d refused", len(more), taken, refused)
 		}
 		time.Sleep(answerWithin + beat)
 		synctest.Wait()
@@ -100,25 +99,30 @@ func TestRequestsOfOneUser(t *testing.T) {
 // What the graphs of waiting requests have unpacked counts, too: eight MiB may be packed from any size.
 func TestGraphsOfRequestsAreBounded(t *testing.T) {
 	var all askers
-	q, why := all.enter("eve", 1<<20)
-	if why != "" || q.grow(maxAskedSize/2) != nil {
-		t.Fatalf("a request is refused: %s", why)
+	q := all.enter("eve", 1<<20)
+	if q.refusal != "" || q.grow(maxAskedSize/2) != nil {
+		t.Fatalf("a request is refused: %s", q.refusal)
 	}
 	if err := q.grow(maxAskedSize / 2); err == nil || !strings.Contains(err.Error(), "more than 256MiB") {
 		t.Errorf("more than a user may have: %v", err)
 	}
-	if _, why := all.enter("eve", maxAskedSize/2); why == "" {
-		t.Error("a second request of that user is taken")
+	for range maxAsked {
+		if all.enter("eve", maxAskedSize/2).refusal == "" {
+			t.Error("a second request of that user is taken")
+		}
 	}
-	if _, why := all.enter("ada", maxAskedSize/2); why != "" {
-		t.Errorf("one of another user: %s", why)
+	if all.enter("eve", maxAskedSize/2) != nil {
+		t.Error("more refusals wait than requests may")
+	}
+	if q := all.enter("ada", maxAskedSize/2); q.refusal != "" {
+		t.Errorf("one of another user: %s", q.refusal)
 	}
 	q.leave()
-	if q, why = all.enter("eve", maxAskedSize/2); why != "" {
-		t.Fatalf("when the first has ended: %s", why)
+	if q = all.enter("eve", maxAskedSize/2); q.refusal != "" {
+		t.Fatalf("when the first has ended: %s", q.refusal)
 	}
 	q.leave()
-	if all.beat(); len(all.of) != 1 {
+	if len(all.of) != 1 {
 		t.Errorf("%d users are remembered, want ada alone", len(all.of))
 	}
 }

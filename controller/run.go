@@ -336,7 +336,6 @@ func (r *runner) tick() error {
 		break
 	}
 	r.logOmitted()
-	r.askers.beat()
 	r.listLogs()
 	if err := r.buryOrphans(); err != nil {
 		return err

@@ -259,19 +259,31 @@ func endlessLines(v *victim) (string, bool) {
 func endlessRequests(v *victim) (string, bool) {
 	v.start("--memory-sharing", "none")
 	v.train([]string{"a"}, "--batch", "4", "--image", "12")
-	eve := v.mustAs("eve", "--user")
-	eve.write("SUB _INBOX.eve 1\r\n")
-	go func() { _, _ = io.Copy(io.Discard, eve.from) }() // until the test ends
+	to := v.credentials("eve", "--user")
 	stop, stopped := make(chan struct{}), make(chan int)
 	go func() {
 		request := wire.Encode(wire.Request{Verb: wire.Jobs})
-		for sent := 0; ; sent++ {
+		for sent := 0; ; {
+			eve, err := v.connect(to) // again, when it was disconnected
+			if err == nil {
+				err = eve.write("SUB _INBOX.eve 1\r\n")
+				go func() { _, _ = io.Copy(io.Discard, eve.from) }() // until it is
+			}
+			for err == nil {
+				select {
+				case <-stop:
+					stopped <- sent
+					return
+				default:
+					err = eve.write("PUB control _INBOX.eve %d\r\n%s\r\n", len(request), request)
+					sent++
+				}
+			}
 			select {
 			case <-stop:
 				stopped <- sent
 				return
 			default:
-				eve.write("PUB control _INBOX.eve %d\r\n%s\r\n", len(request), request)
 			}
 		}
 	}()

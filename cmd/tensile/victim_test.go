@@ -194,29 +194,37 @@ func (v *victim) connect(c bus.Credentials) (*raw, error) {
 	}
 	conn, err := net.Dial("tcp", at.Host)
 	if err != nil {
-		v.Fatal(err)
-	}
-	v.Cleanup(func() { conn.Close() })
-	r := &raw{v: v, conn: conn, from: bufio.NewReader(conn)}
-	if _, err := r.from.ReadString('\n'); err != nil { // INFO
-		v.Fatal(err)
-	}
-	login, err := json.Marshal(map[string]any{"user": c.User, "pass": c.Password, "headers": true, "verbose": false})
-	if err != nil {
-		v.Fatal(err)
-	}
-	r.write("CONNECT %s\r\n", login)
-	if err := r.flush(); err != nil {
 		return nil, err
 	}
-	if len(r.errs) > 0 {
-		return nil, fmt.Errorf("%s", r.errs[0])
+	r := &raw{v: v, conn: conn, from: bufio.NewReader(conn)}
+	if err := r.logIn(c); err != nil {
+		conn.Close()
+		return nil, err
 	}
+	v.Cleanup(func() { conn.Close() })
 	return r, nil
 }
 
-// as connects with credentials that are given out for it.
-func (v *victim) as(name string, flags ...string) (*raw, error) {
+func (r *raw) logIn(c bus.Credentials) error {
+	if _, err := r.from.ReadString('\n'); err != nil { // INFO
+		return err
+	}
+	login, err := json.Marshal(map[string]any{"user": c.User, "pass": c.Password, "headers": true, "verbose": false})
+	if err != nil {
+		return err
+	}
+	r.write("CONNECT %s\r\n", login)
+	if err := r.flush(); err != nil {
+		return err
+	}
+	if len(r.errs) > 0 {
+		return fmt.Errorf("%s", r.errs[0])
+	}
+	return nil
+}
+
+// credentials are given out for a name, unless that was done before.
+func (v *victim) credentials(name string, flags ...string) bus.Credentials {
 	v.Helper()
 	path := filepath.Join(v.dir, name+".json")
 	if _, err := os.Stat(path); err != nil {
@@ -226,7 +234,13 @@ func (v *victim) as(name string, flags ...string) (*raw, error) {
 	if err != nil {
 		v.Fatal(err)
 	}
-	return v.connect(c)
+	return c
+}
+
+// as connects with credentials that are given out for it.
+func (v *victim) as(name string, flags ...string) (*raw, error) {
+	v.Helper()
+	return v.connect(v.credentials(name, flags...))
 }
 
 // mustAs connects with credentials that must be accepted.
@@ -239,8 +253,11 @@ func (v *victim) mustAs(name string, flags ...string) *raw {
 	return r
 }
 
-// write sends text; that the server has closed the connection shows when it is read.
-func (r *raw) write(format string, args ...any) { fmt.Fprintf(r.conn, format, args...) }
+// write sends text, if the server has not closed the connection, which otherwise shows when it is read.
+func (r *raw) write(format string, args ...any) error {
+	_, err := fmt.Fprintf(r.conn, format, args...)
+	return err
+}
 
 // publish sends a message, with a header unless that is "".
 func (r *raw) publish(subject, header string, data []byte) {

@@ -18,10 +18,14 @@ import (
 // What executors publish does not go to the streams, or to the controller, but to the gate of the server. It hands on
 // of each executor what that may send, and refuses the rest: so one that sends without end keeps nobody else waiting,
 // and its lines push nobody else's out of the logs. It hands on no headers: by some, such as Nats-Trace-Dest, the
-// server would do what the controller may, and the sender may not.
+// server would do what the controller may, and the sender may not. Requests of command lines go straight to the
+// controller, which asks the gate whether their user may send them.
 
 // gated begins the subject at which the gate gets what an executor publishes to a subject.
 const gated = "in."
+
+// requests are what the command lines of each user may ask: 512 small requests a second.
+var requests = allowance{kind: "requests", rate: 128 << 20, burst: 256 << 20, each: 256 << 10}
 
 // allowances are what each executor may send of each kind, the kind being how the subject begins.
 var allowances = []allowance{
@@ -38,7 +42,7 @@ const (
 	maxLogs = 64 << 20 // bytes of the lines of one executor that are kept; the oldest are dropped
 )
 
-// allowance is what an executor may send of a kind of messages.
+// allowance is what a user may send of a kind of messages.
 type allowance struct {
 	kind        string
 	rate, burst int64 // bytes in a second, and at once after a pause
@@ -46,16 +50,16 @@ type allowance struct {
 	unanswered  bool  // nobody answers them, so the gate does: until then the server remembers who wants an answer
 }
 
-// gate hands on what executors publish.
+// gate hands on what executors publish, and counts what each user sends.
 type gate struct {
 	conn *Conn
 	log  func(kind, line string)
-	// bar closes the connections of an executor, and lets it in again after a while.
-	bar func(executor string)
+	// bar closes the connections of a user, and lets it in again after a while.
+	bar func(user string)
 	// answers begins the subject of an answer to what it hands on, followed by that of who asks: the server lets no
 	// client name the latter itself.
 	answers string
-	// background counts the goroutines that drop old lines or bar an executor.
+	// background counts the goroutines that drop old lines or bar a user.
 	background sync.WaitGroup
 
 	// first is the number of the first line after those that were there when the server started.
@@ -63,13 +67,13 @@ type gate struct {
 
 	// mu guards the fields that follow.
 	mu sync.Mutex
-	// senders are the executors that have sent something of a kind, by both. Those that are idle go when there are
+	// senders are the users that have sent something of a kind, by both. Those that are idle go when there are
 	// manySenders.
 	senders     map[string]*sender
 	manySenders int
 }
 
-// sender is an executor that sends messages of a kind.
+// sender is a user that sends messages of a kind.
 type sender struct {
 	left int64 // bytes that it may send at once, as it was at a time
 	at   time.Time
@@ -82,7 +86,7 @@ type sender struct {
 }
 
 // openGate opens the gate on a connection of the controller's, which is closed with it.
-func openGate(ctx context.Context, c *Conn, log func(kind, line string), bar func(executor string)) (*gate, error) {
+func openGate(ctx context.Context, c *Conn, log func(kind, line string), bar func(user string)) (*gate, error) {
 	g := &gate{conn: c, log: log, bar: bar, answers: nats.NewInbox() + ".", senders: make(map[string]*sender)}
 	stream, err := g.lines(ctx)
 	if err == nil {
@@ -122,7 +126,14 @@ func (g *gate) pass(m *nats.Msg) {
 			continue
 		}
 		executor, _, _ := strings.Cut(rest, ".")
-		if why := g.spend(executor, a, int64(m.Size()), time.Now()); why != "" {
+		why := ""
+		if !g.spend(Executor("")+executor, a, int64(m.Size()), time.Now()) {
+			why = fmt.Sprintf("executor %s sends too much to %s*: at most %s a second is taken of it", executor, a.kind,
+				graph.Bytes(a.rate))
+		} else if a.kind == logKind && !g.keepLines(executor, int64(m.Size())) {
+			why = fmt.Sprintf("executor %s writes logs faster than its old lines are dropped", executor)
+		}
+		if why != "" {
 			g.log("gate: "+a.kind+executor, why)
 			g.answer(m.Reply, nil, refusalText(why))
 			return
@@ -146,11 +157,12 @@ func (g *gate) answer(to string, header nats.Header, data []byte) {
 	}
 }
 
-// spend counts a message of some bytes, or says why it is refused.
-func (g *gate) spend(executor string, a *allowance, bytes int64, now time.Time) (why string) {
+// spend counts a message of some bytes, and reports whether its user may send it. One that goes on with what is refused
+// is barred: to refuse it keeps others waiting.
+func (g *gate) spend(user string, a *allowance, bytes int64, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	key := a.kind + executor
+	key := a.kind + user
 	s := g.senders[key]
 	if s == nil {
 		if len(g.senders) >= g.manySenders {
@@ -165,25 +177,32 @@ func (g *gate) spend(executor string, a *allowance, bytes int64, now time.Time) 
 		s.left, s.over = min(a.burst, s.left+may), max(0, s.over-may)
 	}
 	if bytes+a.each > s.left {
-		if s.over += bytes + a.each; s.over > 4*a.burst { // to refuse them keeps the gate from messages of others
+		if s.over += bytes + a.each; s.over > 4*a.burst {
 			s.over = 0
-			g.background.Go(func() { g.bar(executor) })
+			g.background.Go(func() { g.bar(user) })
 		}
-		return fmt.Sprintf("executor %s sends too much to %s*: at most %s a second is taken of it", executor, a.kind,
-			graph.Bytes(a.rate))
-	}
-	if a.kind == logKind {
-		if s.since += bytes; s.since > maxLogs/2 {
-			if s.dropping {
-				s.since -= bytes
-				return fmt.Sprintf("executor %s writes logs faster than its old lines are dropped", executor)
-			}
-			s.since, s.dropping = 0, true
-			g.background.Go(func() { g.dropLines(executor, s) })
-		}
+		return false
 	}
 	s.left -= bytes + a.each
-	return ""
+	return true
+}
+
+// keepLines counts bytes of the log of an executor, and has old lines dropped. It is false while these are so many that
+// no more are kept.
+func (g *gate) keepLines(executor string, bytes int64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.senders[logKind+Executor("")+executor]
+	if s.since+bytes > maxLogs/2 {
+		if s.dropping {
+			return false
+		}
+		s.since, s.dropping = 0, true
+		g.background.Go(func() { g.dropLines(executor, s) })
+		return true
+	}
+	s.since += bytes
+	return true
 }
 
 // forgetIdle forgets who has sent nothing for an hour, so that the past executors of a controller that runs for months

@@ -23,7 +23,7 @@ func TestAllowance(t *testing.T) {
 	a := &allowance{kind: "report.", rate: 100 * kib, burst: 300 * kib, each: kib}
 	now := time.Unix(0, 0)
 	send := func(executor string) (sent int) {
-		for g.spend(executor, a, 9*kib, now) == "" {
+		for g.spend(executor, a, 9*kib, now) {
 			sent++
 		}
 		return sent
@@ -116,14 +116,43 @@ func TestBarred(t *testing.T) {
 	if err := s.authenticator.keys.check(to.User, to.Password); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.authenticator.user(to.User)
-	for err == nil && ctx.Err() == nil { // it was disconnected for what the server had no room for
-		_, err = s.authenticator.user(to.User)
+	wantBarred(t, s, to.User)
+	must(t, b.Append(ctx, "log.b.job", []byte("line")))
+}
+
+// wantBarred waits until a server lets a user in no more, who may have been disconnected before, for what the server
+// had no room for.
+func wantBarred(t *testing.T, s *Server, user string) {
+	t.Helper()
+	ctx := within(t)
+	_, err := s.authenticator.user(user)
+	for err == nil && ctx.Err() == nil {
+		_, err = s.authenticator.user(user)
 	}
 	if err == nil || !strings.Contains(err.Error(), "goes on sending what is refused") {
-		t.Errorf("executor a is let in: %v", err)
+		t.Errorf("user %s is let in: %v", user, err)
 	}
-	must(t, b.Append(ctx, "log.b.job", []byte("line")))
+}
+
+// A user who goes on sending requests is disconnected and let in no more for a while. The administrator is answered all
+// the while.
+func TestRequestsWithoutEnd(t *testing.T) {
+	s := listening(t)
+	ctx := within(t)
+	_, err := rule(t, s).Serve(wire.ControlSubject, func(user string, _ []byte, reply func([]byte)) {
+		reply([]byte("hello " + user))
+	})
+	must(t, err)
+	admin, eve := join(t, s, Client), join(t, s, User("eve"))
+	for i := 0; ctx.Err() == nil && eve.Connected(); i++ {
+		_ = eve.nats.PublishMsg(&nats.Msg{Subject: wire.ControlSubject, Reply: "_INBOX.eve"}) // while it can
+		if i%5000 == 0 {
+			if answer, err := admin.Ask(ctx, wire.ControlSubject, nil); err != nil || string(answer) != "hello " {
+				t.Errorf("the administrator is answered %q: %v", answer, err)
+			}
+		}
+	}
+	wantBarred(t, s, User("eve"))
 }
 
 // Whoever wants an answer to what nobody answers gets one at once: until then the server would remember it.

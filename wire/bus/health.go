@@ -71,17 +71,17 @@ func (s *Server) closeConnections(user string) {
 	}
 }
 
-// bar closes the connections of an executor, given as a token, that sends without regard to what is refused, and lets
-// it in again after barTime.
-func (s *Server) bar(executor string) {
-	user := "x-" + executor
+// bar closes the connections of a user that sends without regard to what is refused, and lets it in again after
+// barTime.
+func (s *Server) bar(user string) {
 	s.authenticator.bar(user, time.Now().Add(barTime))
-	s.logLimited("bar "+user, fmt.Sprintf("executor %s goes on sending what is refused: its connections are closed, "+
-		"and none is let in for %v", executor, barTime))
+	s.logLimited("bar "+user, fmt.Sprintf("user %q goes on sending what is refused: its connections are closed, and "+
+		"none is let in for %v", user, barTime))
 	s.closeConnections(user)
 }
 
-// barTime is for how long an executor is kept out that keeps the gate busy: then that has time for others.
+// barTime is for how long a user is kept out that keeps the gate or the controller busy: then these have time for
+// others.
 const barTime = 10 * time.Second
 
 // logOmitted logs how many lines the rate limit has left out.

@@ -142,13 +142,17 @@ func (c *Conn) Ask(ctx context.Context, subject string, data []byte) ([]byte, er
 }
 
 // Serve reports requests, as [wire.Bus] says. The server appends to the subject of a request the user whose account it
-// comes from. Who asks after that has ended is told at once that nobody serves.
+// comes from. Who asks after that has ended is told at once that nobody serves. Requests of a user beyond what that may
+// send get no answer.
 func (c *Conn) Serve(subject string, each func(user string, data []byte, reply func(answer []byte))) (func(), error) {
 	stop, err := c.subscribe(subject+".*", func(m *nats.Msg) {
 		asks := strings.TrimPrefix(m.Subject, subject+".")
 		name, person, ok := UserName(asks)
 		if !(ok && person) && asks != Client && asks != Controller {
 			return // no account has such a subject
+		}
+		if c.mayAsk != nil && !c.mayAsk(asks, m.Size()) {
+			return // an answer would keep the requests of others waiting
 		}
 		each(name, m.Data, func(answer []byte) {
 			if m.Reply == "" {

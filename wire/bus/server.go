@@ -290,7 +290,17 @@ func (s *Server) Credentials(user string) Credentials {
 
 // Connect connects as the controller, within the process.
 func (s *Server) Connect(ctx context.Context, o ConnOptions) (*Conn, error) {
-	return connect(ctx, Credentials{User: Controller, Password: s.keys.password(Controller)}, o, s, connectTimeout)
+	to := Credentials{User: Controller, Password: s.keys.password(Controller)}
+	c, err := connect(ctx, to, o, s, connectTimeout)
+	if err == nil {
+		c.mayAsk = s.mayAsk
+	}
+	return c, err
+}
+
+// mayAsk reports whether a user may send a request of some bytes.
+func (s *Server) mayAsk(user string, bytes int) bool {
+	return user == Controller || s.gate.spend(user, &requests, int64(bytes), time.Now())
 }
 
 // Close ends the server and waits for it. What was stored is on disk then. A second Close does nothing.
