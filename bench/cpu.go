@@ -16,7 +16,6 @@ import (
 	"tensile/controller/local"
 	"tensile/device/cpu"
 	"tensile/executor"
-	"tensile/graph"
 	"tensile/graph/autodiff"
 	"tensile/models/task"
 	"tensile/plan/program"
@@ -153,8 +152,8 @@ func askTorch(ctx context.Context, python string, answer any, args ...string) er
 // warmSteps are not counted: the first takes its memory from the system.
 const warmSteps = 2
 
-// stepOf trains a network without a plan on the CPU device. ops has the milliseconds of an iteration by kind of op.
-func stepOf(ctx context.Context, n exported, threads, steps int) (s CPUStep, ops map[graph.Kind]float64, err error) {
+// stepOf trains a network without a plan on the CPU device. ops has the milliseconds of an iteration by what opName says.
+func stepOf(ctx context.Context, n exported, threads, steps int) (s CPUStep, ops map[string]float64, err error) {
 	rule, err := autodiff.ParseOptimizer("adam", nil)
 	if err != nil {
 		return s, nil, err
@@ -174,7 +173,7 @@ func stepOf(ctx context.Context, n exported, threads, steps int) (s CPUStep, ops
 	var wall time.Time
 	var used time.Duration
 	var p *program.Program
-	ops = make(map[graph.Kind]float64)
+	ops = make(map[string]float64)
 	o := local.Options{Iterations: warmSteps + steps + 1, // the last may go on beside what closes the job
 		Config: controller.Config{Policy: "none-all", MemorySharing: wire.NoSharing}}
 	o.Trace = func(_ string, t *executor.Trace) { p = t.Program }
@@ -186,7 +185,7 @@ func stepOf(ctx context.Context, n exported, threads, steps int) (s CPUStep, ops
 			return
 		}
 		for slot, took := range i.Report.Steps {
-			ops[p.Graph.Ops[p.Plan.Steps[slot].Op].Kind] += took.Seconds() * 1e3 / float64(steps)
+			ops[opName(p.Graph, p.Plan.Steps[slot].Op)] += took.Seconds() * 1e3 / float64(steps)
 		}
 		if i.Report.Iteration == warmSteps+steps {
 			s.Wall = time.Since(wall).Seconds() * 1e3 / float64(steps)

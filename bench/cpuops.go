@@ -41,8 +41,17 @@ var cpuGroups = []struct {
 // cpuRest is the group of all others.
 const cpuRest = "others"
 
-// groupOps puts kinds of ops and PyTorch's names of its own, each with milliseconds, into the groups.
-func groupOps(ours map[graph.Kind]float64, torch map[string]float64) (groups []CPUGroup) {
+// opName is the kind of an op; a product of two matrices, as of the rows of a sequence with weights, is linear.
+func opName(g *graph.Graph, op graph.OpID) string {
+	o := &g.Ops[op]
+	if o.Kind == graph.MatMul && g.Tensors[o.Outputs[0]].Shape[0] == 1 {
+		return string(graph.Linear)
+	}
+	return string(o.Kind)
+}
+
+// groupOps puts our names of ops and PyTorch's, each with milliseconds, into the groups.
+func groupOps(ours, torch map[string]float64) (groups []CPUGroup) {
 	groupOf := func(name string, begins func(i int) []string) int {
 		for i := range cpuGroups {
 			for _, begin := range begins(i) {
@@ -54,8 +63,8 @@ func groupOps(ours map[graph.Kind]float64, torch map[string]float64) (groups []C
 		return len(cpuGroups)
 	}
 	all := make([]CPUGroup, len(cpuGroups)+1)
-	for kind, took := range ours {
-		all[groupOf(string(kind), func(i int) []string { return cpuGroups[i].kinds })].Ours += took
+	for name, took := range ours {
+		all[groupOf(name, func(i int) []string { return cpuGroups[i].kinds })].Ours += took
 	}
 	for name, took := range torch {
 		name = strings.TrimPrefix(name, "aten::")
