@@ -74,6 +74,7 @@ type value struct {
 	items   []*value // of a sequence
 	source  *value   // of a fresh one: what it is in another shape or order; nil: a node made it
 	perm    []int    // of a source whose dimensions are exchanged; nil: they are not
+	turned  *value   // whose last two dimensions it has exchanged, for products that read them so; nil: of none
 	failed  bool     // it comes from a node that is not supported
 	derivation
 }
@@ -96,6 +97,7 @@ type importer struct {
 	loss     bool             // a node made the loss
 	maker    map[string]*Node // of each value
 	readers  map[string][]*Node
+	instead  map[*Node]*Node  // what is imported in the place of a node; nil: nothing is
 	fed      map[string]bool  // values that depend on what is fed
 	counts   map[string]bool  // inputs of whole numbers that are fed as floats
 	passed   map[*Node]bool   // casts of such
@@ -118,7 +120,7 @@ func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, err
 	i := &importer{model: m, options: o, b: graph.NewBuilder(name), values: make(map[string]*value),
 		read: make(map[string]bool), contents: make(map[string][]float32), ops: make(map[*Node][2]int),
 		keys: make(map[*Node]uint64), fed: make(map[string]bool), maker: make(map[string]*Node),
-		readers: make(map[string][]*Node)}
+		readers: make(map[string][]*Node), instead: make(map[*Node]*Node)}
 	if o.Train {
 		i.counts, i.passed = m.counts()
 	}
@@ -146,10 +148,18 @@ func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, err
 		return nil, err
 	}
 	i.feeds(nodes)
+	i.findGELUs(nodes)
 	var problems []string
 	for _, n := range nodes {
 		first := len(i.b.Peek().Ops)
-		if err := i.node(n); err != nil {
+		of, replaced := i.instead[n]
+		if !replaced {
+			of = n
+		}
+		if of == nil {
+			continue
+		}
+		if err := i.node(of); err != nil {
 			problems = append(problems, fmt.Sprintf("%v: %.300v", n, err)) // err may list many numbers
 		}
 		i.ops[n] = [2]int{first, len(i.b.Peek().Ops)}

@@ -114,9 +114,35 @@ func (c *call) transpose() error {
 	if err != nil {
 		return err
 	}
+	if v, _ := c.value(0); c.turnsFactors(perm) {
+		n := len(s)
+		c.set(0, &value{shape: append(slices.Clone(s[:n-2]), s[n-1], s[n-2]), tensor: missing, turned: v})
+		return nil
+	}
 	y := c.permute(x, perm)
 	c.give(0, y, c.b.Shape(y))
 	return nil
+}
+
+// turnsFactors reports whether a permutation exchanges the last two dimensions, and products alone read what it makes:
+// they read a factor in either order.
+func (c *call) turnsFactors(perm []int) bool {
+	if len(perm) < 2 || !slices.Equal(perm, exchangeLast(len(perm))) {
+		return false
+	}
+	out := c.node.Outputs[0]
+	return !slices.ContainsFunc(c.readers[out], func(n *Node) bool { return n.Op != "MatMul" }) &&
+		!c.isOutput(out)
+}
+
+// exchangeLast is the permutation of n dimensions that exchanges the last two.
+func exchangeLast(n int) []int {
+	perm := make([]int, n)
+	for d := range perm {
+		perm[d] = d
+	}
+	perm[n-2], perm[n-1] = n-1, n-2
+	return perm
 }
 
 func (c *call) join() error {

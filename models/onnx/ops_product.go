@@ -70,13 +70,20 @@ func (c *call) gemm() error {
 func (c *call) matmul() error {
 	var t [2]graph.TensorID
 	var s [2]graph.Shape
+	var turned [2]bool
 	for k := range t {
-		x, err := c.weight(k)
+		v, err := c.value(k)
 		if err != nil {
 			return err
 		}
-		v, _ := c.value(k)
-		t[k], s[k] = x, v.shape
+		if s[k], turned[k] = v.shape, v.turned != nil; turned[k] {
+			t[k], err = c.tensorOf(v.turned)
+		} else {
+			t[k], err = c.weight(k)
+		}
+		if err != nil {
+			return err
+		}
 		if len(v.shape) == 0 {
 			return fmt.Errorf("its input %d is a number", k)
 		}
@@ -97,17 +104,27 @@ func (c *call) matmul() error {
 	if s[1][rb-2] != k {
 		return fmt.Errorf("it multiplies %v and %v, which do not fit", s[0], s[1])
 	}
-	var y graph.TensorID
-	if s[1][:rb-2].Elements() == 1 { // one matrix for all rows
-		rows := s[0].Elements() / k
-		y = c.op(graph.MatMul, graph.Attrs{}, c.withShape(t[0], 1, rows, k), c.withShape(t[1], 1, k, n))
-	} else {
-		for i, last := range [2]graph.Shape{{m, k}, {k, n}} {
-			t[i] = c.withShape(c.expand(c.withShape(t[i], s[i]...), slices.Concat(batch, last)), batch.Elements(),
-				last[0], last[1])
-		}
-		y = c.op(graph.MatMul, graph.Attrs{}, t[0], t[1])
+	one := s[1][:rb-2].Elements() == 1 // matrix for all rows
+	if one && turned[0] && batch.Elements() > 1 {
+		t[0], turned[0] = c.permute(t[0], exchangeLast(ra)), false
 	}
+	for i := range t {
+		from := slices.Clone(s[i])
+		rows, columns := &from[len(from)-2], &from[len(from)-1]
+		if turned[i] {
+			*rows, *columns = *columns, *rows
+		}
+		switch {
+		case one && i == 0 && !turned[0]:
+			t[0] = c.withShape(t[0], 1, s[0].Elements()/k, k)
+		case one:
+			t[i] = c.withShape(t[i], 1, *rows, *columns)
+		default:
+			t[i] = c.expand(c.withShape(t[i], from...), append(slices.Clone(batch), *rows, *columns))
+			t[i] = c.withShape(t[i], batch.Elements(), *rows, *columns)
+		}
+	}
+	y := c.op(graph.MatMul, graph.Attrs{TransposeA: turned[0], TransposeB: turned[1]}, t[0], t[1])
 	shape := slices.Clone(batch)
 	if !lineA {
 		shape = append(shape, m)
