@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 
 	"tensile/device/cpu/gemm"
+	"tensile/device/cpu/kernel"
 	"tensile/device/cpu/vector"
 )
 
@@ -25,11 +26,12 @@ func architecture() string {
 	return runtime.GOARCH
 }
 
-// kernelsDigest identifies the bits of what products and loops over floats come to on this processor: those of packages
-// gemm and vector, which are the same on all, and those of math.Exp, which uses fused multiplications where the
+// kernelsDigest identifies the bits of what kernels come to on this processor: those of packages kernel, gemm and
+// vector, which are the same on all, and those of math.Exp, which uses fused multiplications where the
 // processor has them.
 func kernelsDigest() string {
 	sum := fnv.New32a()
+	_ = binary.Write(sum, binary.LittleEndian, int64(kernel.Revision)) // to a sum, which takes all
 	var x, y, slope [2001]float32
 	for i := range x {
 		x[i] = float32(i-1000) / 97
@@ -37,7 +39,7 @@ func kernelsDigest() string {
 	for _, of := range []func(y, x []float32){vector.Exp[float32], vector.Sigmoid[float32], vector.Tanh[float32],
 		vector.Erf[float32], vector.GELU[float32], func(y, x []float32) { vector.GELUGrad(y, x, x) }} {
 		of(y[:], x[:])
-		_ = binary.Write(sum, binary.LittleEndian, y[:]) // to a sum, which takes all
+		_ = binary.Write(sum, binary.LittleEndian, y[:])
 	}
 	vector.Scale(slope[:], y[:], 0.3)
 	_ = binary.Write(sum, binary.LittleEndian, []float64{vector.Sum(slope[:]), vector.SumSquares(y[:], 0.1)})

@@ -9,6 +9,9 @@ import (
 	"tensile/graph"
 )
 
+// Revision counts the changes of what kernels compute, to the bit. Jobs go on with the kernels that they began with.
+const Revision = 1
+
 // Call is one execution of an op.
 type Call[T gemm.Float] struct {
 	Kind    graph.Kind

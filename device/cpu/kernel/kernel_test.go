@@ -2,7 +2,10 @@ package kernel
 
 import (
 	"fmt"
+	"hash/fnv"
+	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -162,6 +165,26 @@ func TestEveryKindHasAKernelAndAnExample(t *testing.T) {
 	}
 	if len(kernels32) != len(graph.Kinds()) || len(kernels64) != len(kernels32) {
 		t.Errorf("%d and %d kernels for %d kinds", len(kernels32), len(kernels64), len(graph.Kinds()))
+	}
+}
+
+// What kernels compute changes with their revision alone. Other architectures fuse multiplications and additions.
+func TestRevision(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("bits are known for amd64")
+	}
+	sum := fnv.New64a()
+	for _, x := range examples[float32]() {
+		for _, out := range apply(t, job{engine: engine(t, 1), seed: 3}, x.kind, x.attrs, x.in(randoms(11))...) {
+			for _, v := range out.data {
+				fmt.Fprintf(sum, "%08x", math.Float32bits(v))
+			}
+		}
+	}
+	got := fmt.Sprintf("%d: %x", Revision, sum.Sum64())
+	if want := "1: 8fe5de6d6afd9d96"; got != want {
+		t.Errorf("revision and bits are %s, want %s: where the bits are to change, raise the revision, so that no job "+
+			"goes on with others in the middle", got, want)
 	}
 }
 

@@ -24,10 +24,9 @@ func layerNorm[T gemm.Float](c *Call[T]) {
 			continue
 		}
 		to := item(y, r, n)
-		row, to = row[:len(gamma)], to[:len(gamma)]
-		for i, g := range gamma {
-			to[i] = T((float64(row[i])-centre)*inverse)*g + beta[i]
-		}
+		vector.Normalise(to, row, T(centre), T(inverse), 0)
+		vector.Multiply(to, to, gamma)
+		vector.Add(to, to, beta)
 	}
 }
 
@@ -40,36 +39,51 @@ func layerNormGrad[T gemm.Float](c *Call[T]) {
 	clear(dbeta)
 	n, width := c.InShapes[0][0], len(gamma)
 	c.split(width, 2*n, func(first, end int) {
+		room := make([]T, min(end-first, chunk))
 		for r := range n {
-			from, grad := item(x, r, n)[first:end], item(dy, r, n)[first:end]
+			row, grad := item(x, r, n), item(dy, r, n)
 			if dbeta != nil {
-				vector.Add(dbeta[first:end], dbeta[first:end], grad)
+				vector.Add(dbeta[first:end], dbeta[first:end], grad[first:end])
 			}
-			if dgamma != nil {
-				for i, g := range grad {
-					dgamma[first+i] += g * ((from[i] - mean[r]) * scale[r])
-				}
+			for from := first; from < end && dgamma != nil; from += chunk {
+				to := min(from+chunk, end)
+				v := room[:to-from]
+				vector.Normalise(v, row[from:to], mean[r], scale[r], 0)
+				vector.Multiply(v, v, grad[from:to])
+				vector.Add(dgamma[from:to], dgamma[from:to], v)
 			}
 		}
 	})
 	if dx != nil { // at the end, as it may be dy's memory
-		c.eachOf(n, 2*width, func(r int) {
-			layerNormRow(item(dx, r, n), item(x, r, n), item(dy, r, n), gamma, float64(mean[r]), float64(scale[r]))
+		c.split(n, 4*width, func(first, end int) {
+			room := make([]T, min(width, chunk))
+			for r := first; r < end; r++ {
+				layerNormRow(item(dx, r, n), item(x, r, n), item(dy, r, n), gamma, float64(mean[r]), float64(scale[r]), room)
+			}
 		})
 	}
 }
 
-// layerNormRow writes a row of dx.
-func layerNormRow[T gemm.Float](dx, x, dy, gamma []T, mean, scale float64) {
+// chunk is how many elements of a row are multiplied before they are read again, and are in the nearest cache then.
+const chunk = 1024
+
+// layerNormRow writes a row of dx. room holds a chunk.
+func layerNormRow[T gemm.Float](dx, x, dy, gamma []T, mean, scale float64, room []T) {
 	var total, product float64
-	for i, g := range gamma {
-		v := float64(g) * float64(dy[i])
-		total += v
-		product += v * (float64(x[i]) - mean) * scale
+	g := func(from int) (g []T, to int) { // gamma·dy
+		to = min(from+chunk, len(x))
+		g = room[:to-from]
+		vector.Multiply(g, gamma[from:to], dy[from:to])
+		return g, to
 	}
-	d := float64(len(gamma))
-	total, product = total/d, product/d
-	for i, g := range gamma {
-		dx[i] = T(scale * (float64(g)*float64(dy[i]) - total - (float64(x[i])-mean)*scale*product))
+	for from := 0; from < len(x); from += chunk {
+		g, to := g(from)
+		t, p := vector.SumProducts(x[from:to], g, mean)
+		total, product = total+t, product+p
+	}
+	d := float64(len(x))
+	for from := 0; from < len(x); from += chunk {
+		g, to := g(from)
+		vector.NormaliseGrad(dx[from:to], x[from:to], g, T(mean), T(product/d*scale*scale), T(total/d), T(scale))
 	}
 }
