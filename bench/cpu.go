@@ -152,7 +152,8 @@ func askTorch(ctx context.Context, python string, answer any, args ...string) er
 // warmSteps are not counted: the first takes its memory from the system.
 const warmSteps = 2
 
-// stepOf trains a network without a plan on the CPU device. ops has the milliseconds of an iteration by what opName says.
+// stepOf trains a network without a plan on the CPU device. ops has the milliseconds of an iteration by what opName
+// says.
 func stepOf(ctx context.Context, n exported, threads, steps int) (s CPUStep, ops map[string]float64, err error) {
 	rule, err := autodiff.ParseOptimizer("adam", nil)
 	if err != nil {
