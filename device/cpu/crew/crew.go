@@ -29,7 +29,7 @@ var looking loop
 // How long goroutines look before they sleep. To wake one takes 50 to 100 microseconds on a virtual machine.
 const (
 	lookTime = 100 * time.Microsecond // for the next loop, when there may be none
-	waitTime = 500 * time.Microsecond // for the end of one: who sleeps there is late for the next, as are all others then
+	waitTime = 500 * time.Microsecond // for the end of one: who sleeps there is late for the next, as all others are
 )
 
 // loop is one that is being worked on.

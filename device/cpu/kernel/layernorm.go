@@ -58,7 +58,8 @@ func layerNormGrad[T gemm.Float](c *Call[T]) {
 		c.split(n, 4*width, func(first, end int) {
 			room := make([]T, min(width, chunk))
 			for r := first; r < end; r++ {
-				layerNormRow(item(dx, r, n), item(x, r, n), item(dy, r, n), gamma, float64(mean[r]), float64(scale[r]), room)
+				layerNormRow(item(dx, r, n), item(x, r, n), item(dy, r, n), gamma, float64(mean[r]), float64(scale[r]),
+					room)
 			}
 		})
 	}
