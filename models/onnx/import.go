@@ -97,7 +97,7 @@ type importer struct {
 	loss     bool             // a node made the loss
 	maker    map[string]*Node // of each value
 	readers  map[string][]*Node
-	instead  map[*Node]*Node  // what is imported in the place of a node; nil: nothing is
+	instead  map[*Node]*Node  // what is imported for a node; nil: nothing is
 	fed      map[string]bool  // values that depend on what is fed
 	counts   map[string]bool  // inputs of whole numbers that are fed as floats
 	passed   map[*Node]bool   // casts of such
