@@ -20,6 +20,13 @@ from tensile.session import Session  # noqa: E402
 gc.freeze()  # what torch is made of is many objects: each join and each collection would look at all
 atexit.register(gc.unfreeze)
 
+
+def settle():
+    """Frees what earlier tests have left in circles, and has collections pass over the rest."""
+    gc.collect()
+    gc.freeze()
+
+
 LONG = bool(os.environ.get("TENSILE_LONG"))  # whether tests run at full length, as Go's do with -long
 long = unittest.skipUnless(LONG, "long: make test-all runs it")
 

@@ -607,7 +607,7 @@ class Traps(Base):
         """What packs held is gone with its graph: no circle holds it until a collection."""
         def count():
             return sum(type(o) in (saved.Pack, saved.Kept) for o in gc.get_objects())
-        gc.collect()
+        scripts.settle()
         gc.disable()
         self.addCleanup(gc.enable)
         alive = [count()]  # of other tests
@@ -669,6 +669,7 @@ class Compiled(Base):
                     self.assertLessEqual(touched, p.plans[0]["plan_bytes"])
                     self.assertGreater(touched, least * 0.5)  # what else lives in this process counts as needed
 
+    @scripts.long
     def test_model(self):
         """A model that is compiled as a whole saves all at once: there is little to gain, and nothing to lose."""
         p = self.trains(compiled, how="model", seeds=2)
