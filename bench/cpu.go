@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os/exec"
 	"strings"
 	"text/tabwriter"
@@ -74,11 +75,16 @@ type exported struct {
 func MeasureCPU(ctx context.Context, o CPUOptions) (*CPUReport, error) {
 	r := &CPUReport{Steps: o.Steps, Rounds: o.Rounds}
 	var networks []exported
+	var all []string
 	if err := askTorch(ctx, o.Python, &networks, append([]string{"export", o.Dir}, o.Networks...)...); err != nil {
 		return r, err
 	}
 	if len(networks) == 0 {
-		return r, fmt.Errorf("no network begins with %s", strings.Join(o.Networks, " or "))
+		if err := askTorch(ctx, o.Python, &all, "names"); err != nil {
+			return r, err
+		}
+		return r, fmt.Errorf("no network begins with %s: choose among %s", strings.Join(o.Networks, " or "),
+			strings.Join(all, "; "))
 	}
 	for _, n := range networks {
 		for _, threads := range o.Threads {
@@ -146,6 +152,9 @@ func askTorch(ctx context.Context, python string, answer any, args ...string) er
 		lines := strings.Split(strings.TrimSpace(string(ended.Stderr)), "\n")
 		err = errors.New(lines[len(lines)-1])
 	}
+	if errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "odule") { // a module is missing
+		err = fmt.Errorf("%w: name an interpreter that has torch, onnx and numpy", err)
+	}
 	return fmt.Errorf("%s with PyTorch: %w", python, err)
 }
 
@@ -208,17 +217,17 @@ func medianStep(all []CPUStep) CPUStep {
 // WriteTable prints the report for people.
 func (r *CPUReport) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "NETWORK\tTHREADS\tCPU\tTORCH\tRATIO\tWALL\tTORCH\tRATIO\tLARGEST LOSS\t")
+	fmt.Fprintln(t, "NETWORK\tTHREADS\tCPU\tTORCH\tRATIO\tWALL\tTORCH\tRATIO\tFURTHEST BEHIND\t")
 	for _, row := range r.Rows {
 		fmt.Fprintf(t, "%s\t%d\t%.1f ms\t%.1f ms\t%.2f\t%.1f ms\t%.1f ms\t%.2f\t%s\t\n", row.Network, row.Threads,
 			row.Ours.CPU, row.Torch.CPU, row.Ours.CPU/row.Torch.CPU, row.Ours.Wall, row.Torch.Wall,
-			row.Ours.Wall/row.Torch.Wall, row.largestLoss())
+			row.Ours.Wall/row.Torch.Wall, row.furthestBehind())
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "Medians of %d measurements of %d iterations, in turns; a ratio below 1 says that "+
-		"Tensile is faster.\nThe largest loss is the group of ops that is most behind PyTorch's; --json has all.\n",
-		r.Rounds, r.Steps)
+	_, err := fmt.Fprintf(w, "Medians of measurements of %d iterations (%d each, in turns); a ratio below 1 says that "+
+		"Tensile is faster.\nFURTHEST BEHIND is the group of ops that is it, as time passed in the first measurement; "+
+		"--json has all.\n", r.Steps, r.Rounds)
 	return err
 }

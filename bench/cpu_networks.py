@@ -1,6 +1,6 @@
-"""The networks of `tensile bench cpu` for PyTorch: `export FOLDER BEGIN...` writes those whose names begin so as ONNX
-files, and `time NAME THREADS STEPS PROFILED` trains one and prints the milliseconds of processor and wall time of a step
-as JSON, and those of each op in as many steps more under the profiler."""
+"""The networks of `tensile bench cpu` for PyTorch: `names` prints theirs, `export FOLDER BEGIN...` writes those whose
+names begin so as ONNX files, and `time NAME THREADS STEPS PROFILED` trains one and prints the milliseconds of processor
+and wall time of a step as JSON, and those of each op in as many steps more under the profiler."""
 
 import json
 import sys
@@ -188,7 +188,9 @@ def measure(name, threads, steps, profiled):
     print(json.dumps(took))
 
 
-if sys.argv[1] == "export":
+if sys.argv[1] == "names":
+    print(json.dumps(list(NETWORKS)))
+elif sys.argv[1] == "export":
     import warnings
     warnings.simplefilter("ignore")
     export(*sys.argv[2:])

@@ -7,7 +7,7 @@ import (
 	"tensile/graph"
 )
 
-// CPUGroup is what ops of some kinds take in an iteration.
+// CPUGroup is what ops of some kinds take of an iteration, as time passes.
 type CPUGroup struct {
 	Group string  `json:"group"`
 	Ours  float64 `json:"tensile_ms"`
@@ -24,8 +24,8 @@ var cpuGroups = []struct {
 	{"losses", []string{"softmax_xent"}, []string{"nll_loss", "_log_softmax", "log_softmax", "cross_entropy"}},
 	{"attention", []string{"matmul", "softmax"}, []string{"_scaled_dot_product", "scaled_dot_product", "bmm",
 		"_softmax"}},
-	{"products", []string{"linear", "bias"}, []string{"addmm", "mm", "matmul", "linear", "sum"}},
-	{"recurrence", []string{"lstm"}, []string{"mkldnn_rnn", "lstm", "sigmoid", "tanh"}},
+	{"linear and recurrent layers", []string{"linear", "bias", "lstm"}, []string{"addmm", "mm", "matmul", "linear",
+		"sum", "mkldnn_rnn", "lstm", "sigmoid", "tanh"}}, // PyTorch's recurrence has its products in it
 	{"norms", []string{"batch_norm", "layer_norm"}, []string{"native_batch_norm", "native_layer_norm", "batch_norm",
 		"_batch_norm_impl", "layer_norm"}},
 	{"activations", []string{"relu", "gelu", "dropout"}, []string{"relu", "threshold", "clamp_min", "gelu", "dropout",
@@ -82,13 +82,13 @@ func groupOps(ours, torch map[string]float64) (groups []CPUGroup) {
 	return groups
 }
 
-// largestLoss tells the group that is most behind PyTorch's.
-func (r *CPURow) largestLoss() string {
-	var largest float64
+// furthestBehind tells the group that is furthest behind PyTorch's.
+func (r *CPURow) furthestBehind() string {
+	var furthest float64
 	text := "none"
 	for _, g := range r.Ops {
-		if loss := g.Ours - g.Torch; loss > largest {
-			largest, text = loss, fmt.Sprintf("%s %.1f for %.1f ms", g.Group, g.Ours, g.Torch)
+		if behind := g.Ours - g.Torch; behind > furthest {
+			furthest, text = behind, fmt.Sprintf("%s %.1f for %.1f ms", g.Group, g.Ours, g.Torch)
 		}
 	}
 	return text
