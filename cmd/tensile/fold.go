@@ -76,11 +76,11 @@ func (v *folded) String() string {
 // Set sets the flags of the parts. What is none is the flag's own value.
 func (v *folded) Set(text string) error {
 	var own []string
-	for item := range strings.SplitSeq(text, ",") {
+	for i, item := range strings.Split(text, ",") {
 		key, value, given := strings.Cut(item, "=")
 		part := v.parts[key]
 		switch {
-		case part == nil && v.Value == nil:
+		case part == nil && (v.Value == nil || i > 0 && given):
 			return fmt.Errorf("there is no %q: give a list of %s", key, strings.Join(v.forms(), ", "))
 		case part == nil:
 			own = append(own, item)

@@ -137,6 +137,7 @@ func TestListsOwn(t *testing.T) {
 	}
 	for _, test := range []struct{ flag, value, want string }{
 		{"with", "size=3", `there is no "size": give a list of batch=INT, image=INT`},
+		{"policy", "tensile,works=3", `there is no "works": give a list of work=INT`},
 		{"with", "lr", "give lr=FLOAT64"},
 		{"with", "lr=fast", `--lr "fast": give a number such as 0.1`},
 		{"ablate", "everything", `there is no "everything": give a list of reorder, free-swaps`},

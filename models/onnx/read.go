@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"slices"
 	"unicode/utf8"
@@ -46,6 +47,8 @@ func Read(in *rooted.Files, path string) (*Model, error) {
 func readFile(in *rooted.Files, path string) ([]byte, error) {
 	info, err := in.Stat(path)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("ONNX file %s does not exist: export one (docs/onnx.md)", path)
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():

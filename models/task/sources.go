@@ -112,9 +112,7 @@ func noGraph(path string, folder bool) error {
 // importModel makes the training graph of an ONNX file, named like the file.
 func importModel(path string, s Settings) (built, error) {
 	m, err := onnx.Read(nil, path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return built{}, fmt.Errorf("ONNX file %s does not exist: export one (docs/onnx.md)", path)
-	} else if err != nil {
+	if err != nil {
 		return built{}, err
 	}
 	name := filepath.Base(path)
