@@ -53,8 +53,8 @@ func (i *importer) findGELU(last *Node) {
 	}
 }
 
-// mostInner is how deep products inside of a product count as its own: a GELU has one inside of its last. Files may have
-// chains of products without end.
+// mostInner is how deep products inside of a product count as its own: a GELU has one inside of its last. A file may
+// have a chain of products without end.
 const mostInner = 2
 
 // near reports whether a number is what a GELU has there. One that is no number is not.
