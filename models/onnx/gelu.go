@@ -20,8 +20,8 @@ func (i *importer) findGELUs(nodes []*Node) {
 
 // findGELU finds that of which a product is the last node.
 func (i *importer) findGELU(last *Node) {
-	factor, factors, inner := i.factors(last)
-	if len(factors) != 2 || math.Abs(factor-0.5) > 1e-6 {
+	factor, factors, inner := i.factors(last, mostInner)
+	if len(factors) != 2 || !near(factor, 0.5) {
 		return
 	}
 	for k, name := range factors {
@@ -35,8 +35,8 @@ func (i *importer) findGELU(last *Node) {
 		if scaled == nil {
 			continue
 		}
-		scale, of, _ := i.factors(scaled)
-		if len(of) != 1 || of[0] != x || math.Abs(scale-1/math.Sqrt2) > 1e-6 {
+		scale, of, _ := i.factors(scaled, mostInner)
+		if len(of) != 1 || of[0] != x || !near(scale, 1/math.Sqrt2) {
 			continue
 		}
 		i.instead[last] = &Node{Name: last.Name, Op: "Gelu", Inputs: []string{x}, Outputs: last.Outputs,
@@ -53,18 +53,25 @@ func (i *importer) findGELU(last *Node) {
 	}
 }
 
+// mostInner is how deep products inside of a product count as its own: a GELU has one inside of its last. A file may
+// have a chain of products without end.
+const mostInner = 2
+
+// near reports whether a number is what a GELU has there. One that is no number is not.
+func near(v, want float64) bool { return math.Abs(v-want) <= 1e-6 }
+
 // made is the node that makes a value, if it is one of these operators; nil: it is none.
 func (i *importer) made(name string, ops ...string) *Node {
 	n := i.maker[name]
-	if n == nil || !slices.Contains(ops, n.Op) || len(n.Inputs) == 0 {
+	if name == "" || n == nil || !slices.Contains(ops, n.Op) || len(n.Inputs) == 0 {
 		return nil
 	}
 	return n
 }
 
 // factors are those of a product or a quotient: numbers, multiplied, and other values. Those of an inner product, which
-// is read nowhere else, count as its own.
-func (i *importer) factors(n *Node) (number float64, others []string, inner []*Node) {
+// is read nowhere else, count as its own, down to a depth.
+func (i *importer) factors(n *Node, depth int) (number float64, others []string, inner []*Node) {
 	number = 1
 	for k, in := range n.Inputs {
 		v, ok := i.numberOf(in)
@@ -75,8 +82,8 @@ func (i *importer) factors(n *Node) (number float64, others []string, inner []*N
 			number /= v
 		case ok && k < 2 && (n.Op == "Mul" || k == 1):
 			number *= v
-		case from != nil && !replaced && n.Op == "Mul" && len(i.readers[in]) == 1 && !i.isOutput(in):
-			by, of, more := i.factors(from)
+		case from != nil && depth > 0 && !replaced && n.Op == "Mul" && len(i.readers[in]) == 1 && !i.isOutput(in):
+			by, of, more := i.factors(from, depth-1)
 			number, others, inner = number*by, append(others, of...), append(append(inner, from), more...)
 		default:
 			others = append(others, in)

@@ -10,7 +10,7 @@ import (
 )
 
 // Revision counts the changes of what kernels compute, to the bit. Jobs go on with the kernels that they began with.
-const Revision = 1
+const Revision = 2
 
 // Call is one execution of an op.
 type Call[T gemm.Float] struct {

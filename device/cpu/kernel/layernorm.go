@@ -24,7 +24,8 @@ func layerNorm[T gemm.Float](c *Call[T]) {
 			continue
 		}
 		to := item(y, r, n)
-		vector.Normalise(to, row, T(centre), T(inverse), 0)
+		near := T(centre) // and the rest of the mean, which a large one loses much of
+		vector.Normalise(to, row, near, T(inverse), T((float64(near)-centre)*inverse))
 		vector.Multiply(to, to, gamma)
 		vector.Add(to, to, beta)
 	}
