@@ -117,8 +117,8 @@ func TestBarred(t *testing.T) {
 	must(t, b.Append(ctx, "log.b.job", []byte("line")))
 }
 
-// wantBarred has a user send until a server lets it in no more. Its connection may be lost before, for what the server has
-// no room for, and comes back by itself.
+// wantBarred has a user send until a server lets it in no more. Its connection may be lost before, for what the server
+// has no room for, and comes back by itself.
 func wantBarred(t *testing.T, s *Server, user string, send func()) {
 	t.Helper()
 	ctx := within(t)

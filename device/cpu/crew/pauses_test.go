@@ -17,15 +17,14 @@ func TestPauses(t *testing.T) {
 		for _, threads := range []int{2, 3, 8} {
 			c := New(threads)
 			var all sync.WaitGroup
-			end := time.Now().Add(150 * time.Millisecond)
 			for range 3 {
 				all.Go(func() {
-					for time.Now().Before(end) {
+					for range 100 {
 						n := rand.IntN(50)
 						done := make([]int32, n)
 						c.Split(n, 1+rand.IntN(3), func(from, to int) {
 							if rand.IntN(20) == 0 {
-								time.Sleep(time.Duration(rand.IntN(1500)) * time.Microsecond)
+								pass(rand.N(waitTime * 3))
 							}
 							for i := from; i < to; i++ {
 								atomic.AddInt32(&done[i], 1)
@@ -37,7 +36,7 @@ func TestPauses(t *testing.T) {
 							}
 						}
 						if rand.IntN(3) == 0 {
-							time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond)
+							pass(rand.N(lookTime * 3))
 						}
 					}
 				})
@@ -58,12 +57,17 @@ func TestCloseWhileLooking(t *testing.T) {
 		if i%2 == 0 {
 			c.Split(8, 1, func(from, to int) {})
 		}
-		time.Sleep(time.Duration(rand.IntN(200)) * time.Microsecond)
+		pass(rand.N(lookTime * 2))
 		c.Close()
 	}
-	for begin := time.Now(); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 5*time.Second {
-			t.Fatalf("%d goroutines are left of %d", runtime.NumGoroutine(), before)
-		}
+	for runtime.NumGoroutine() > before { // until the test may take no longer
+		runtime.Gosched()
+	}
+}
+
+// pass lets time pass.
+func pass(t time.Duration) {
+	for begin := time.Now(); time.Since(begin) < t; {
+		runtime.Gosched()
 	}
 }
