@@ -21,7 +21,7 @@ func (i *importer) findGELUs(nodes []*Node) {
 // findGELU finds that of which a product is the last node.
 func (i *importer) findGELU(last *Node) {
 	factor, factors, inner := i.factors(last, mostInner)
-	if len(factors) != 2 || !near(factor, 0.5) {
+	if len(factors) != 2 || !isClose(factor, 0.5) {
 		return
 	}
 	for k, name := range factors {
@@ -36,7 +36,7 @@ func (i *importer) findGELU(last *Node) {
 			continue
 		}
 		scale, of, _ := i.factors(scaled, mostInner)
-		if len(of) != 1 || of[0] != x || !near(scale, 1/math.Sqrt2) {
+		if len(of) != 1 || of[0] != x || !isClose(scale, 1/math.Sqrt2) {
 			continue
 		}
 		i.instead[last] = &Node{Name: last.Name, Op: "Gelu", Inputs: []string{x}, Outputs: last.Outputs,
@@ -57,8 +57,8 @@ func (i *importer) findGELU(last *Node) {
 // have a chain of products without end.
 const mostInner = 2
 
-// near reports whether a number is what a GELU has there. One that is no number is not.
-func near(v, want float64) bool { return math.Abs(v-want) <= 1e-6 }
+// isClose reports whether a number is what a GELU has there. One that is no number is not.
+func isClose(v, want float64) bool { return math.Abs(v-want) <= 1e-6 }
 
 // made is the node that makes a value, if it is one of these operators; nil: it is none.
 func (i *importer) made(name string, ops ...string) *Node {
