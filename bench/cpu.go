@@ -75,16 +75,8 @@ type exported struct {
 func MeasureCPU(ctx context.Context, o CPUOptions) (*CPUReport, error) {
 	r := &CPUReport{Steps: o.Steps, Rounds: o.Rounds}
 	var networks []exported
-	var all []string
 	if err := askTorch(ctx, o.Python, &networks, append([]string{"export", o.Dir}, o.Networks...)...); err != nil {
 		return r, err
-	}
-	if len(networks) == 0 {
-		if err := askTorch(ctx, o.Python, &all, "names"); err != nil {
-			return r, err
-		}
-		return r, fmt.Errorf("no network begins with %s: choose among %s", strings.Join(o.Networks, " or "),
-			strings.Join(all, "; "))
 	}
 	for _, n := range networks {
 		for _, threads := range o.Threads {
@@ -152,7 +144,7 @@ func askTorch(ctx context.Context, python string, answer any, args ...string) er
 		lines := strings.Split(strings.TrimSpace(string(ended.Stderr)), "\n")
 		err = errors.New(lines[len(lines)-1])
 	}
-	if errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "odule") { // a module is missing
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
 		err = fmt.Errorf("%w: name an interpreter that has torch, onnx and numpy", err)
 	}
 	return fmt.Errorf("%s with PyTorch: %w", python, err)

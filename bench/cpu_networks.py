@@ -1,10 +1,15 @@
-"""The networks of `tensile bench cpu` for PyTorch: `names` prints theirs, `export FOLDER BEGIN...` writes those whose
-names begin so as ONNX files, and `time NAME THREADS STEPS PROFILED` trains one and prints the milliseconds of processor
-and wall time of a step as JSON, and those of each op in as many steps more under the profiler."""
+"""The networks of `tensile bench cpu` for PyTorch: `export FOLDER BEGIN...` writes those whose names begin so as ONNX
+files, and `time NAME THREADS STEPS PROFILED` trains one and prints the milliseconds of processor and wall time of a step
+as JSON, and those of each op in as many steps more under the profiler."""
 
+import importlib.util
 import json
 import sys
 import time
+
+for package in "torch", "onnx", "numpy":
+    if importlib.util.find_spec(package) is None:
+        sys.exit(f"it has no {package}: name an interpreter that has torch, onnx and numpy")
 
 import torch
 import torch.nn as nn
@@ -152,6 +157,8 @@ def export(folder, *begin):
         torch.onnx.export(make().train(), x, file, dynamo=False, training=torch.onnx.TrainingMode.TRAINING,
                           do_constant_folding=False, opset_version=18, input_names=["x"], output_names=["y"])
         names.append({"name": name, "file": file, "batch": x.shape[0]})
+    if not names:
+        sys.exit(f"no network begins with {' or '.join(begin)}: choose among {'; '.join(NETWORKS)}")
     print(json.dumps(names))
 
 
@@ -188,9 +195,7 @@ def measure(name, threads, steps, profiled):
     print(json.dumps(took))
 
 
-if sys.argv[1] == "names":
-    print(json.dumps(list(NETWORKS)))
-elif sys.argv[1] == "export":
+if sys.argv[1] == "export":
     import warnings
     warnings.simplefilter("ignore")
     export(*sys.argv[2:])

@@ -46,7 +46,7 @@ func TestMeasureCPU(t *testing.T) {
 		t.Errorf("error %v, table\n%s", err, table.String())
 	}
 	_, err = MeasureCPU(t.Context(), CPUOptions{Python: python, Dir: t.TempDir(), Networks: []string{"x"}})
-	if err == nil || !strings.HasPrefix(err.Error(), "no network begins with x: choose among resnet50, 32 px; ") {
+	if err == nil || !strings.Contains(err.Error(), ": no network begins with x: choose among resnet50, 32 px; ") {
 		t.Errorf("networks that begin with x: error %v", err)
 	}
 }
@@ -74,12 +74,10 @@ func TestAskTorchFails(t *testing.T) {
 	stopped := errors.New("interrupted")
 	for script, want := range map[string]string{
 		"echo first >&2; echo last >&2; exit 1": "python with PyTorch: last",
-		"echo ModuleNotFoundError: No module named torch >&2; exit 1": "python with PyTorch: ModuleNotFoundError: " +
-			"No module named torch: name an interpreter that has torch, onnx and numpy",
-		"exit 3":         "python with PyTorch: exit status 3",
-		"kill -9 $$":     "python with PyTorch: signal: killed",
-		"exit 0":         "python with PyTorch: no answer in JSON: unexpected end of JSON input",
-		"exec sleep 100": "interrupted",
+		"exit 3":                                "python with PyTorch: exit status 3",
+		"kill -9 $$":                            "python with PyTorch: signal: killed",
+		"exit 0":                                "python with PyTorch: no answer in JSON: unexpected end of JSON input",
+		"exec sleep 100":                        "interrupted",
 	} {
 		python := filepath.Join(t.TempDir(), "python")
 		if err := os.WriteFile(python, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {

@@ -39,7 +39,8 @@ type ask struct {
 	refusal string // is its answer; "": the request is taken
 }
 
-// enter takes in a request of a user, or a refusal; nil: as many wait for these.
+// enter takes in a request of a user, or refuses it, which the user is to be told. nil: as many refusals as may wait to
+// be told do, and this one is not.
 func (a *askers) enter(user string, bytes int) *ask {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -260,32 +261,22 @@ func endlessRequests(v *victim) (string, bool) {
 	v.start("--memory-sharing", "none")
 	v.train([]string{"a"}, "--batch", "4", "--image", "12")
 	to := v.credentials("eve", "--user")
-	stop, stopped := make(chan struct{}), make(chan int)
+	var stop atomic.Bool
+	stopped := make(chan int)
 	go func() {
 		request := wire.Encode(wire.Request{Verb: wire.Jobs})
-		for sent := 0; ; {
+		sent := 0
+		for !stop.Load() {
 			eve, err := v.connect(to) // again, when it was disconnected
 			if err == nil {
 				err = eve.write("SUB _INBOX.eve 1\r\n")
 				go func() { _, _ = io.Copy(io.Discard, eve.from) }() // until it is
 			}
-			for err == nil {
-				select {
-				case <-stop:
-					stopped <- sent
-					return
-				default:
-					err = eve.write("PUB control _INBOX.eve %d\r\n%s\r\n", len(request), request)
-					sent++
-				}
-			}
-			select {
-			case <-stop:
-				stopped <- sent
-				return
-			default:
+			for ; err == nil && !stop.Load(); sent++ {
+				err = eve.write("PUB control _INBOX.eve %d\r\n%s\r\n", len(request), request)
 			}
 		}
+		stopped <- sent
 	}()
 	const asks = 20
 	answered := 0
@@ -293,7 +284,7 @@ func endlessRequests(v *victim) (string, bool) {
 	for ; answered < asks && err == nil; answered++ {
 		_, err = v.jobs()
 	}
-	close(stop)
+	stop.Store(true)
 	if sent := <-stopped; err != nil {
 		return fmt.Sprintf("while a user sends %d requests, number %d of the administrator gets: %v", sent, answered,
 			err), false

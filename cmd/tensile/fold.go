@@ -73,6 +73,9 @@ func (v *folded) String() string {
 	return v.Value.String()
 }
 
+// partLetters are those of the names of parts. What has others before a "=", such as a URL, is none.
+const partLetters = "abcdefghijklmnopqrstuvwxyz-"
+
 // Set sets the flags of the parts. What is none is the flag's own value.
 func (v *folded) Set(text string) error {
 	var own []string
@@ -80,7 +83,7 @@ func (v *folded) Set(text string) error {
 		key, value, given := strings.Cut(item, "=")
 		part := v.parts[key]
 		switch {
-		case part == nil && (v.Value == nil || i > 0 && given):
+		case part == nil && (v.Value == nil || i > 0 && given && strings.Trim(key, partLetters) == ""):
 			return fmt.Errorf("there is no %q: give a list of %s", key, strings.Join(v.forms(), ", "))
 		case part == nil:
 			own = append(own, item)

@@ -135,6 +135,15 @@ func TestListsOwn(t *testing.T) {
 		"tensile,none-live" || w != "7" {
 		t.Errorf("policy %s, work %s", p, w)
 	}
+	away, _, err := root().Find([]string{"controller"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const urls = "nats://a:4222,nats://u:p=w@b:4222"
+	err = away.ParseFlags([]string{"--nats", urls})
+	if got := away.Flags().Lookup("nats").Value.String(); err != nil || got != urls {
+		t.Errorf("URLs %s, error %v", got, err)
+	}
 	for _, test := range []struct{ flag, value, want string }{
 		{"with", "size=3", `there is no "size": give a list of batch=INT, image=INT`},
 		{"policy", "tensile,works=3", `there is no "works": give a list of work=INT`},

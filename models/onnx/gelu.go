@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Exporters write a GELU for operator sets that have none as x·½·(1 + erf(x/√2)), which takes seven times the time of
-// one operator in the training, and memory for what lies in between.
+// Exporters write a GELU for operator sets that have none as x·½·(1 + erf(x/√2)), which takes more time than one
+// operator, and memory for what lies in between.
 
 // findGELUs finds the nodes that are a GELU together. The last of them is imported as one, and the others are left out
 // unless something else reads what they make. It may be called when it is known what is fed.
@@ -44,7 +44,7 @@ func (i *importer) findGELU(last *Node) {
 		left := map[*Node]bool{last: true}
 		for _, n := range append(inner, sum, i.maker[erf], scaled) { // each before those of which it is made
 			left[n] = !slices.ContainsFunc(i.readers[n.Outputs[0]], func(r *Node) bool { return !left[r] }) &&
-				!i.isOutput(n.Outputs[0])
+				!i.outputs[n.Outputs[0]]
 			if left[n] {
 				i.instead[n] = nil
 			}
@@ -63,7 +63,7 @@ func isClose(v, want float64) bool { return math.Abs(v-want) <= 1e-6 }
 // made is the node that makes a value, if it is one of these operators; nil: it is none.
 func (i *importer) made(name string, ops ...string) *Node {
 	n := i.maker[name]
-	if name == "" || n == nil || !slices.Contains(ops, n.Op) || len(n.Inputs) == 0 {
+	if name == "" || n == nil || !slices.Contains(ops, n.Op) || len(n.Inputs) == 0 && n.Op != "Constant" {
 		return nil
 	}
 	return n
@@ -82,7 +82,7 @@ func (i *importer) factors(n *Node, depth int) (number float64, others []string,
 			number /= v
 		case ok && k < 2 && (n.Op == "Mul" || k == 1):
 			number *= v
-		case from != nil && depth > 0 && !replaced && n.Op == "Mul" && len(i.readers[in]) == 1 && !i.isOutput(in):
+		case from != nil && depth > 0 && !replaced && n.Op == "Mul" && len(i.readers[in]) == 1 && !i.outputs[in]:
 			by, of, more := i.factors(from, depth-1)
 			number, others, inner = number*by, append(others, of...), append(append(inner, from), more...)
 		default:
@@ -107,22 +107,20 @@ func (i *importer) termsOf(sum *Node) (of string, number float64) {
 
 // numberOf is the number that a value is, if it is one without dimensions.
 func (i *importer) numberOf(name string) (float64, bool) {
-	v := i.values[name]
-	if n := i.maker[name]; n != nil && n.Op == "Constant" {
-		k, err := foldConstant(&call{importer: i, node: n}, nil)
-		if err != nil {
-			return 0, false
+	var k *constant
+	if n := i.made(name, "Constant"); n != nil {
+		c := &call{importer: i, node: n}
+		a := c.attribute("value")
+		if a != nil && a.Tensor != nil && len(a.Tensor.Dims) > 0 || c.attribute("value_floats") != nil {
+			return 0, false // it may be large, and each of its readers asks
 		}
-		v = &value{known: k}
+		k, _ = foldConstant(c, nil) // an error is told where the node is imported
+	} else if v := i.values[name]; v != nil {
+		k = v.known
 	}
-	if v == nil || v.known == nil || v.known.whole || len(v.known.shape) > 0 {
+	if k == nil || k.whole || len(k.shape) > 0 {
 		return 0, false
 	}
-	number, err := v.known.scalar()
+	number, err := k.scalar()
 	return number, err == nil
-}
-
-// isOutput reports whether a value is an output of the model.
-func (i *importer) isOutput(name string) bool {
-	return slices.ContainsFunc(i.model.Graph.Outputs, func(v Value) bool { return v.Name == name })
 }

@@ -97,6 +97,7 @@ type importer struct {
 	loss     bool             // a node made the loss
 	maker    map[string]*Node // of each value
 	readers  map[string][]*Node
+	outputs  map[string]bool  // the outputs of the model
 	instead  map[*Node]*Node  // what is imported for a node; nil: nothing is
 	fed      map[string]bool  // values that depend on what is fed
 	counts   map[string]bool  // inputs of whole numbers that are fed as floats
@@ -120,7 +121,8 @@ func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, err
 	i := &importer{model: m, options: o, b: graph.NewBuilder(name), values: make(map[string]*value),
 		read: make(map[string]bool), contents: make(map[string][]float32), ops: make(map[*Node][2]int),
 		keys: make(map[*Node]uint64), fed: make(map[string]bool), maker: make(map[string]*Node),
-		readers: make(map[string][]*Node), instead: make(map[*Node]*Node)}
+		readers: make(map[string][]*Node), instead: make(map[*Node]*Node),
+		outputs: make(map[string]bool)}
 	if o.Train {
 		i.counts, i.passed = m.counts()
 	}
@@ -142,7 +144,7 @@ func importNodes(m *Model, name string, nodes []*Node, o Options) (*Network, err
 		}
 	}
 	for _, v := range m.Graph.Outputs {
-		i.read[v.Name] = true
+		i.read[v.Name], i.outputs[v.Name] = true, true
 	}
 	if err := i.sources(differentiated(m, nodes)); err != nil {
 		return nil, err

@@ -132,7 +132,7 @@ func (c *call) turnsFactors(perm []int) bool {
 	}
 	out := c.node.Outputs[0]
 	return !slices.ContainsFunc(c.readers[out], func(n *Node) bool { return n.Op != "MatMul" }) &&
-		!c.isOutput(out)
+		!c.outputs[out]
 }
 
 // exchangeLast is the permutation of n dimensions that exchanges the last two.

@@ -43,7 +43,7 @@ type Conn struct {
 	end chan struct{}
 	// retries counts the goroutines that try something again.
 	retries sync.WaitGroup
-	// mayAsk is asked whether a user may send a request of some bytes; nil: external servers limit that.
+	// mayAsk is asked whether a user may send a request of some bytes; nil: each may, as at external servers.
 	mayAsk func(user string, bytes int) bool
 
 	// mu guards the fields that follow.

@@ -36,9 +36,9 @@ const (
 type loop struct {
 	do      func(from, to int)
 	n, part int
-	next    atomic.Int64 // the first index that nobody has
-	helping atomic.Int64
-	helpers sync.WaitGroup // of helping
+	next    atomic.Int64   // the first index that nobody has
+	helping atomic.Int64   // members that have not ended with it
+	helpers sync.WaitGroup // the same, for who sleeps until they have
 }
 
 // spin waits until a condition holds, or for a time.
